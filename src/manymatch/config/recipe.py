@@ -1,0 +1,117 @@
+"""A recipe: everything that makes one trained model, as a preset file states it.
+
+`presets/DATASET/NAME.yaml` is the recipe of the stages `train@DATASET-NAME`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field
+
+from manymatch.config.strict import Strict, read_yaml, validate
+from manymatch.errors import ConfigError, nearest
+
+Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+Positive = Annotated[float, Field(gt=0.0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Optimizer(Strict):
+    """AdamW or Adam."""
+
+    name: Literal["adamw", "adam"] = "adamw"
+    lr: Positive = 5e-4
+    weight_decay: Annotated[float, Field(ge=0.0)] = 1e-4
+
+
+class ParameterGroup(Strict):
+    """Parameters whose full name matches the regular expression `match` learn at `lr_scale * lr`."""
+
+    match: str
+    lr_scale: Annotated[float, Field(ge=0.0)]
+
+
+class Schedule(Strict):
+    """Learning rate over time: `constant`, `step` (x `factor` every `every` epochs) or `cosine`
+    (per step, to zero at the last); before it a linear warm-up over `warmup_epochs`."""
+
+    name: Literal["constant", "step", "cosine"] = "cosine"
+    every: Count = 10
+    factor: Positive = 0.1
+    warmup_epochs: Annotated[float, Field(ge=0.0)] = 0.0
+
+
+class Augmentation(Strict):
+    """What is dropped in training, each independently with the given probability; never all."""
+
+    region_drop: Probability = 0.0
+    word_drop: Probability = 0.0
+    """A hit word becomes the mask (50%), a random word (10%) or is deleted (40%)."""
+    object_drop: Probability = 0.0
+    attribute_drop: Probability = 0.0
+    relation_drop: Probability = 0.0
+    phrase_word_mask: Probability = 0.0
+
+
+class Training(Strict):
+    """How long, how much at once, how fast."""
+
+    epochs: Count = 30
+    images_per_batch: Count = 64
+    captions_per_image: Count | None = None
+    """Captions drawn per image and epoch; None takes all."""
+    optimizer: Optimizer = Optimizer()
+    parameter_groups: list[ParameterGroup] = []
+    schedule: Schedule = Schedule()
+    clip_norm: Positive = 2.0
+    weight_average: Probability = 0.0
+    """Decay of an exponential moving average of the weights that is validated and kept (0: off)."""
+    precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
+    """`auto`: bf16-mixed on a GPU that has it, 16-mixed on one that has not, 32-true on the CPU."""
+    devices: Count | Literal["auto"] = "auto"
+    patience: Count | None = None
+    """Stop after so many epochs without a better validation rsum."""
+
+
+class Recipe(Strict):
+    """One preset file. `model` belongs to the method and is checked by it."""
+
+    method: str
+    features: str
+    seed: Annotated[int, Field(ge=0)] = 0
+    setting: Literal["small-scale", "reproduced"] = "small-scale"
+    """`reproduced` only where data and settings are the paper's."""
+    model: dict[str, Any] = {}
+    augmentation: Augmentation = Augmentation()
+    training: Training = Training()
+
+    def to_yaml(self) -> str:
+        return yaml.safe_dump(self.model_dump(), sort_keys=False)
+
+
+def preset_path(presets: Path, dataset: str, name: str) -> Path:
+    """The file of a preset; an unknown one is an error that names the nearest."""
+    path = presets / dataset / f"{name}.yaml"
+    if not path.is_file():
+        known = [file.stem for file in (presets / dataset).glob("*.yaml")]
+        raise ConfigError(f"{path}: no such preset for dataset '{dataset}'{nearest(name, known)}")
+    return path
+
+
+def read_recipe(path: Path, overrides: dict[str, Any] | None = None) -> Recipe:
+    """The recipe in `path`, with dotted keys of `overrides` set on top."""
+    value = read_yaml(path)
+    for key, setting in (overrides or {}).items():
+        _set(value, key.split("."), setting, f"{path}: {key}")
+    return validate(Recipe, value, str(path))
+
+
+def _set(value: dict[str, Any], path: list[str], setting: Any, where: str) -> None:
+    for part in path[:-1]:
+        value = value.setdefault(part, {})
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where}: '{part}' is a value, not a group of settings")
+    value[path[-1]] = setting

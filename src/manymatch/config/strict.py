@@ -1,0 +1,69 @@
+"""Settings that refuse unknown keys and say which known one is nearest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from manymatch.errors import ConfigError, nearest
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """A group of settings: typed, unknown keys are errors, values are not coerced silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def validate(model: type[Settings], value: Any, where: str) -> Settings:
+    """`value` as `model`; the first fault becomes one line that names `where` and the key."""
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: expected a mapping of settings, found {value!r}")
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise ConfigError(_one_line(model, error, where)) from None
+
+
+def _one_line(model: type[BaseModel], error: ValidationError, where: str) -> str:
+    fault = error.errors()[0]
+    path = [str(part) for part in fault["loc"]]
+    key = ".".join(path)
+    if fault["type"] == "extra_forbidden":
+        return f"{where}: unknown key '{key}'{nearest(path[-1], _keys_at(model, path[:-1]))}"
+    found = "" if fault["type"] == "missing" else f", found {fault['input']!r}"
+    return f"{where}: {key or 'value'}: {fault['msg']}{found}"
+
+
+def _keys_at(model: type[BaseModel], path: list[str]) -> list[str]:
+    """The known keys of the group at `path` below `model`."""
+    current: Any = model
+    for part in path:
+        field = current.model_fields.get(part) if hasattr(current, "model_fields") else None
+        if field is None:
+            return []
+        options = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        current = next((kind for kind in options if hasattr(kind, "model_fields")), None)
+    return list(current.model_fields) if current is not None else []
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML mapping; a missing or malformed file is a `ConfigError` with file and line."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not valid YAML"
+        raise ConfigError(f"{path}{line}: {problem}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: expected a mapping of settings")
+    return value

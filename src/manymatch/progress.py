@@ -1,0 +1,41 @@
+"""Progress of long work: a bar on a terminal, a line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import track as rich_track
+
+Item = TypeVar("Item")
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+def track(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
+    """Yield `items`, telling on standard error how far the work is (`total` items, if known)."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        yield from rich_track(items, description, total=total, console=console)
+    else:
+        yield from _lines(items, description, total)
+
+
+def _lines(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
+    started = last = time.monotonic()
+    of_total = f"/{total}" if total is not None else ""
+    count = 0
+    for count, item in enumerate(items, start=1):
+        yield item
+        now = time.monotonic()
+        if now - last >= _SECONDS_BETWEEN_LINES:
+            last = now
+            say(f"{description}: {count}{of_total} ({count / (now - started):.1f}/s)")
+    say(f"{description}: {count} done in {time.monotonic() - started:.1f} s")
+
+
+def say(line: str) -> None:
+    """One line for the person who watches, on standard error."""
+    print(line, file=sys.stderr, flush=True)

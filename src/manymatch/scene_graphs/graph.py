@@ -1,0 +1,63 @@
+"""The scene graph of a caption: objects, their attributes, and labelled directed relations."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+MAX_OBJECTS, MAX_TOKENS, MAX_ATTRIBUTES, MAX_RELATIONS = 13, 8, 4, 13
+"""CORA's limits: objects a caption, tokens a phrase, attributes an object, relations a caption."""
+
+UNLABELLED = "related to"
+"""The label of an edge whose words are unknown (fixed, where the released code draws one)."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`objects[subject] --label--> objects[object]`; the label is lower-case words."""
+
+    subject: int
+    label: str
+    object: int
+
+
+@dataclass(frozen=True)
+class SceneGraph:
+    """`objects` are surface phrases in lower case ("two dogs" -> "dogs"), `names` the same with
+    the head lemmatised ("dog"), `attributes[i]` the phrases attached to object i."""
+
+    objects: tuple[str, ...]
+    names: tuple[str, ...]
+    attributes: tuple[tuple[str, ...], ...]
+    relations: tuple[Relation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> SceneGraph:
+        return cls(
+            objects=tuple(value["objects"]),
+            names=tuple(value["names"]),
+            attributes=tuple(tuple(phrases) for phrases in value["attributes"]),
+            relations=tuple(Relation(**relation) for relation in value["relations"]),
+        )
+
+
+SCHEMA = pa.schema(
+    [
+        ("caption_id", pa.string()),
+        ("objects", pa.list_(pa.string())),
+        ("names", pa.list_(pa.string())),
+        ("attributes", pa.list_(pa.list_(pa.string()))),
+        (
+            "relations",
+            pa.list_(
+                pa.struct([("subject", pa.int8()), ("label", pa.string()), ("object", pa.int8())])
+            ),
+        ),
+    ]
+)
+"""`data/scene_graphs/DATASET.parquet`: one row a caption, in the caption table's order."""

@@ -1,0 +1,57 @@
+"""The batch: what shards give and networks take. Nothing in it depends on a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class _OnDevice:
+    """Moves every tensor field (and nested batch) to a device."""
+
+    def to(self, device: torch.device | str, non_blocking: bool = True) -> Any:
+        moved = {
+            field.name: value.to(device, non_blocking=non_blocking)
+            for field in fields(self)  # type: ignore[arg-type]
+            if isinstance(value := getattr(self, field.name), Tensor | _OnDevice)
+        }
+        return replace(self, **moved)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class Graphs(_OnDevice):
+    """Scene graphs of a batch's captions, flat: nodes and edges of all captions one after another.
+
+    Phrases (object words, attribute words, relation labels) are deduplicated within the batch:
+    `phrases` holds each once, the nodes and edges hold its row. V objects, A attributes,
+    E relations, P phrases.
+    """
+
+    phrases: Tensor  # (P, T) int64 word ids, 0 = padding
+    phrase_lengths: Tensor  # (P,) int64, >= 1
+    objects: Tensor  # (V,) int64 row of `phrases`
+    object_names: Tensor  # (V,) int64: equal lemmatised name <=> equal number within the batch
+    object_caption: Tensor  # (V,) int64 row of the caption, ascending; every caption has >= 1
+    attributes: Tensor  # (A,) int64 row of `phrases`
+    attribute_object: Tensor  # (A,) int64 row of the object that it belongs to
+    relations: Tensor  # (E,) int64 row of `phrases`
+    relation_subject: Tensor  # (E,) int64 row of the object
+    relation_object: Tensor  # (E,) int64 row of the object
+
+
+@dataclass(frozen=True)
+class Batch(_OnDevice):
+    """n images and their m captions; `owner[j]` is the row of caption j's image."""
+
+    image_ids: list[str]
+    caption_ids: list[str]
+    owner: Tensor  # (m,) int64, ascending
+    features: Tensor  # (n, R, F) float32, zero where padded
+    region_mask: Tensor  # (n, R) bool, True = a real region or grid cell
+    words: Tensor  # (m, L) int64 word ids, 0 = padding
+    word_mask: Tensor  # (m, L) bool, True = a real word
+    boxes: Tensor | None = None  # (n, R, 4) float32, x1 y1 x2 y2 in 0..1, where the store has them
+    graphs: Graphs | None = None
