@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+
+
+def name_id(text: str) -> int:
+    """A number for an object's name or an attribute: the same in every process, never 0, 63 bits."""
+    digest = hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1 or 1
 
 
 class _OnDevice:
@@ -33,10 +40,11 @@ class Graphs(_OnDevice):
     phrases: Tensor  # (P, T) int64 word ids, 0 = padding
     phrase_lengths: Tensor  # (P,) int64, >= 1
     objects: Tensor  # (V,) int64 row of `phrases`
-    object_names: Tensor  # (V,) int64: equal lemmatised name <=> equal number within the batch
+    object_names: Tensor  # (V,) int64: `name_id` of the lemmatised name
     object_caption: Tensor  # (V,) int64 row of the caption, ascending; every caption has >= 1
     attributes: Tensor  # (A,) int64 row of `phrases`
-    attribute_object: Tensor  # (A,) int64 row of the object that it belongs to
+    attribute_object: Tensor  # (A,) int64 row of the object that it belongs to, ascending
+    attribute_names: Tensor  # (A,) int64: `name_id` of the attribute phrase
     relations: Tensor  # (E,) int64 row of `phrases`
     relation_subject: Tensor  # (E,) int64 row of the object
     relation_object: Tensor  # (E,) int64 row of the object
