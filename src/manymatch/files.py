@@ -32,7 +32,7 @@ def storage_errors(target: Path) -> Iterator[None]:
 
 
 def partial_path(target: Path) -> Path:
-    """Where `target` is built before it is moved into place (same folder, so the move is atomic)."""
+    """Where `target` is built: in the same folder, so that the move into place is atomic."""
     return target.with_name(target.name + ".partial")
 
 

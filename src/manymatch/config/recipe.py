@@ -28,7 +28,7 @@ class Optimizer(Strict):
 
 
 class ParameterGroup(Strict):
-    """Parameters whose full name matches the regular expression `match` learn at `lr_scale * lr`."""
+    """Parameters whose full name matches the expression `match` learn at `lr_scale * lr`."""
 
     match: str
     lr_scale: Annotated[float, Field(ge=0.0)]
@@ -64,7 +64,7 @@ class Training(Strict):
     captions_per_image: Count | None = None
     """Captions drawn per image and epoch; None takes all."""
     optimizer: Optimizer = Optimizer()
-    parameter_groups: list[ParameterGroup] = []
+    parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()
     clip_norm: Positive = 2.0
     weight_average: Probability = 0.0
@@ -84,12 +84,12 @@ class Recipe(Strict):
     seed: Annotated[int, Field(ge=0)] = 0
     setting: Literal["small-scale", "reproduced"] = "small-scale"
     """`reproduced` only where data and settings are the paper's."""
-    model: dict[str, Any] = {}
+    model: dict[str, Any] = Field(default_factory=dict)
     augmentation: Augmentation = Augmentation()
     training: Training = Training()
 
     def to_yaml(self) -> str:
-        return yaml.safe_dump(self.model_dump(), sort_keys=False)
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
 
 
 def preset_path(presets: Path, dataset: str, name: str) -> Path:

@@ -1,0 +1,53 @@
+# Two commands do everything: `make repro` and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+PIP_ARGS ?=
+VENV := .venv
+READY := $(VENV)/.ready
+SHELL := /bin/bash
+# DVC's stages call `manymatch` and `python`: the environment comes first.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup repro test quick lint types readme freeze clean
+
+help:  ## print this
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## create .venv with every package, pinned
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: $(PYTHON) is older than 3.11; use make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+repro: $(READY)  ## run the whole pipeline of params.yaml (dvc repro) and say where the report is
+	@manymatch check
+	dvc repro
+	@cat reports/leaderboard.md
+	@echo "report: $(CURDIR)/reports/index.html"
+
+test: $(READY)  ## run every test
+	python -m pytest -q
+
+quick: $(READY)  ## run the tests that take seconds
+	python -m pytest -q -m 'not slow'
+
+lint: $(READY)  ## check style and format
+	ruff check .
+	ruff format --check .
+
+types: $(READY)  ## check types
+	mypy
+
+readme: $(READY)  ## put the leaderboard into README.md
+	manymatch readme
+
+freeze: $(READY)  ## write constraints.txt from the environment
+	@{ echo "# Every package of the environment, at the versions that were tested together."; \
+	   pip freeze --exclude-editable | sed 's/+[a-z0-9]*$$//' \
+	   | grep -vE '^(pip|setuptools|nvidia-.*|triton)==' | LC_ALL=C sort -f; } > constraints.txt
+
+clean:  ## remove the environment and everything that the pipeline made
+	rm -rf $(VENV) data/* models/* reports/index.html reports/curves reports/runs

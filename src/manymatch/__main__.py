@@ -1,0 +1,5 @@
+"""`python -m manymatch`: the command line."""
+
+from manymatch.cli import main
+
+main()

@@ -1,0 +1,241 @@
+"""The command line: every stage of dvc.yaml is a subcommand that runs alone.
+
+Stages import their rooms when they run, so that `--help` and the light stages start at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from manymatch import __version__
+from manymatch.config.layout import Layout
+from manymatch.config.params import Params, read_params
+from manymatch.config.recipe import Recipe, preset_path, read_recipe
+from manymatch.errors import ConfigError, ManyMatchError
+from manymatch.progress import say
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Image-text retrieval where an image has many captions and a caption many images. "
+    "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
+    "that holds params.yaml.",
+)
+
+DatasetName = Annotated[str, typer.Argument(help="A dataset: scenes, flickr8k.")]
+MethodName = Annotated[str, typer.Argument(help="A recipe: presets/DATASET/METHOD.yaml.")]
+FeaturesName = Annotated[
+    str, typer.Argument(help="A backbone: lite0, objects, resnet50, resnet101, resnet152.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override the recipe, e.g. --set training.epochs=2."
+    ),
+]
+_LAYOUT = Layout()
+
+
+def _params() -> Params:
+    return read_params(_LAYOUT.params)
+
+
+def _recipe(dataset: str, method: str, overrides: list[str] | None = None) -> Recipe:
+    path = preset_path(_LAYOUT.presets, dataset, method)
+    return read_recipe(path, dict(_override(text) for text in overrides or []))
+
+
+def _override(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise ConfigError(f"--set {text}: expected KEY=VALUE")
+    return key, yaml.safe_load(value)
+
+
+@app.command()
+def check() -> None:
+    """Check params.yaml and the recipes it names, and say what will run."""
+    from manymatch.datasets import dataset
+    from manymatch.features import backbone
+    from manymatch.methods import check_settings
+
+    params = _params()
+    for features in params.features:
+        backbone(features)
+        params.extraction_of(features)
+    for name in params.datasets:
+        dataset(name).check(params.source(name))
+        for method in params.methods:
+            recipe = _recipe(name, method)
+            check_settings(recipe.method, recipe.model)
+            if recipe.features not in params.features:
+                raise ConfigError(
+                    f"{preset_path(_LAYOUT.presets, name, method)}: features "
+                    f"'{recipe.features}' are not extracted; add them to 'features' in params.yaml"
+                )
+    say(
+        f"datasets {', '.join(params.datasets)}; methods {', '.join(params.methods)}; "
+        f"features {', '.join(params.features)}: all known"
+    )
+
+
+@app.command()
+def download(dataset: DatasetName) -> None:
+    """Fetch or generate a dataset's own files: data/raw/DATASET."""
+    from manymatch.datasets import download as stage
+
+    stage.download(dataset, _params().source(dataset), _LAYOUT.raw(dataset))
+
+
+@app.command()
+def captions(dataset: DatasetName) -> None:
+    """Write the caption table, training vocabulary and judged pairs: data/captions."""
+    from manymatch.datasets import captions as stage
+
+    stage.write_captions(
+        dataset,
+        _LAYOUT.raw(dataset),
+        _LAYOUT.captions(dataset),
+        _LAYOUT.vocabulary(dataset),
+        _LAYOUT.relevance(dataset),
+        minimum_count=_params().captions.minimum_count,
+    )
+
+
+@app.command()
+def features(
+    dataset: DatasetName,
+    features: FeaturesName,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = None,
+) -> None:
+    """Extract image features to an HDF5 store: data/features/DATASET/FEATURES.h5. Resumable."""
+    from manymatch.features import extract as stage
+
+    settings = _params().extraction_of(features)
+    stage.extract(
+        features,
+        _LAYOUT.raw(dataset),
+        _LAYOUT.captions(dataset),
+        _LAYOUT.features(dataset, features),
+        batch_size=settings.batch_size,
+        device=device or settings.device,
+        weights=settings.weights,
+    )
+
+
+@app.command("scene-graphs")
+def scene_graphs(
+    dataset: DatasetName,
+    processes: Annotated[int | None, typer.Option(help="Parser processes; 0: one a core.")] = None,
+) -> None:
+    """Parse captions into scene graphs with spaCy: data/scene_graphs/DATASET.parquet."""
+    from manymatch.scene_graphs import parse as stage
+
+    settings = _params().scene_graphs
+    count = settings.processes if processes is None else processes
+    stage.parse_captions(
+        _LAYOUT.captions(dataset),
+        _LAYOUT.scene_graphs(dataset),
+        model=settings.model,
+        processes=count or os.cpu_count() or 1,
+        batch_size=settings.batch_size,
+    )
+
+
+@app.command()
+def shards(dataset: DatasetName, features: FeaturesName) -> None:
+    """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES."""
+    from manymatch.shards import write as stage
+
+    settings = _params().shards
+    stage.write_shards(
+        _LAYOUT.captions(dataset),
+        _LAYOUT.scene_graphs(dataset),
+        _LAYOUT.features(dataset, features),
+        _LAYOUT.raw(dataset),
+        _LAYOUT.shards(dataset, features),
+        images_per_shard=settings.images_per_shard,
+        thumbnail=settings.thumbnail,
+    )
+
+
+@app.command()
+def train(dataset: DatasetName, method: MethodName, overrides: Overrides = None) -> None:
+    """Train one recipe: models/DATASET/METHOD. Resumes where a killed run left off."""
+    from manymatch.training import train as stage
+
+    recipe = _recipe(dataset, method, overrides)
+    stage.train(
+        recipe,
+        _LAYOUT.shards(dataset, recipe.features),
+        _LAYOUT.vocabulary(dataset),
+        _LAYOUT.model(dataset, method),
+        _LAYOUT.curves(dataset, method),
+        _LAYOUT.checkpoints(dataset, method),
+    )
+
+
+@app.command()
+def evaluate(
+    dataset: DatasetName,
+    method: MethodName,
+    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+) -> None:
+    """Rank the test split with a trained model: reports/metrics, run files, sample queries."""
+    from manymatch.evaluation import evaluate as stage
+
+    settings = _params().evaluation
+    recipe = _recipe(dataset, method)
+    stage.evaluate(
+        _LAYOUT.model(dataset, method),
+        _LAYOUT.shards(dataset, recipe.features),
+        _LAYOUT.relevance(dataset),
+        _LAYOUT.metrics(dataset, method),
+        _LAYOUT.provenance(dataset, method),
+        _LAYOUT.run(dataset, method),
+        split=split or settings.split,
+        depth=settings.depth,
+        samples=settings.samples,
+    )
+
+
+@app.command()
+def report() -> None:
+    """Write reports/index.html and the leaderboard from the results that are there."""
+    from manymatch.reporting import report as stage
+
+    stage.report(_LAYOUT.reports)
+
+
+@app.command()
+def readme() -> None:
+    """Put the leaderboard into README.md, between its results markers."""
+    from manymatch.reporting import leaderboard
+
+    leaderboard.update_readme(Path("README.md"), _LAYOUT.reports / "leaderboard.md")
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """Run the command line; a user's fault ends in one line and exit code 1."""
+    try:
+        app()
+    except ManyMatchError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("interrupted; what was finished is kept, run the same command to go on")
+        sys.exit(130)

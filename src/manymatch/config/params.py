@@ -1,0 +1,88 @@
+"""`params.yaml`: what runs, from which sources, and the settings of the stages before training.
+
+What makes a trained model is not here but in its recipe, `presets/DATASET/METHOD.yaml`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from manymatch.config.strict import Strict, read_yaml, validate
+from manymatch.errors import ConfigError, nearest
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Captions(Strict):
+    """The vocabulary keeps words seen at least `minimum_count` times in training captions."""
+
+    minimum_count: Count = 1
+
+
+class Extraction(Strict):
+    """One backbone's extraction. `weights`: a local folder, for backbones that bring none."""
+
+    batch_size: Count = 32
+    device: str = "auto"
+    weights: str | None = None
+
+
+class SceneGraphs(Strict):
+    """The parser: a spaCy model, in how many processes, how many captions at once."""
+
+    model: str = "en_core_web_sm"
+    processes: Annotated[int, Field(ge=0)] = 0
+    """0: one per core."""
+    batch_size: Count = 256
+
+
+class Shards(Strict):
+    """Images per tar file, and the longest side of the thumbnails in them, in pixels."""
+
+    images_per_shard: Count = 250
+    thumbnail: Count = 112
+
+
+class Evaluation(Strict):
+    """Which split, how many ranks a query keeps in the run files, how many sample queries."""
+
+    split: str = "test"
+    depth: Count = 100
+    samples: Annotated[int, Field(ge=0)] = 12
+
+
+class Params(Strict):
+    """The whole of `params.yaml`."""
+
+    datasets: list[Name]
+    methods: list[Name]
+    features: list[Name]
+    sources: dict[str, dict[str, Any]]
+    captions: Captions = Captions()
+    extraction: dict[str, Extraction]
+    scene_graphs: SceneGraphs = SceneGraphs()
+    shards: Shards = Shards()
+    evaluation: Evaluation = Evaluation()
+
+    def source(self, dataset: str) -> dict[str, Any]:
+        """The settings of a dataset's sources."""
+        return _entry(self.sources, dataset, "sources")
+
+    def extraction_of(self, features: str) -> Extraction:
+        """The settings of a backbone's extraction."""
+        return _entry(self.extraction, features, "extraction")
+
+
+def _entry(group: dict[str, Any], name: str, where: str) -> Any:
+    if name not in group:
+        raise ConfigError(f"params.yaml: no entry '{where}.{name}'{nearest(name, group)}")
+    return group[name]
+
+
+def read_params(path: Path) -> Params:
+    """`params.yaml`, checked; a fault is a `ConfigError` that names the key."""
+    return validate(Params, read_yaml(path), str(path))
