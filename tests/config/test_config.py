@@ -1,0 +1,129 @@
+"""Unknown keys, wrong values and missing files are one line that says where and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from manymatch.config.params import read_params
+from manymatch.config.recipe import preset_path, read_recipe
+from manymatch.errors import ConfigError
+
+RECIPE = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
+
+
+def recipe_file(folder: Path, text: str = RECIPE) -> Path:
+    path = folder / "scenes" / "vsepp.yaml"
+    path.parent.mkdir()
+    path.write_text(text)
+    return path
+
+
+def one_line(error: pytest.ExceptionInfo[ConfigError]) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+def test_every_committed_preset_is_a_recipe(root: Path) -> None:
+    presets = sorted((root / "presets").glob("*/*.yaml"))
+    assert presets
+    for path in presets:
+        assert read_recipe(path).method
+
+
+def test_the_committed_params_are_valid_and_name_presets(root: Path) -> None:
+    params = read_params(root / "params.yaml")
+    for dataset in params.datasets:
+        for method in params.methods:
+            assert preset_path(root / "presets", dataset, method).is_file()
+        assert params.source(dataset)
+    for features in params.features:
+        assert params.extraction_of(features)
+
+
+def test_a_preset_says_how_to_launch_it(root: Path) -> None:
+    for path in (root / "presets").glob("*/*.yaml"):
+        assert f"dvc repro evaluate@{path.parent.name}-{path.stem}" in path.read_text()
+
+
+def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
+    path = recipe_file(tmp_path, RECIPE.replace("epochs", "epoch"))
+    with pytest.raises(ConfigError) as error:
+        read_recipe(path)
+    assert "unknown key 'training.epoch'; did you mean 'epochs'?" in one_line(error)
+    assert str(path) in one_line(error)
+
+
+def test_a_wrong_value_names_key_and_value(tmp_path: Path) -> None:
+    path = recipe_file(tmp_path, RECIPE.replace("epochs: 3", "epochs: none"))
+    with pytest.raises(ConfigError, match=r"training\.epochs: .*integer.*'none'"):
+        read_recipe(path)
+
+
+def test_a_missing_key_is_named(tmp_path: Path) -> None:
+    path = recipe_file(tmp_path, "features: lite0\n")
+    with pytest.raises(ConfigError, match=r"method: Field required$"):
+        read_recipe(path)
+
+
+def test_an_unknown_preset_names_the_nearest(tmp_path: Path) -> None:
+    recipe_file(tmp_path)
+    with pytest.raises(ConfigError) as error:
+        preset_path(tmp_path, "scenes", "vsep")
+    assert "did you mean 'vsepp'?" in one_line(error)
+
+
+def test_malformed_yaml_names_the_line(tmp_path: Path) -> None:
+    path = recipe_file(tmp_path, "method: vsepp\ntraining: [1, 2\nfeatures: x\n")
+    with pytest.raises(ConfigError, match=r"vsepp\.yaml:3: "):
+        read_recipe(path)
+
+
+def test_a_missing_params_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        read_params(tmp_path / "params.yaml")
+
+
+@pytest.mark.parametrize("text", ["- a\n", "3\n", ""])
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match="expected a mapping"):
+        read_recipe(recipe_file(tmp_path, text))
+
+
+def test_overrides_lie_on_top(tmp_path: Path) -> None:
+    recipe = read_recipe(recipe_file(tmp_path), {"training.epochs": 7, "seed": 4})
+    assert (recipe.training.epochs, recipe.seed) == (7, 4)
+
+
+def test_an_override_into_a_value_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'seed' is a value"):
+        read_recipe(recipe_file(tmp_path), {"seed": 1, "seed.deep": 2})
+
+
+def test_an_unknown_override_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'clip_norm'"):
+        read_recipe(recipe_file(tmp_path), {"training.clipnorm": 1.0})
+
+
+def test_a_recipe_survives_its_own_yaml(tmp_path: Path) -> None:
+    recipe = read_recipe(recipe_file(tmp_path))
+    again = tmp_path / "again.yaml"
+    again.write_text(recipe.to_yaml())
+    assert read_recipe(again) == recipe
+
+
+def test_names_cannot_leave_their_folder(tmp_path: Path, root: Path) -> None:
+    value = yaml.safe_load((root / "params.yaml").read_text())
+    value["datasets"] = ["../elsewhere"]
+    path = tmp_path / "params.yaml"
+    path.write_text(yaml.safe_dump(value))
+    with pytest.raises(ConfigError, match=r"datasets\.0"):
+        read_params(path)
+
+
+def test_an_unknown_source_names_the_nearest(root: Path) -> None:
+    with pytest.raises(ConfigError, match=r"sources\.flickr8'; did you mean 'flickr8k'"):
+        read_params(root / "params.yaml").source("flickr8")
