@@ -1,0 +1,79 @@
+"""A checkout in a temporary folder, and how to run, kill and read it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+@dataclass
+class Workspace:
+    """A git repository in which `dvc` and `manymatch` run as a user would run them."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        return {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """The command in a process group of its own, output merged."""
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *command: str, code: int = 0) -> str:
+        """Everything the command printed; the test fails if it exits otherwise than expected."""
+        process = self.start(*command)
+        output, _ = process.communicate(timeout=900)
+        assert process.returncode == code, f"{command} exited {process.returncode}:\n{output}"
+        return output
+
+    def edit(self, file: str, changes: dict[str, Any]) -> None:
+        """Set dotted keys of a YAML file."""
+        path = self.folder / file
+        value = yaml.safe_load(path.read_text())
+        for key, setting in changes.items():
+            *groups, last = key.split(".")
+            group = value
+            for name in groups:
+                group = group.setdefault(name, {})
+            group[last] = setting
+        path.write_text(yaml.safe_dump(value, sort_keys=False))
+
+    def results(self) -> dict[str, str]:
+        """Every metric file's text, by path."""
+        files = sorted((self.folder / "reports" / "metrics").rglob("*.json"))
+        return {str(path.relative_to(self.folder)): path.read_text() for path in files}
+
+    def commit(self, message: str) -> None:
+        self.run("git", "add", "-A")
+        self.run("git", "-c", "user.name=T", "-c", "user.email=t@t", "commit", "-qm", message)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """`kill -9` of the whole group: DVC, the stage and its workers."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def stages_run(output: str) -> list[str]:
+    """The stages that `dvc repro` ran, in order."""
+    marker = "Running stage '"
+    lines = (line for line in output.splitlines() if line.startswith(marker))
+    return [line.removeprefix(marker).split("'")[0] for line in lines]

@@ -1,0 +1,116 @@
+"""The whole way of the data through `dvc repro`, on a tiny `scenes`."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from workspace import Workspace, kill, stages_run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def committed(finished: Workspace) -> Iterator[Workspace]:
+    """The finished workspace, put back afterwards to what was committed."""
+    yield finished
+    finished.run("git", "checkout", "-q", ".")
+    finished.run("dvc", "checkout", "-q")
+
+
+def test_a_run_leaves_every_result(finished: Workspace) -> None:
+    reports = finished.folder / "reports"
+    page = (reports / "index.html").read_text()
+    assert "vsepp" in page and "cora" in page
+    for method in ("vsepp", "cora"):
+        metrics = json.loads((reports / "metrics" / "scenes" / f"{method}.json").read_text())
+        recalls = [metrics[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
+        assert metrics["rsum"] == pytest.approx(sum(recalls), abs=1e-3)
+        assert 0 < metrics["multi"]["i2t"]["map_at_r"] < 100
+        assert (finished.folder / "models" / "scenes" / method / "model.safetensors").is_file()
+    assert "scenes" in (reports / "leaderboard.md").read_text()
+
+
+def test_a_second_run_runs_no_stage(finished: Workspace) -> None:
+    assert stages_run(finished.run("dvc", "repro")) == []
+
+
+def test_one_parameter_of_cora_reruns_cora_and_the_report(committed: Workspace) -> None:
+    committed.edit("presets/scenes/cora.yaml", {"training.optimizer.lr": 0.0007})
+    ran = stages_run(committed.run("dvc", "repro", "--dry"))
+    assert ran == ["train@scenes-cora", "evaluate@scenes-cora", "report"]
+
+
+def test_a_new_dataset_reruns_nothing_of_scenes(committed: Workspace) -> None:
+    committed.edit(
+        "params.yaml",
+        {"datasets": ["scenes", "flickr8k"], "sources.flickr8k.folder": str(committed.folder)},
+    )
+    ran = stages_run(committed.run("dvc", "repro", "--dry"))
+    assert "train@flickr8k-cora" in ran and "features@flickr8k-lite0" in ran
+    assert [stage for stage in ran if "scenes-" in stage or stage.endswith("@scenes")] == []
+    assert ran[-1] == "report"
+
+
+def test_an_experiment_shows_in_the_metrics_diff(committed: Workspace) -> None:
+    committed.run("dvc", "exp", "run", "-S", "presets/scenes/vsepp.yaml:training.epochs=1")
+    difference = committed.run("dvc", "metrics", "diff")
+    assert "vsepp.json" in difference and "rsum" in difference
+    assert "cora.json" not in difference
+
+
+def test_killed_stages_go_on_to_the_same_results(
+    finished: Workspace, new_workspace: Callable[[], Workspace]
+) -> None:
+    """Each stage is killed once, a random moment after it began; the last run is let through."""
+    workspace = new_workspace()
+    moment = random.Random(0)
+    rooms = ["download", "captions", "features", "scene_graphs", "shards", "train", "evaluate"]
+    for room in [*rooms, "report"]:
+        process = workspace.start("dvc", "repro")
+        assert process.stdout is not None
+        begun = next((line for line in process.stdout if f"Running stage '{room}" in line), None)
+        assert begun, f"{room} was finished before it could be killed"
+        time.sleep(moment.uniform(0.2, 4.0 if room in ("train", "features") else 1.5))
+        kill(process)
+    workspace.run("dvc", "repro")
+    assert workspace.results() == finished.results()
+
+
+def test_by_hand_a_stage_says_what_is_wrong_in_one_line(committed: Workspace) -> None:
+    output = committed.run("manymatch", "train", "scenes", "corra", code=1)
+    assert output.startswith("error: ") and output.count("\n") == 1
+    assert "did you mean 'cora'?" in output
+
+
+def test_flickr8k_from_a_folder_runs_end_to_end(committed: Workspace, tmp_path: Path) -> None:
+    folder = tiny_flickr8k(tmp_path / "flickr8k")
+    committed.edit("params.yaml", {"datasets": ["flickr8k"], "methods": ["vsepp"]})
+    committed.edit("params.yaml", {"sources.flickr8k.folder": str(folder)})
+    committed.edit(
+        "presets/flickr8k/vsepp.yaml", {"training.epochs": 1, "training.images_per_batch": 8}
+    )
+    committed.run("dvc", "repro")
+    metrics = committed.folder / "reports" / "metrics" / "flickr8k" / "vsepp.json"
+    assert json.loads(metrics.read_text())["i2t"]["r10"] > 0
+
+
+def tiny_flickr8k(folder: Path) -> Path:
+    """A folder in the dataset's own format: 24 plain pictures, 5 captions each."""
+    (folder / "images").mkdir(parents=True)
+    colours = ["red", "green", "blue", "white", "black", "orange"]
+    names = [f"{1000 + i}_ab.jpg" for i in range(24)]
+    captions = []
+    for i, name in enumerate(names):
+        colour = colours[i % len(colours)]
+        Image.new("RGB", (64, 48), colour).save(folder / "images" / name)
+        captions += [f"{name}#{k}\tA {colour} wall number {i} seen {k} times .\n" for k in range(5)]
+    (folder / "Flickr8k.token.txt").write_text("".join(captions))
+    for split, part in (("train", names[:16]), ("dev", names[16:20]), ("test", names[20:])):
+        (folder / f"Flickr_8k.{split}Images.txt").write_text("".join(f"{n}\n" for n in part))
+    return folder
