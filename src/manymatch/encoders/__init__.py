@@ -1,0 +1,1 @@
+"""Image and text networks: from a batch's features, words and graphs to local features."""

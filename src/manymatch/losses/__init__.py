@@ -1,0 +1,1 @@
+"""Losses: functions that return a scalar, one per file, named after the term in its paper."""

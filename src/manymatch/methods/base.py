@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from manymatch.config.strict import Strict
 from manymatch.shards.batch import Batch
+
+if TYPE_CHECKING:
+    from manymatch.datasets.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,9 @@ class Embeddings:
     """`vectors (n, K, D)`, L2-normalised by the method that scores them so; and what else it has.
 
     `entities (V, D)` are a caption's parts (CORA), flat, with `entity_owner (V,)` = row of the
-    sample. `globals (n, D)`, `slots (n, K, D)` and `log_variance (n, D)` are other methods' parts.
+    sample, `entity_names (V,)` and `entity_attributes (V, A)` = `shards.batch.name_id` of the
+    lemmatised name and of the attributes (0: none). `globals (n, D)`, `slots (n, K, D)` and
+    `log_variance (n, D)` are other methods' parts.
     `mask (n, K)` marks the real vectors of sets of unequal size (None: all are real).
     """
 
@@ -26,6 +33,8 @@ class Embeddings:
     slots: Tensor | None = None
     entities: Tensor | None = None
     entity_owner: Tensor | None = None
+    entity_names: Tensor | None = None
+    entity_attributes: Tensor | None = None
     mask: Tensor | None = None
 
     def __len__(self) -> int:
@@ -41,7 +50,16 @@ class Embeddings:
 
 
 class Method(nn.Module, ABC):
-    """One way to match images and captions: encoders, pooling, similarity and losses."""
+    """One way to match images and captions: encoders, pooling, similarity and losses.
+
+    Built by `manymatch.methods.build_method` as `Kind(settings, vocabulary, feature_width)`.
+    """
+
+    Settings: ClassVar[type[Strict]]
+    """What a recipe's `model:` may say."""
+
+    def __init__(self, settings: Any, vocabulary: Vocabulary, feature_width: int) -> None:
+        super().__init__()
 
     @abstractmethod
     def encode_images(self, batch: Batch) -> Embeddings:
@@ -57,7 +75,17 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        """Named, weighted terms; training minimises their sum. Sees the whole (gathered) batch."""
+        """Named, weighted terms; training minimises their sum.
 
-    def start_epoch(self, epoch: int) -> None:  # noqa: B027  most methods have nothing to change
-        """Called before each training epoch (0-based), for losses that warm up."""
+        Sees the whole batch of all processes: training gathers every part of both `Embeddings`
+        (row counts differ between processes) and `batch.owner`, adds to `owner` the number of
+        images and to `entity_owner` the number of captions of the processes before, and passes a
+        batch of which `owner` alone may be read.
+        """
+
+    def start_epoch(self, epoch: int) -> None:
+        """Called before each training epoch (0-based), for losses that change with time."""
+
+    def start_step(self, epochs: float) -> None:
+        """Called before each training step with the epochs done so far (0.25: a quarter of the
+        first), for losses that warm up."""

@@ -1,0 +1,45 @@
+"""A bidirectional GRU that never sees padding."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+Directions = Literal["average", "concatenate"]
+
+
+class Read(NamedTuple):
+    """What the GRU makes of a sequence: `states (n, L, D)`, zero where padded, `final (n, D)`."""
+
+    states: Tensor
+    final: Tensor
+
+
+class BiGRU(nn.Module):
+    """One layer, both ways; the directions are averaged (D = size) or concatenated.
+
+    With "concatenate" each direction has size / 2, so that D = `size` either way. The final
+    state is the forward direction's at the last real position and the backward one's at the first.
+    """
+
+    def __init__(self, width: int, size: int, directions: Directions = "average") -> None:
+        super().__init__()
+        hidden = size if directions == "average" else size // 2
+        self.directions = directions
+        self.gru = nn.GRU(width, hidden, batch_first=True, bidirectional=True)
+
+    def forward(self, sequence: Tensor, mask: Tensor) -> Read:
+        """`sequence (n, L, width)`, `mask (n, L)`: at least one real position, padding behind."""
+        lengths = mask.sum(1).cpu()
+        packed = pack_padded_sequence(sequence, lengths, batch_first=True, enforce_sorted=False)
+        states, final = self.gru(packed)
+        states, _ = pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])
+        return Read(self._join(*states.chunk(2, 2)), self._join(*final))
+
+    def _join(self, forward: Tensor, backward: Tensor) -> Tensor:
+        if self.directions == "average":
+            return (forward + backward) / 2
+        return torch.cat([forward, backward], -1)

@@ -1,0 +1,74 @@
+"""The image encoder of VSE-infinity and CORA: region or grid features to D dimensions."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from manymatch.encoders.position_code import sine_code
+
+
+class RegionEncoder(nn.Module):
+    """`MLP(x) + Linear(x)` for each region, `MLP = F -> D/2 -> BatchNorm -> ReLU -> D`.
+
+    Batch statistics are of real regions only.
+
+    Args:
+        width: F, size of the features.
+        size: D.
+        dropout: of the features.
+        position_size: size of a sine code of the region's order that is added after
+            Linear and LayerNorm (CORA: 16), or None.
+        attention_heads: heads of one self-attention and feed-forward residual layer over the
+            regions of an image (CORA: 16), or None.
+
+    References:
+        Chen et al., VSE-infinity, CVPR 2021; Pham et al., CORA, CVPR 2024.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        size: int,
+        dropout: float = 0.0,
+        position_size: int | None = None,
+        attention_heads: int | None = None,
+    ) -> None:
+        super().__init__()
+        hidden = size // 2
+        self.dropout = nn.Dropout(dropout)
+        self.linear = nn.Linear(width, size)
+        self.widen = nn.Sequential(
+            nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
+        )
+        self.position = OrderCode(position_size, size) if position_size else None
+        self.context = _context_layer(size, attention_heads, dropout) if attention_heads else None
+
+    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+        """`features (n, R, F)`, `mask (n, R)` -> `(n, R, D)`, zero where padded."""
+        real = self.dropout(features[mask])
+        encoded = self.linear(real) + self.widen(real)
+        local = encoded.new_zeros(*mask.shape, encoded.shape[1]).masked_scatter(
+            mask[:, :, None], encoded
+        )
+        if self.position is not None:
+            local = local + self.position(mask.shape[1])
+        if self.context is not None:
+            local = self.context(local, src_key_padding_mask=~mask)
+        return local.masked_fill(~mask[:, :, None], 0.0)
+
+
+class OrderCode(nn.Module):
+    """Sine code of a region's place in the list, made wide by Linear and LayerNorm."""
+
+    def __init__(self, code_size: int, size: int) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(code_size, size), nn.LayerNorm(size)
+
+    def forward(self, length: int) -> Tensor:
+        """`(length, D)`."""
+        weight = self.linear.weight
+        return self.norm(self.linear(sine_code(length, weight.shape[1], weight.device)))
+
+
+def _context_layer(size: int, heads: int, dropout: float) -> nn.Module:
+    return nn.TransformerEncoderLayer(size, heads, 2 * size, dropout, batch_first=True)

@@ -1,0 +1,34 @@
+"""The word-sequence encoder: word vectors and a bi-GRU."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from manymatch.encoders.gru import BiGRU, Directions, Read
+
+
+class WordEncoder(nn.Module):
+    """Word vectors, dropout, bi-GRU: a state for each word and the final state.
+
+    Args:
+        words: the word vectors (may be shared with other encoders).
+        size: D.
+        directions: how the GRU's directions are joined.
+        dropout: of the word vectors' elements.
+    """
+
+    def __init__(
+        self,
+        words: nn.Embedding,
+        size: int,
+        directions: Directions = "average",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.words = words
+        self.dropout = nn.Dropout(dropout)
+        self.gru = BiGRU(words.embedding_dim, size, directions)
+
+    def forward(self, words: Tensor, mask: Tensor) -> Read:
+        """`words (m, L)` ids, `mask (m, L)` -> states `(m, L, D)`, final `(m, D)`."""
+        return self.gru(self.dropout(self.words(words)), mask)

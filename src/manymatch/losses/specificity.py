@@ -1,0 +1,21 @@
+"""CORA's specificity loss: the whole caption says more about its image than any part of it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def specificity(captions: Tensor, entities: Tensor, caption: Tensor, margin: float) -> Tensor:
+    """Mean over entities k of `[margin + s(v, e_k) - s(v, t)]+`, t its caption, v t's image.
+
+    Args:
+        captions: `(m,)` scores s(v, t) of captions with their own image.
+        entities: `(V,)` scores s(v, e_k) of entities with the image of their caption.
+        caption: `(V,)` row of each entity's caption.
+        margin: the paper's alpha.
+
+    References:
+        Pham et al., Composing Object Relations and Attributes for Image-Text Matching (CORA),
+        CVPR 2024, L_SPEC.
+    """
+    return (margin + entities - captions[caption]).relu().mean()

@@ -1,0 +1,198 @@
+"""CORA: a caption is its scene graph, an image its regions; parts of captions are matched too.
+
+Pham et al., Composing Object Relations and Attributes for Image-Text Matching, CVPR 2024.
+
+A caption's phrases (objects, attributes, relation labels) are read by one concept encoder. Graph
+attention first binds attributes to their objects, which gives the entities e_k; then objects
+exchange along relations, and GPO over the objects gives the caption's embedding t. An image's
+regions pass an MLP and one self-attention layer; GPO over them gives v. Scores are cosines.
+
+The loss has three terms: a triplet loss with hardest negatives on (v, t), a contrastive loss that
+draws images to their captions AND entities, and a specificity loss by which the caption must beat
+each of its own entities.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional
+
+from manymatch.config.recipe import Count, Positive, Probability
+from manymatch.config.strict import Strict
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders.regions import RegionEncoder
+from manymatch.encoders.scene_graph import ConceptEncoder, EdgeForm, SceneGraphEncoder
+from manymatch.encoders.word_vectors import WordVectors, word_embedding
+from manymatch.errors import DataError
+from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
+from manymatch.losses.pairs import own_pairs, own_scores
+from manymatch.losses.specificity import specificity
+from manymatch.losses.triplet import triplet
+from manymatch.methods.base import Embeddings, Method
+from manymatch.pooling.gpo import GPO
+from manymatch.pooling.segments import pad_segments
+from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
+from manymatch.shards.batch import Batch, Graphs
+from manymatch.similarities.cosine import cosine
+
+Weight = Annotated[float, Field(ge=0.0)]
+
+
+class CORASettings(Strict):
+    """The defaults are the paper's."""
+
+    size: Count = 1024
+    heads: Count = 16
+    """Of every attention; divides `size`."""
+    word_vectors: WordVectors = "glove"
+    word_size: Count = 300
+    """Of learned word vectors; GloVe's have their own size."""
+    concept_size: Count = 300
+    """Of the concept encoder's GRU, each direction."""
+    attribute_layers: Count = 1
+    object_layers: Count = 2
+    edge_form: EdgeForm = "paper"
+    """How edge context is averaged: eq. 6, or as in the released code."""
+    region_attention: bool = True
+    region_position_size: Count = 16
+    feature_dropout: Probability = 0.0
+    concept_dropout: Probability = 0.0
+    embedding_dropout: Probability = 0.0
+    margin: Positive = 0.4
+    temperature: Positive = 0.01
+    hardest_weight: Weight = 1.0
+    contrastive_weight: Weight = 0.25
+    specificity_weight: Weight = 3.0
+    warmup_epochs: Weight = 1.0
+    """Over so many epochs the loss grows from zero to full."""
+
+
+class CORA(Method):
+    """Scene-graph captions against region images."""
+
+    Settings = CORASettings
+
+    def __init__(self, settings: CORASettings, vocabulary: Vocabulary, feature_width: int) -> None:
+        super().__init__(settings, vocabulary, feature_width)
+        self.settings = settings
+        self.regions = _region_encoder(settings, feature_width)
+        self.graph = _graph_encoder(settings, vocabulary)
+        self.pool_regions, self.pool_objects = GPO(), GPO()
+        self.dropout = nn.Dropout(settings.embedding_dropout)
+        self.warm_up = 1.0
+
+    def encode_images(self, batch: Batch) -> Embeddings:
+        local = self.regions(batch.features, batch.region_mask)
+        return Embeddings(self._normalised(self.pool_regions(local, batch.region_mask)))
+
+    def encode_texts(self, batch: Batch) -> Embeddings:
+        graphs = _graphs(batch)
+        encoded = self.graph(graphs)
+        objects, mask = pad_segments(encoded.objects, graphs.object_caption, len(batch.words))
+        return Embeddings(
+            vectors=self._normalised(self.pool_objects(objects, mask)),
+            entities=self._normalised(encoded.entities),
+            entity_owner=graphs.object_caption,
+            entity_names=graphs.object_names,
+            entity_attributes=_attribute_table(graphs),
+        )
+
+    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        return cosine(images.vectors, texts.vectors)
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        chosen, owner = self.settings, batch.owner
+        said = _entities(texts)
+        image = owner[said.caption]
+        scores = self.score(images, texts)
+        entity_scores = cosine(images.vectors, said.vectors[:, None])
+        true = entity_positives(image, said.names, said.attributes, len(images))
+
+        hardest = triplet(scores, owner, chosen.margin)
+        contrastive = entity_contrastive(
+            torch.cat([scores, entity_scores], 1),
+            torch.cat([own_pairs(scores, owner), true], 1),
+            chosen.temperature,
+        )
+        specific = specificity(
+            own_scores(scores, owner),
+            own_scores(entity_scores, image),
+            said.caption,
+            chosen.margin,
+        )
+        return {
+            "hardest": self.warm_up * chosen.hardest_weight * hardest,
+            "contrastive": self.warm_up * chosen.contrastive_weight * contrastive,
+            "specificity": self.warm_up * chosen.specificity_weight * specific,
+        }
+
+    def start_step(self, epochs: float) -> None:
+        length = self.settings.warmup_epochs
+        self.warm_up = min(1.0, epochs / length) if length else 1.0
+
+    def _normalised(self, vectors: Tensor) -> Tensor:
+        return functional.normalize(self.dropout(vectors).float(), dim=-1)
+
+
+def _graphs(batch: Batch) -> Graphs:
+    if batch.graphs is None:
+        raise DataError("method 'cora' needs scene graphs, and the shards hold none")
+    return batch.graphs
+
+
+def _attribute_table(graphs: Graphs) -> Tensor:
+    """`(V, MAX_ATTRIBUTES)` attribute names of each object, 0 where it has no more.
+
+    Of fixed width, so that tables of several processes can be put together.
+    """
+    owner, n_objects = graphs.attribute_object, len(graphs.objects)
+    sizes = torch.bincount(owner, minlength=n_objects)
+    place = torch.arange(len(owner), device=owner.device) - (sizes.cumsum(0) - sizes)[owner]
+    table = owner.new_zeros(n_objects, MAX_ATTRIBUTES)
+    return table.index_put((owner, place), graphs.attribute_names)
+
+
+class _Entities(NamedTuple):
+    """The entities of `Embeddings`, all there."""
+
+    vectors: Tensor
+    caption: Tensor
+    names: Tensor
+    attributes: Tensor
+
+
+def _entities(texts: Embeddings) -> _Entities:
+    parts = texts.parts()
+    return _Entities(
+        parts["entities"],
+        parts["entity_owner"],
+        parts["entity_names"],
+        parts["entity_attributes"],
+    )
+
+
+def _region_encoder(settings: CORASettings, feature_width: int) -> RegionEncoder:
+    return RegionEncoder(
+        feature_width,
+        settings.size,
+        dropout=settings.feature_dropout,
+        position_size=settings.region_position_size,
+        attention_heads=settings.heads if settings.region_attention else None,
+    )
+
+
+def _graph_encoder(settings: CORASettings, vocabulary: Vocabulary) -> SceneGraphEncoder:
+    words = word_embedding(settings.word_vectors, vocabulary, settings.word_size)
+    concepts = ConceptEncoder(words, settings.concept_size, settings.size, settings.concept_dropout)
+    return SceneGraphEncoder(
+        concepts,
+        settings.size,
+        settings.heads,
+        settings.attribute_layers,
+        settings.object_layers,
+        settings.edge_form,
+    )

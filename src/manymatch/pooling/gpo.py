@@ -1,0 +1,51 @@
+"""Generalised pooling operator: learned weights over the sorted values of each dimension."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from manymatch.encoders.gru import BiGRU
+from manymatch.encoders.position_code import sine_code
+
+_BELOW_ALL = -10000.0
+
+
+class GPO(nn.Module):
+    """Sort each dimension in descending order and sum with weights that depend on the set's size.
+
+    A bi-GRU reads the sine position code of length n and gives n scores; their softmax are the
+    weights of the largest, second largest, ... value. Mean, max and top-k pooling are all among
+    the functions it can learn.
+
+    Args:
+        code_size: size of the position code.
+        hidden: size of the bi-GRU, whose directions are averaged.
+        temperature: of the softmax.
+
+    References:
+        Chen et al., Learning the Best Pooling Strategy for Visual Semantic Embedding
+        (VSE-infinity), CVPR 2021, section 4.
+    """
+
+    def __init__(self, code_size: int = 32, hidden: int = 32, temperature: float = 0.1) -> None:
+        super().__init__()
+        self.code_size, self.temperature = code_size, temperature
+        self.gru = BiGRU(code_size, hidden, directions="average")
+        self.score = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, local: Tensor, mask: Tensor) -> Tensor:
+        """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; real rows may stand anywhere."""
+        sizes = mask.sum(1)
+        ordered = local.masked_fill(~mask[:, :, None], _BELOW_ALL).sort(1, descending=True).values
+        real = torch.arange(local.shape[1], device=local.device) < sizes[:, None]
+        ordered = ordered.masked_fill(~real[:, :, None], 0.0)
+        return self.weights(sizes, local.shape[1])[:, None] @ ordered
+
+    def weights(self, sizes: Tensor, width: int) -> Tensor:
+        """`(n, width)` weights for sets of `sizes (n,)`; rows sum to 1, 0 past the size."""
+        distinct, row = sizes.unique(return_inverse=True)
+        codes = sine_code(width, self.code_size, sizes.device).expand(len(distinct), -1, -1)
+        real = torch.arange(width, device=sizes.device) < distinct[:, None]
+        scores = self.score(self.gru(codes, real).states)[:, :, 0] / self.temperature
+        return scores.masked_fill(~real, -torch.inf).softmax(1)[row]

@@ -1,0 +1,63 @@
+"""Graph attention over the nodes of many graphs at once, held flat."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from manymatch.pooling.segments import segment_softmax, segment_sum
+
+
+class GATv2(nn.Module):
+    """GATv2: what each node gathers from its neighbours and itself, heads concatenated.
+
+    `out_i = b + sum_j softmax_j(a . LeakyReLU(W_s x_j + W_t x_i)) W_s x_j`, j over the sources of
+    edges into i and i itself (once, also where the edges hold a loop).
+
+    References:
+        Brody, Alon and Yahav, How Attentive are Graph Attention Networks?, ICLR 2022, eq. 7.
+    """
+
+    def __init__(self, width: int, size: int, heads: int = 16, slope: float = 0.2) -> None:
+        super().__init__()
+        if size % heads:
+            raise ValueError(f"size {size} is not a multiple of {heads} heads")
+        self.heads, self.slope = heads, slope
+        self.source, self.target = nn.Linear(width, size), nn.Linear(width, size)
+        self.attention = nn.Parameter(torch.empty(heads, size // heads))
+        self.bias = nn.Parameter(torch.zeros(size))
+        nn.init.xavier_uniform_(self.attention)
+
+    def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
+        """`nodes (V, width)`, `edges (2, E)` rows of source and target -> `(V, size)`."""
+        source, target = _with_self_loops(edges, len(nodes))
+        values = self.source(nodes)[source].unflatten(1, (self.heads, -1))
+        queries = self.target(nodes)[target].unflatten(1, (self.heads, -1))
+        scores = (functional.leaky_relu(values + queries, self.slope) * self.attention).sum(2)
+        weights = segment_softmax(scores, target, len(nodes))
+        gathered = segment_sum(weights[:, :, None] * values, target, len(nodes))
+        return gathered.flatten(1) + self.bias
+
+
+def _with_self_loops(edges: Tensor, n_nodes: int) -> Tensor:
+    loops = torch.arange(n_nodes, device=edges.device).expand(2, -1)
+    return torch.cat([edges[:, edges[0] != edges[1]], loops], 1)
+
+
+class GraphAttention(nn.Module):
+    """CORA's layer: `ReLU(LayerNorm(FC(x) + GATv2(x)))`.
+
+    References:
+        Pham et al., CORA, CVPR 2024, section 3.2.
+    """
+
+    def __init__(self, width: int, size: int, heads: int = 16) -> None:
+        super().__init__()
+        self.residual = nn.Linear(width, size)
+        self.gather = GATv2(width, size, heads)
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
+        """`nodes (V, width)`, `edges (2, E)` rows of source and target -> `(V, size)`."""
+        return self.norm(self.residual(nodes) + self.gather(nodes, edges)).relu()

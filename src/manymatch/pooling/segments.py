@@ -1,0 +1,40 @@
+"""Sets of unequal size held flat: rows of all sets one after another, with the set of each row."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def segment_sum(rows: Tensor, segment: Tensor, count: int) -> Tensor:
+    """`(count, ...)` sums of the `rows (V, ...)` of each segment; 0 for an empty one."""
+    return rows.new_zeros(count, *rows.shape[1:]).index_add(0, segment, rows)
+
+
+def segment_mean(rows: Tensor, segment: Tensor, count: int) -> Tensor:
+    """`(count, ...)` means of the `rows (V, ...)` of each segment; 0 for an empty one."""
+    sizes = torch.bincount(segment, minlength=count).clamp(min=1)
+    return segment_sum(rows, segment, count) / sizes.view(-1, *[1] * (rows.dim() - 1))
+
+
+def segment_softmax(scores: Tensor, segment: Tensor, count: int) -> Tensor:
+    """Softmax of `scores (E, H)` over the rows of each segment, for each column on its own."""
+    place = segment[:, None].expand_as(scores)
+    highest = scores.detach().new_full((count, scores.shape[1]), -torch.inf)
+    highest = highest.scatter_reduce(0, place, scores.detach(), "amax")
+    weights = (scores - highest[segment]).exp()
+    return weights / segment_sum(weights, segment, count)[segment]
+
+
+def pad_segments(rows: Tensor, segment: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The rows of each segment side by side: `(count, K, D)`, zero where padded, and its mask.
+
+    `segment (V,)` is ascending; K is the size of the largest segment.
+    """
+    sizes = torch.bincount(segment, minlength=count)
+    starts = sizes.cumsum(0) - sizes
+    place = torch.arange(len(segment), device=segment.device) - starts[segment]
+    width = int(sizes.max())
+    padded = rows.new_zeros(count, width, *rows.shape[1:])
+    mask = torch.arange(width, device=segment.device) < sizes[:, None]
+    return padded.index_put((segment, place), rows), mask

@@ -1,0 +1,23 @@
+"""Multiple-instance similarity: the best pair of elements speaks for both sets."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from manymatch.similarities.pairs import pair_cosines
+
+
+def mil(images: Tensor, texts: Tensor) -> Tensor:
+    """`max_{x, y} cos(x, y)` over the elements x of an image and y of a text.
+
+    Args:
+        images: `(n, K, D)`, L2-normalised.
+        texts: `(m, L, D)`, L2-normalised.
+
+    Returns:
+        `(n, m)` in [-1, 1].
+
+    References:
+        Song and Soleymani, Polysemous Visual-Semantic Embedding (PVSE), CVPR 2019, eq. 4.
+    """
+    return pair_cosines(images, texts).amax((2, 3))
