@@ -1,0 +1,84 @@
+"""How well parsed graphs agree with true ones: exact match of lemmatised parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from manymatch.scene_graphs.graph import SceneGraph
+
+Lemmatise = Callable[[str], str]
+Parts = dict[str, Counter[tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Counts of one kind of part over all captions."""
+
+    matched: int
+    found: int
+    true: int
+
+    @property
+    def precision(self) -> float:
+        return self.matched / self.found if self.found else 1.0
+
+    @property
+    def recall(self) -> float:
+        return self.matched / self.true if self.true else 1.0
+
+    @property
+    def f1(self) -> float:
+        total = self.found + self.true
+        return 2 * self.matched / total if total else 1.0
+
+
+def accuracy(
+    pairs: Iterable[tuple[SceneGraph, SceneGraph]], lemmatise: Lemmatise
+) -> dict[str, Accuracy]:
+    """Accuracy of `objects`, `attributes` (object, attribute) and `relations` (subject, label,
+    object) over pairs of a parsed and a true graph. Parts of one graph match as multisets."""
+    counts: dict[str, Counter[str]] = {}
+    for parsed, true in pairs:
+        found_parts, true_parts = parts(parsed, lemmatise), parts(true, lemmatise)
+        for kind, found in found_parts.items():
+            count = counts.setdefault(kind, Counter())
+            count["matched"] += (found & true_parts[kind]).total()
+            count["found"] += found.total()
+            count["true"] += true_parts[kind].total()
+    return {kind: Accuracy(**count) for kind, count in counts.items()}
+
+
+def parts(graph: SceneGraph, lemmatise: Lemmatise) -> Parts:
+    """The objects, (object, attribute) pairs and (subject, label, object) triples of a graph."""
+    names = [lemmatise(name) for name in graph.names]
+    described = zip(names, graph.attributes, strict=True)
+    return {
+        "objects": Counter((name,) for name in names),
+        "attributes": Counter((name, lemmatise(p)) for name, phrases in described for p in phrases),
+        "relations": Counter(
+            (names[edge.subject], lemmatise(edge.label), names[edge.object])
+            for edge in graph.relations
+        ),
+    }
+
+
+def lemmatiser(model: Language) -> Lemmatise:
+    """A function that lemmatises each word of a phrase by itself: as a verb, else as a noun, else
+    as an adjective. Without context it may err, but alike on both sides of a comparison."""
+    rules = model.get_pipe("lemmatizer")
+
+    @cache
+    def lemma(word: str) -> str:
+        for kind in ("VERB", "NOUN", "ADJ"):
+            token = Doc(model.vocab, words=[word], pos=[kind])[0]
+            if (base := rules.lemmatize(token)[0]) != word:  # type: ignore[attr-defined]
+                return base.lower()
+        return word
+
+    return lambda phrase: " ".join(lemma(word) for word in phrase.split())

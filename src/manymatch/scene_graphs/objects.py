@@ -1,0 +1,92 @@
+"""Which words of a caption are its objects: heads of noun chunks with their compounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from manymatch.scene_graphs.lexicon import MEASURES, MOMENTS, PRONOUNS, QUANTITIES
+from manymatch.scene_graphs.tree import Tree
+
+_INNER = frozenset({"compound", "nmod", "amod", "merged", "expl", "prt", "advmod", "intj"})
+_ADJECTIVE_AS_NOUN = frozenset({"pobj", "dobj", "nsubj", "nsubjpass"})
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Phrases and lemmatised names by object; `number` gives a token's object.
+
+    Both nouns of "pair of shoes" have the number of the one object.
+    """
+
+    phrases: list[str]
+    names: list[str]
+    number: dict[int, int]
+
+
+def find_objects(tree: Tree) -> Objects:
+    """The objects in the order of the caption; none for a caption without nouns."""
+    objects = Objects([], [], {})
+    for token in range(len(tree)):
+        if token not in objects.number and _is_object(tree, token):
+            _add(objects, tree, token)
+    return objects if objects.phrases else _head_phrase(tree)
+
+
+def _add(objects: Objects, tree: Tree, token: int) -> None:
+    number = len(objects.phrases)
+    phrase, name = _phrase(tree, token)
+    inner = _measured(tree, token)
+    objects.number[token] = number
+    if inner is not None:
+        objects.number[inner] = number
+        inner_phrase, inner_name = _phrase(tree, inner)
+        if tree.words[token] in QUANTITIES:
+            phrase, name = inner_phrase, inner_name
+        else:
+            phrase, name = f"{phrase} of {inner_phrase}", f"{name} of {inner_phrase}"
+    objects.phrases.append(phrase)
+    objects.names.append(name)
+
+
+def _is_object(tree: Tree, token: int) -> bool:
+    tag, dep, word = tree.tags[token], tree.deps[token], tree.words[token]
+    if word in PRONOUNS or not word[0].isalpha():
+        return False
+    if tag.startswith("NN"):
+        return dep not in _INNER and not (dep == "npadvmod" and not _is_place(tree, token))
+    return tag.startswith("JJ") and dep in _ADJECTIVE_AS_NOUN
+
+
+def _is_place(tree: Tree, token: int) -> bool:
+    """Whether an adverbial noun names a thing: not in "one day" nor in "knee-deep"."""
+    return tree.tags[tree.heads[token]].startswith("VB") and tree.lemmas[token] not in MOMENTS
+
+
+def _measured(tree: Tree, token: int) -> int | None:
+    """The noun after "of" where `token` measures or counts it."""
+    if tree.lemmas[token] in MEASURES or tree.words[token] in QUANTITIES:
+        for preposition in tree.below(token, {"prep"}):
+            if tree.words[preposition] == "of":
+                return next(iter(tree.below(preposition, {"pobj"})), None)
+    return None
+
+
+def _phrase(tree: Tree, token: int) -> tuple[str, str]:
+    """The surface phrase of a noun with its compounds, and the same with the noun's lemma."""
+    before = "".join(tree.words[part] + " " for part in _compounds(tree, token))
+    return before + tree.words[token], before + tree.lemmas[token]
+
+
+def _compounds(tree: Tree, token: int) -> list[int]:
+    parts: list[int] = []
+    for part in tree.below(token, {"compound", "nmod"}):
+        if part < token:
+            parts += [*_compounds(tree, part), part]
+    return parts
+
+
+def _head_phrase(tree: Tree) -> Objects:
+    """The one object of a caption without nouns: the word that heads it."""
+    roots = [t for t in range(len(tree)) if tree.heads[t] == t and tree.words[t][0].isalnum()]
+    token = roots[0] if roots else 0
+    return Objects([tree.words[token]], [tree.lemmas[token]], {token: 0})

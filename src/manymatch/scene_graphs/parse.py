@@ -1,0 +1,143 @@
+"""The stage: caption table in, scene graph table out, over several processes."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from spacy.language import Language
+
+from manymatch.errors import DataError, ManyMatchError
+from manymatch.files import replacing
+from manymatch.progress import say, track
+from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
+from manymatch.scene_graphs.parser import graphs, load_model
+
+_GRAPHS = SCHEMA.remove(SCHEMA.get_field_index("caption_id"))
+Parsed = tuple[pa.RecordBatch, Counter[str]]
+"""The graphs of a batch of captions (schema without the ids), and what their limits cost."""
+
+_worker_model: Language
+"""The model of a worker process, loaded once by its initialiser."""
+
+
+def parse_captions(
+    captions: Path, table: Path, model: str, processes: int, batch_size: int
+) -> None:
+    """Write `table` (`graph.SCHEMA`): the scene graph of each row of the caption table.
+
+    The result depends on the captions, the model and `batch_size`, never on `processes`: the same
+    batches are parsed whoever parses them. Equal captions are parsed once.
+
+    Raises:
+        ConfigError: if the spaCy model is not installed.
+        DataError: if the caption table is missing, damaged or holds an empty caption.
+    """
+    ids, texts, rows = _read(captions)
+    batches = [texts[i : i + batch_size] for i in range(0, len(texts), batch_size)]
+    dropped: Counter[str] = Counter()
+    parsed = []
+    with replacing(table) as unfinished:
+        with _parsing(model, processes, batches) as results:
+            for batch, lost in track(results, "scene graphs (batches)", total=len(batches)):
+                parsed.append(batch)
+                dropped += lost
+        distinct = pa.Table.from_batches(parsed, schema=_GRAPHS)
+        pq.write_table(distinct.take(rows).add_column(0, SCHEMA.field(0), ids), unfinished)
+    _report(dropped)
+
+
+def _read(captions: Path) -> tuple[pa.ChunkedArray, list[str], pa.Array]:
+    """The caption ids, the distinct captions, and for each id the row of its caption there."""
+    try:
+        found = pq.read_table(captions, columns=["caption_id", "caption"])
+        found = found.cast(pa.schema([("caption_id", pa.string()), ("caption", pa.string())]))
+    except FileNotFoundError:
+        raise DataError(f"{captions}: no such file; run the captions stage first") from None
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise DataError(f"{captions}: no caption table: {_first_line(error)}") from None
+    _refuse_empty(captions, found)
+    coded = found["caption"].combine_chunks().dictionary_encode()
+    return found["caption_id"], coded.dictionary.to_pylist(), coded.indices
+
+
+def _refuse_empty(captions: Path, found: pa.Table) -> None:
+    trimmed = pc.fill_null(pc.utf8_trim_whitespace(found["caption"]), "")
+    row = pc.index(trimmed, "").as_py()
+    if row >= 0:
+        raise DataError(f"{captions}: caption '{found['caption_id'][row]}' is empty")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+@contextlib.contextmanager
+def _parsing(model: str, processes: int, batches: list[list[str]]) -> Iterator[Iterable[Parsed]]:
+    """The parsed batches in order, from this process or from a pool of them."""
+    if processes <= 1 or len(batches) <= 1:
+        yield map(partial(_parse, load_model(model)), batches)
+        return
+    load_model(model)  # A missing model is told here, not from within a worker.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(processes, len(batches)), context, _start_worker, (model,))
+    try:
+        yield pool.map(_parse_in_worker, batches)
+    except BrokenProcessPool:
+        raise ManyMatchError(
+            "a parser process ended before its work was done (out of memory?); "
+            "run the stage again with fewer processes"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start_worker(model: str) -> None:
+    global _worker_model
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker_model = load_model(model)
+
+
+def _end_with_parent() -> None:
+    """End this worker when the main process is gone, even if that was killed without a word."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _parse_in_worker(captions: list[str]) -> Parsed:
+    return _parse(_worker_model, captions)
+
+
+def _parse(model: Language, captions: list[str]) -> Parsed:
+    dropped: Counter[str] = Counter()
+    return _columns(list(graphs(model, captions, dropped))), dropped
+
+
+def _columns(parsed: list[SceneGraph]) -> pa.RecordBatch:
+    columns = [
+        [graph.objects for graph in parsed],
+        [graph.names for graph in parsed],
+        [graph.attributes for graph in parsed],
+        [[(r.subject, r.label, r.object) for r in graph.relations] for graph in parsed],
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _GRAPHS, strict=True)]
+    return pa.record_batch(arrays, schema=_GRAPHS)
+
+
+def _report(dropped: Counter[str]) -> None:
+    lost = ", ".join(f"{count} {part}" for part, count in sorted(dropped.items()) if count)
+    if lost:
+        say(f"scene graphs: past the limits, left out: {lost}")

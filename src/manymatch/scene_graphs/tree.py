@@ -1,0 +1,82 @@
+"""A dependency parse as plain lists, which the rules repair and read.
+
+spaCy's own tokens are views into C structures; reading each attribute once and working on lists
+keeps the rules far cheaper than the parse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from spacy.tokens import Doc
+
+MERGED = "merged"
+"""The dependency label of a token that became part of another one."""
+
+
+@dataclass(slots=True)
+class Tree:
+    """One caption, token by token: lower-case word, lemma, Penn tag, dependency label, head.
+
+    The head of a root is the root itself; `children` are in the order of the caption.
+    """
+
+    words: list[str]
+    lemmas: list[str]
+    tags: list[str]
+    deps: list[str]
+    heads: list[int]
+    children: list[list[int]]
+
+    @classmethod
+    def of(cls, doc: Doc) -> Tree:
+        heads = [token.head.i for token in doc]
+        return cls(
+            words=[token.lower_ for token in doc],
+            lemmas=[token.lemma_.lower() for token in doc],
+            tags=[token.tag_ for token in doc],
+            deps=[token.dep_ for token in doc],
+            heads=heads,
+            children=_children(heads),
+        )
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def below(self, token: int, deps: Container[str]) -> list[int]:
+        """The children of `token` whose label is among `deps`."""
+        labels = self.deps
+        return [child for child in self.children[token] if labels[child] in deps]
+
+    def above(self, token: int) -> Iterator[int]:
+        """The head of `token`, its head, and so on up to the root."""
+        while (head := self.heads[token]) != token:
+            yield head
+            token = head
+
+    def attach(self, token: int, head: int, dep: str) -> None:
+        """Hang `token`, with all below it, under `head`, which must not stand below `token`."""
+        self.heads[token] = head
+        self.deps[token] = dep
+        self.children = _children(self.heads)
+
+    def merge(self, first: int, last: int, core: int) -> None:
+        """Make `first..last` one token at `core`; the topmost of them gives head and label."""
+        inside = range(first, last + 1)
+        top = next(t for t in inside if not any(first <= h <= last for h in self.above(t)))
+        head = core if self.heads[top] == top else self.heads[top]
+        dep = self.deps[top]
+        self.heads = [core if first <= h <= last else h for h in self.heads]
+        for token in inside:
+            self.heads[token], self.deps[token], self.tags[token] = core, MERGED, ""
+        self.heads[core], self.deps[core] = head, dep
+        self.children = _children(self.heads)
+
+
+def _children(heads: list[int]) -> list[list[int]]:
+    children: list[list[int]] = [[] for _ in heads]
+    for token, head in enumerate(heads):
+        if head != token:
+            children[head].append(token)
+    return children
