@@ -1,0 +1,251 @@
+"""One caption in the making: every phrase adds to its text, its form and its text graph at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from manymatch.datasets.scenes.forms import ATTRIBUTES, Form, FormObject
+from manymatch.datasets.scenes.kinds import CLOTHES, KINDS, PEOPLE
+from manymatch.datasets.scenes.words import (
+    ACTIVITIES,
+    BACKGROUND_PHRASES,
+    COLOUR_WORDS,
+    NUMERALS,
+    PREPOSITIONS,
+    SIZE_WORDS,
+    VERBS,
+    Verb,
+    article,
+    plural,
+    words_of,
+)
+from manymatch.datasets.scenes.world import Scene, Tie
+from manymatch.scene_graphs.graph import Relation, SceneGraph
+
+_TOLD = {"colour": 0.6, "size": 0.35, "state": 0.3}
+"""How often an attribute is told before the noun."""
+_FOCUS = 0.9
+"""The same for the attribute in which twins differ."""
+_HYPERNYM = 0.15
+_FLAT_TOPS = ("table", "box", "house", "car", "bus", "truck")
+
+
+class Inapplicable(Exception):
+    """The scene holds nothing that the chosen kind of sentence could tell."""
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What captions of twins should tell: these objects and, if it is one, this attribute."""
+
+    objects: tuple[int, ...] = ()
+    attribute: str | None = None
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A noun phrase: its words, its node in the text graph, its object in the form and scene."""
+
+    text: str
+    node: int
+    told: int
+    thing: int
+    plural: bool = False
+
+    @property
+    def be(self) -> str:
+        return "are" if self.plural else "is"
+
+
+@dataclass
+class Draft:
+    """A caption in the making."""
+
+    scene: Scene
+    rng: Random
+    focus: Focus = Focus()
+    form: Form = field(default_factory=Form)
+    objects: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    attributes: list[list[str]] = field(default_factory=list)
+    edges: list[Relation] = field(default_factory=list)
+
+    def graph(self) -> SceneGraph:
+        return SceneGraph(
+            tuple(self.objects),
+            tuple(self.names),
+            tuple(map(tuple, self.attributes)),
+            tuple(self.edges),
+        )
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    # Noun phrases
+
+    def mention(
+        self, thing: int, *, state: bool = True, bare: bool = False, the: float = 0.15
+    ) -> Mention:
+        """`a small red dog`; without `state` it is left to the predicate, `bare`: no attribute;
+        `the`: how likely the article is definite."""
+        spec = self.scene.things[thing].spec
+        noun = self._noun(spec.kind)
+        told = FormObject(noun)
+        words = []
+        for name in ("size", "state", "colour"):
+            value = getattr(spec, name)
+            if value and not bare and (state or name != "state") and self._tells(thing, name):
+                setattr(told, name, value)
+                words.append(self._attribute(value))
+        head = self.rng.choice(words_of(noun))
+        node = self._node(head, head, words)
+        phrase = " ".join([*words, head])
+        determiner = "the" if self.chance(the) else article(phrase)
+        return Mention(f"{determiner} {phrase}", node, self._tell(told), thing)
+
+    def mention_many(self, things: list[int], noun: str, shared: dict[str, str]) -> Mention:
+        """`two small dogs`: as many as `things`, all with the `shared` attributes."""
+        told = FormObject(noun, count=len(things), **shared)
+        words = [self._attribute(shared[n]) for n in ("size", "state", "colour") if n in shared]
+        head = self.rng.choice(words_of(noun))
+        numeral = NUMERALS[len(things)]
+        # The lemma of "people" is "people".
+        name = "people" if head == "person" else head
+        node = self._node(plural(head), name, [numeral, *words])
+        text = " ".join([numeral, *words, plural(head)])
+        return Mention(text, node, self._tell(told), things[0], plural=True)
+
+    def _noun(self, kind: str) -> str:
+        hypernyms = KINDS[kind].hypernyms
+        return self.rng.choice(hypernyms) if hypernyms and self.chance(_HYPERNYM) else kind
+
+    def _tells(self, thing: int, attribute: str) -> bool:
+        if attribute == "colour" and self.scene.things[thing].spec.kind in CLOTHES.values():
+            return True  # that somebody wears a shirt says nothing
+        focused = thing in self.focus.objects and attribute == self.focus.attribute
+        probability = _FOCUS if focused else _TOLD[attribute]
+        if attribute == "size" and self.scene.things[thing].spec.size == "medium" and not focused:
+            probability *= 0.3
+        return self.chance(probability)
+
+    def _attribute(self, value: str) -> str:
+        return self.rng.choice({**COLOUR_WORDS, **SIZE_WORDS}.get(value, (value,)))
+
+    def _node(self, surface: str, name: str, attributes: list[str]) -> int:
+        self.objects.append(surface)
+        self.names.append(name)
+        self.attributes.append(list(attributes))
+        return len(self.objects) - 1
+
+    def _tell(self, told: FormObject) -> int:
+        self.form.objects.append(told)
+        return len(self.form.objects) - 1
+
+    # Attributes after the noun
+
+    def describe(self, mention: Mention, attribute: str) -> str:
+        """The word of an attribute of the mentioned object, which it now has in form and graph."""
+        value = getattr(self.scene.things[mention.thing].spec, attribute)
+        told = self.form.objects[mention.told]
+        if value is None or getattr(told, attribute) is not None:
+            raise Inapplicable
+        setattr(told, attribute, value)
+        word = self._attribute(value)
+        self.attributes[mention.node].append(word)
+        return word
+
+    def untold(self, mention: Mention) -> list[str]:
+        """Attributes that the object has and the caption has not told yet."""
+        spec, told = self.scene.things[mention.thing].spec, self.form.objects[mention.told]
+        return [n for n in ATTRIBUTES if getattr(spec, n) and getattr(told, n) is None]
+
+    # Relations
+
+    def edge(self, subject: Mention, label: str, object: int) -> None:
+        self.edges.append(Relation(subject.node, label, object))
+
+    def relate(self, subject: Mention, name: str, object: Mention, label: str) -> None:
+        """`subject name object` in the form, `label` in the text graph."""
+        self.form.relations.append((subject.told, name, object.told))
+        self.edge(subject, label, object.node)
+
+    def verb(self, name: str) -> Verb:
+        return self.rng.choice(VERBS[name])
+
+    def preposition(self, tie: Tie) -> str:
+        words = PREPOSITIONS[tie.relation]
+        carrier = self.scene.things[tie.object].spec.kind
+        if tie.relation == "on" and carrier not in _FLAT_TOPS:
+            return "on"
+        return self.rng.choice(words)
+
+    def activity(self, subject: Mention) -> str | None:
+        """The participle of what the subject is doing, if nothing has told its state."""
+        if subject.plural or "state" not in self.untold(subject):
+            return None
+        state = self.scene.things[subject.thing].spec.state
+        return state if state in ACTIVITIES else None
+
+    def locate(self, tie: Tie, subject: Mention, *, finite: bool) -> tuple[str, str]:
+        """Words and label of a place before its noun phrase: (`is sleeping under`, `sleep under`)."""
+        preposition = self.preposition(tie)
+        be = f"{subject.be} " if finite else ""
+        activity = self.activity(subject)
+        if activity and self.chance(0.5):
+            self.form.objects[subject.told].state = activity
+            return f"{be}{activity} {preposition}", f"{ACTIVITIES[activity]} {preposition}"
+        return f"{be}{preposition}", preposition
+
+    def predicate(
+        self, tie: Tie, subject: Mention, *, finite: bool, **about: Any
+    ) -> tuple[str, Mention]:
+        """`is holding a ball`, `holding a ball`, `is next to a car`, `sleeping under a table`."""
+        if tie.relation in VERBS:
+            verb = self.verb(tie.relation)
+            words, label = self._inflected(verb, subject, finite), verb.lemma
+        else:
+            words, label = self.locate(tie, subject, finite=finite)
+        object = self.mention(tie.object, **about)
+        self.relate(subject, tie.relation, object, label)
+        return f"{words} {object.text}", object
+
+    def _inflected(self, verb: Verb, subject: Mention, finite: bool) -> str:
+        if not finite:
+            return verb.ing
+        if self.chance(0.6):
+            return f"{subject.be} {verb.ing}"
+        return verb.lemma if subject.plural else verb.third
+
+    def clothes(self, person: Mention) -> str:
+        """`in a red shirt` and the like, or nothing."""
+        worn = [t for t in self.scene.ties if t.subject == person.thing and t.relation == "wear"]
+        if not worn:
+            return ""
+        tie = self.rng.choice(worn)
+        if self.scene.things[tie.object].spec.kind == "hat":
+            words, label = self.rng.choice((("wearing", "wear"), ("with", "with")))
+        else:
+            words, label = self.rng.choice(
+                (("wearing", "wear"), ("in", "in"), ("in", "in"), ("dressed in", "dress in"))
+            )
+        garment = self.mention(tie.object)
+        self.relate(person, "wear", garment, label)
+        return f" {words} {garment.text}"
+
+    def who(self, mention: Mention) -> str:
+        noun = self.form.objects[mention.told].noun
+        person = noun in PEOPLE or noun in ("person", "child")
+        return self.rng.choice(("who", "that")) if person else self.rng.choice(("that", "which"))
+
+    # Background
+
+    def background(self) -> tuple[str, str, int]:
+        """(`in the park`, `in`, node of the park); the form tells the background now."""
+        place = self.scene.background
+        preposition, the = self.rng.choice(BACKGROUND_PHRASES[place])
+        word = self.rng.choice(words_of(place))
+        the = article(word) if the == "a" else the
+        self.form.background = place
+        return f"{preposition} {the} {word}", preposition, self._node(word, word, [])
