@@ -13,10 +13,11 @@ def pair_cosines(images: Tensor, texts: Tensor) -> Tensor:
     0.01 the rounding of a bfloat16 cosine would be as large as the differences that matter.
     """
     with torch.autocast(images.device.type, enabled=False):
-        product = _full(images).flatten(0, 1) @ _full(texts).flatten(0, 1).T
+        product = full_precision(images).flatten(0, 1) @ full_precision(texts).flatten(0, 1).T
     n, m = images.shape[0], texts.shape[0]
     return product.view(n, images.shape[1], m, texts.shape[1]).transpose(1, 2)
 
 
-def _full(vectors: Tensor) -> Tensor:
+def full_precision(vectors: Tensor) -> Tensor:
+    """`vectors`, in float32 if they are of half precision."""
     return vectors.float() if vectors.dtype in (torch.float16, torch.bfloat16) else vectors

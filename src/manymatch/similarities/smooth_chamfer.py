@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-from manymatch.similarities.pairs import pair_cosines
+from manymatch.similarities.blocked_smooth_chamfer import blocked_smooth_chamfer, factors_per_log
+from manymatch.similarities.pairs import full_precision, pair_cosines
 
 
 def smooth_chamfer(images: Tensor, texts: Tensor, alpha: float = 16.0) -> Tensor:
@@ -23,7 +25,23 @@ def smooth_chamfer(images: Tensor, texts: Tensor, alpha: float = 16.0) -> Tensor
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings
         (DivE), CVPR 2023, eq. 4.
     """
+    if _needs_gradient(images, texts) or not _in_range(images, texts, alpha):
+        return _with_gradient(images, texts, alpha)
+    with torch.no_grad():
+        return blocked_smooth_chamfer(full_precision(images), full_precision(texts), alpha)
+
+
+def _with_gradient(images: Tensor, texts: Tensor, alpha: float) -> Tensor:
     scaled = alpha * pair_cosines(images, texts)
     to_texts = scaled.logsumexp(3).mean(2)
     to_images = scaled.logsumexp(2).mean(2)
     return (to_texts + to_images) / (2 * alpha)
+
+
+def _needs_gradient(images: Tensor, texts: Tensor) -> bool:
+    return torch.is_grad_enabled() and (images.requires_grad or texts.requires_grad)
+
+
+def _in_range(images: Tensor, texts: Tensor, alpha: float) -> bool:
+    longest = max(images.shape[1], texts.shape[1])
+    return factors_per_log(alpha, longest, full_precision(images).dtype) >= 1

@@ -1,0 +1,79 @@
+"""The fast path of smooth-Chamfer against its formula."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch.similarities import blocked_smooth_chamfer as module
+from manymatch.similarities.smooth_chamfer import smooth_chamfer
+
+
+def _sets(n: int, size: int, seed: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return normalize(torch.randn(n, size, 8, generator=generator, dtype=dtype), dim=-1)
+
+
+def _naive(images: Tensor, texts: Tensor, alpha: float) -> Tensor:
+    scores = torch.empty(len(images), len(texts), dtype=torch.float64)
+    for row, image in enumerate(images.double()):
+        for column, text in enumerate(texts.double()):
+            cosines = alpha * image @ text.T
+            both = cosines.logsumexp(1).mean() + cosines.logsumexp(0).mean()
+            scores[row, column] = both / (2 * alpha)
+    return scores
+
+
+@pytest.mark.parametrize("alpha", [0.5, 4.0, 16.0, 32.0, 64.0, 85.0, 300.0])
+@pytest.mark.parametrize(("n_image", "n_text"), [(4, 4), (1, 1), (1, 3), (6, 2)])
+def test_equals_the_formula(alpha: float, n_image: int, n_text: int) -> None:
+    images, texts = _sets(5, n_image, 0), _sets(7, n_text, 1)
+    expected = _naive(images, texts, alpha)
+    torch.testing.assert_close(
+        smooth_chamfer(images, texts, alpha).double(), expected, atol=2e-6, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("alpha", [16.0, 64.0, 85.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_extreme_cosines_neither_overflow_nor_underflow(alpha: float, sign: float) -> None:
+    images = _sets(1, 1, 0).expand(3, 4, 8).contiguous()
+    expected = _naive(images, sign * images, alpha)
+    actual = smooth_chamfer(images, sign * images, alpha).double()
+    torch.testing.assert_close(actual, expected, atol=2e-6, rtol=1e-5)
+
+
+def test_uneven_blocks_give_what_one_block_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, texts = _sets(11, 2, 0), _sets(17, 3, 1)
+    whole = smooth_chamfer(images, texts)
+    monkeypatch.setattr(module, "_CPU_ELEMENTS", 7)
+    torch.testing.assert_close(smooth_chamfer(images, texts), whole)
+
+
+def test_equals_the_path_with_gradient() -> None:
+    images, texts = _sets(4, 3, 0), _sets(5, 3, 1)
+    learning = smooth_chamfer(images.requires_grad_(), texts)
+    learning.sum().backward()
+    assert images.grad is not None
+    torch.testing.assert_close(smooth_chamfer(images.detach(), texts), learning.detach())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_other_precisions(dtype: torch.dtype) -> None:
+    images, texts = _sets(4, 3, 0).to(dtype), _sets(5, 3, 1).to(dtype)
+    torch.testing.assert_close(
+        smooth_chamfer(images, texts).double(), _naive(images, texts, 16.0), atol=2e-6, rtol=1e-5
+    )
+
+
+def test_no_texts() -> None:
+    assert smooth_chamfer(_sets(3, 2, 0), _sets(0, 2, 1)).shape == (3, 0)
+
+
+def test_how_many_sums_one_logarithm_may_take() -> None:
+    assert module.factors_per_log(16.0, 4, torch.float32) >= 4
+    assert module.factors_per_log(64.0, 4, torch.float32) == 1
+    assert module.factors_per_log(300.0, 4, torch.float32) == 0
+    assert module.factors_per_log(300.0, 4, torch.float64) >= 1
