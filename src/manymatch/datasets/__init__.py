@@ -1,0 +1,43 @@
+"""The datasets by name. A new one is a package beside these and one line below.
+
+The package `manymatch.datasets.NAME` holds the class named here, its module `settings` the class's
+settings (`Scenes` has `ScenesSettings`). Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from manymatch.config.strict import Strict, validate
+from manymatch.datasets.base import Dataset
+from manymatch.errors import ConfigError, nearest
+
+_CLASSES = {
+    "scenes": "Scenes",
+    "flickr8k": "Flickr8k",
+}
+
+
+def names() -> list[str]:
+    """The known datasets."""
+    return list(_CLASSES)
+
+
+def dataset(name: str) -> Dataset:
+    """The dataset called `name`; an unknown one is a `ConfigError` that names the nearest."""
+    return getattr(import_module(f"{__name__}.{_known(name)}"), _CLASSES[name])()
+
+
+def check_settings(name: str, settings: Mapping[str, Any]) -> Strict:
+    """`sources.NAME` of params.yaml as the dataset's own settings class."""
+    module = import_module(f"{__name__}.{_known(name)}.settings")
+    model = getattr(module, f"{_CLASSES[name]}Settings")
+    return validate(model, dict(settings), f"params.yaml: sources.{name}")
+
+
+def _known(name: str) -> str:
+    if name not in _CLASSES:
+        raise ConfigError(f"no dataset '{name}'{nearest(name, _CLASSES)}")
+    return name

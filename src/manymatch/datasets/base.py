@@ -32,7 +32,7 @@ image's own captions. Schema metadata `complete`: "true" if every true pair is l
 
 @dataclass(frozen=True)
 class Caption:
-    """One row of the caption table."""
+    """One row of the caption table. `where` (file:line) it was read from, for error messages."""
 
     image_id: str
     caption_id: str
@@ -40,6 +40,7 @@ class Caption:
     caption: str
     file: str
     labels: tuple[int, ...] = ()
+    where: str = ""
 
 
 @dataclass(frozen=True)

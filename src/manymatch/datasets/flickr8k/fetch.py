@@ -1,0 +1,139 @@
+"""Bring the files of Flickr8k together under one folder, by the names in `names`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from manymatch.datasets.archives import extract, is_archive
+from manymatch.datasets.disk import require_space
+from manymatch.datasets.flickr8k.names import (
+    CROWD,
+    EXPERT,
+    IMAGES,
+    KARPATHY,
+    LISTS,
+    TOKENS,
+    USUAL_IMAGES,
+)
+from manymatch.datasets.flickr8k.settings import Flickr8kSettings
+from manymatch.datasets.sources import Source, downloads, local_path, obtain
+from manymatch.errors import ConfigError, SourceError
+from manymatch.files import remove
+from manymatch.progress import track
+
+_PICTURES = {".jpg", ".jpeg", ".png"}
+
+
+def fetch(settings: Flickr8kSettings, raw: Path, name: str) -> None:
+    """Fill `raw`. Raises `SourceError` or `ConfigError` for what is missing or unsound.
+
+    Text files come first: they are small, and a fault in them is told before the long download.
+    """
+    sources = _in_folder(settings.folder) if settings.folder is not None else {}
+    sources |= {key: value for key, value in settings if isinstance(value, Source)}
+    waiting = downloads(raw, name)
+
+    def get(key: str) -> Path:
+        if key not in sources:
+            raise ConfigError(f"params.yaml: sources.{name}: {_missing(key, settings)}")
+        return obtain(sources[key], f"{name} {key}", waiting / key)
+
+    _fetch_captions(get, raw)
+    for key, target in (("expert", EXPERT), ("crowd", CROWD)):
+        if key in sources:
+            _copy_text(get(key), raw / target)
+    _fetch_images(get("images"), raw)
+
+
+def _missing(key: str, settings: Flickr8kSettings) -> str:
+    where = f"not found under its usual name in {settings.folder}; " if settings.folder else ""
+    return f"'{key}': {where}set it to where the file is"
+
+
+def _in_folder(folder: str) -> dict[str, Source]:
+    """What of the dataset lies in `folder` under its usual name."""
+    path = local_path(folder)
+    if path is None or not path.is_dir():
+        raise SourceError(f"params.yaml: sources.flickr8k.folder: {folder} is not a folder here")
+    lists = {f"{split}_list": (file,) for split, file in LISTS.items()}
+    complete = all((path / file).exists() for file in LISTS.values())
+    usual = {
+        "images": USUAL_IMAGES,
+        # Without its lists the token file says nothing of splits.
+        "captions": (TOKENS, KARPATHY) if complete else (KARPATHY, TOKENS),
+        "expert": (EXPERT,),
+        "crowd": (CROWD,),
+        **lists,
+    }
+    found = {
+        key: next((path / file for file in files if (path / file).exists()), None)
+        for key, files in usual.items()
+    }
+    return {key: Source(url=str(file)) for key, file in found.items() if file is not None}
+
+
+def _fetch_captions(get: Callable[[str], Path], raw: Path) -> None:
+    captions = get("captions")
+    if _is_json(captions):
+        _copy_text(captions, raw / KARPATHY)
+        return
+    _copy_text(captions, raw / TOKENS)
+    for split, file in LISTS.items():
+        _copy_text(get(f"{split}_list"), raw / file)
+
+
+def _is_json(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+
+
+def _copy_text(path: Path, target: Path) -> None:
+    if not path.is_file():
+        raise SourceError(f"{path}: expected a file, found a folder")
+    shutil.copyfile(path, target)
+
+
+def _fetch_images(source: Path, raw: Path) -> None:
+    """Pictures into `raw/images`, flat, whatever folders they lie in.
+
+    Those of a folder are copied, not linked: `raw` goes into DVC's cache, which takes away the
+    right to write from what it holds, and the user's own files are not ours to change.
+    """
+    images = raw / IMAGES
+    images.mkdir()
+    if source.is_dir():
+        require_space(
+            raw, sum(path.stat().st_size for path in _pictures(source)), "flickr8k images"
+        )
+        _place(source, images, shutil.copyfile)
+    elif is_archive(source):
+        unpacked = raw / "unpacked"
+        extract(source, unpacked)
+        _place(unpacked, images, Path.rename)
+        remove(unpacked)
+    else:
+        raise SourceError(f"{source}: neither a folder nor a whole tar, tar.gz or zip archive")
+
+
+def _place(source: Path, images: Path, transfer: Callable[[Path, Path], object]) -> None:
+    count = 0
+    for path in track(_pictures(source), f"images of {source.name}"):
+        target = images / path.name
+        if target.exists():
+            raise SourceError(f"{source}: two images are called {path.name}")
+        transfer(path, target)
+        count += 1
+    if not count:
+        raise SourceError(f"{source}: no {', '.join(sorted(_PICTURES))} files in it")
+
+
+def _pictures(folder: Path) -> Iterator[Path]:
+    """The image files below `folder`, sorted; hidden ones are other systems' debris."""
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in _PICTURES and not hidden and path.is_file():
+            yield path
