@@ -1,0 +1,1 @@
+"""Leaderboard and report: reads result files alone, never a model or a data set."""

@@ -1,0 +1,61 @@
+"""Training curves as dvclive writes them: one tab-separated file a logged value."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from manymatch.errors import DataError
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A logged value over the steps, e.g. `validation/rsum`; values are finite."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def last(self) -> float:
+        return self.points[-1][1]
+
+    @property
+    def best(self) -> tuple[float, float]:
+        """Step and value of the first highest point."""
+        return max(self.points, key=lambda point: point[1])
+
+
+Curves = dict[str, Curve]
+"""Curves by name; empty where the run's curves are not on this machine."""
+
+
+def read_curves(folder: Path) -> Curves:
+    """`folder/plots/metrics/**/*.tsv`; curves without a finite value are left out."""
+    root = folder / "plots" / "metrics"
+    curves = [_read_curve(path, root) for path in sorted(root.rglob("*.tsv"))]
+    return {curve.name: curve for curve in curves if curve.points}
+
+
+def _read_curve(path: Path, root: Path) -> Curve:
+    name = path.relative_to(root).with_suffix("").as_posix()
+    points = []
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            reader = csv.DictReader(stream, delimiter="\t")
+            for row in reader:
+                points.append(_point(row, path, reader.line_num))
+    except (UnicodeDecodeError, csv.Error):
+        raise DataError(f"{path}: not a table that dvclive wrote; train the model again") from None
+    return Curve(name, tuple((step, value) for step, value in points if math.isfinite(value)))
+
+
+def _point(row: dict[str, str], path: Path, line: int) -> tuple[float, float]:
+    try:
+        return float(row["step"]), float(row[path.stem])
+    except (KeyError, TypeError, ValueError):
+        raise DataError(
+            f"{path}:{line}: expected the columns 'step' and '{path.stem}' with a number in each; "
+            "train the model again"
+        ) from None

@@ -1,0 +1,216 @@
+"""The leaderboard: which columns it has, which value is the best, and its CSV and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from manymatch import files
+from manymatch.errors import DataError
+from manymatch.reporting.results import Run, numbers
+
+START, END = "<!-- results -->", "<!-- /results -->"
+"""What stands around the results table in a README."""
+
+MEANING = {
+    "small-scale": "our own data, features or settings: compare within the table, "
+    "not with published numbers",
+    "reproduced": "the paper's data and settings",
+}
+"""What each `setting` of a result promises."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers; `key` as in `results.numbers`."""
+
+    key: str
+    label: str
+    group: str
+    lower_is_better: bool = False
+
+    def text(self, value: float) -> str:
+        """Percentages with one digit, ranks without a needless one."""
+        return f"{value:g}" if self.lower_is_better else f"{value:.1f}"
+
+
+def _directed(way: str, group: str) -> list[Column]:
+    recalls = [Column(f"{way}.r{k}", f"R@{k}", group) for k in (1, 5, 10)]
+    return [*recalls, Column(f"{way}.medr", "MedR", group, lower_is_better=True)]
+
+
+def _multi(way: str, group: str) -> list[Column]:
+    return [
+        Column(f"multi.{way}.map_at_r", "mAP@R", group),
+        Column(f"multi.{way}.r_precision", "R-P", group),
+    ]
+
+
+COLUMNS = [
+    Column("rsum", "rsum", "Both ways"),
+    *_directed("i2t", "Image → text"),
+    *_directed("t2i", "Text → image"),
+    *_multi("i2t", "Multi-match, image → text"),
+    *_multi("t2i", "Multi-match, text → image"),
+]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as printed; None where the run has no such number."""
+
+    text: str | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """The leaderboard of one data set: `cells[run][column]`."""
+
+    runs: list[Run]
+    columns: list[Column]
+    cells: list[list[Cell]]
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The columns' groups from left to right, with how many columns each spans."""
+        return [
+            (group, len(list(columns)))
+            for group, columns in groupby(self.columns, key=lambda column: column.group)
+        ]
+
+
+def by_dataset(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
+    """The runs of each data set, in the order given (sorted by data set)."""
+    return [(name, list(group)) for name, group in groupby(runs, key=lambda run: run.dataset)]
+
+
+def table(runs: list[Run]) -> Table:
+    """The leaderboard of one data set's runs; columns that none of them has are left out."""
+    values = [numbers(run.metrics) for run in runs]
+    columns = [column for column in COLUMNS if any(column.key in row for row in values)]
+    best = {column.key: _best(column, values) for column in columns}
+    cells = [[_cell(column, row, best[column.key]) for column in columns] for row in values]
+    return Table(runs, columns, cells)
+
+
+def _best(column: Column, rows: list[dict[str, float]]) -> float | None:
+    """The best value, if there is more than one to choose from."""
+    present = [row[column.key] for row in rows if column.key in row]
+    if len(present) < 2:
+        return None
+    return min(present) if column.lower_is_better else max(present)
+
+
+def _cell(column: Column, row: dict[str, float], best: float | None) -> Cell:
+    value = row.get(column.key)
+    if value is None:
+        return Cell(None, best=False)
+    return Cell(column.text(value), best=value == best)
+
+
+IDENTITY = ["dataset", "preset", "method", "features", "split", "seed", "setting"]
+SIZES = ["images", "captions"]
+
+
+def to_csv(runs: list[Run]) -> str:
+    """Every number of every run at full precision; an empty field where a run has none."""
+    rows = [
+        run.provenance.model_dump(include={*IDENTITY, *SIZES}) | numbers(run.metrics)
+        for run in runs
+    ]
+    keys = {key: None for row in rows for key in row if key not in {*IDENTITY, *SIZES}}
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [*IDENTITY, *SIZES, *keys], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+_COMPACT = {
+    "Image → text R@1 / 5 / 10": ["i2t.r1", "i2t.r5", "i2t.r10"],
+    "Text → image R@1 / 5 / 10": ["t2i.r1", "t2i.r5", "t2i.r10"],
+    "rsum": ["rsum"],
+    "MedR": ["i2t.medr", "t2i.medr"],
+    "mAP@R": ["multi.i2t.map_at_r", "multi.t2i.map_at_r"],
+    "R-P": ["multi.i2t.r_precision", "multi.t2i.r_precision"],
+}
+"""Columns of the Markdown table, each several numbers wide."""
+
+
+def to_markdown(runs: list[Run]) -> str:
+    """One compact table a data set, and what its `setting` means."""
+    parts = [_markdown_table(name, group) for name, group in by_dataset(runs)]
+    settings = sorted({run.provenance.setting for run in runs})
+    notes = [f"*{setting}*: {MEANING[setting]}." for setting in settings]
+    pairs = "Pairs of numbers: image → text / text → image. Best of a column in bold."
+    return "\n\n".join([*parts, " ".join([pairs, *notes])]) + "\n"
+
+
+def _markdown_table(dataset: str, runs: list[Run]) -> str:
+    board = table(runs)
+    keys = [column.key for column in board.columns]
+    shown = {head: group for head, group in _COMPACT.items() if group[0] in keys}
+    head = ["Method", "Setting", *shown]
+    lines = [
+        f"**{_plain(dataset)}** ({sizes(runs)})",
+        "",
+        _line(head),
+        _line(["---", "---", *["---:"] * len(shown)]),
+    ]
+    for run, cells in zip(runs, board.cells, strict=True):
+        row = dict(zip(keys, cells, strict=True))
+        compact = [" / ".join(_bold(row[key]) for key in group) for group in shown.values()]
+        lines.append(_line([_plain(run.preset), run.provenance.setting, *compact]))
+    return "\n".join(lines)
+
+
+def sizes(runs: list[Run]) -> str:
+    """On what the runs were scored: "test: 300 images, 1,500 captions"."""
+    galleries = {
+        (run.provenance.split, run.provenance.images, run.provenance.captions): None for run in runs
+    }
+    return "; ".join(
+        f"{split}: {images:,} images, {captions:,} captions"
+        for split, images, captions in galleries
+    )
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _bold(cell: Cell) -> str:
+    text = cell.text or "-"
+    return f"**{text}**" if cell.best else text
+
+
+def _plain(name: str) -> str:
+    return name.replace("|", "\\|")
+
+
+def update_readme(readme: Path, leaderboard_md: Path) -> None:
+    """Put the Markdown leaderboard between the README's results markers, and touch nothing else.
+
+    Raises `DataError` if either file or the one pair of markers is missing.
+    """
+    board = _text(leaderboard_md, "run 'manymatch report'")
+    text = _text(readme, f"write one with the lines {START} and {END}")
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end) or START in rest or END in before + after:
+        raise DataError(f"{readme}: expected one line {START} and below it one line {END}")
+    files.write_text(readme, f"{before}{START}\n\n{board.strip()}\n\n{END}{after}")
+
+
+def _text(path: Path, remedy: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; {remedy}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None

@@ -1,0 +1,201 @@
+"""The report page: what the templates get to see, and one file of HTML that needs no other."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+from markupsafe import Markup
+
+from manymatch.reporting import charts, leaderboard, queries
+from manymatch.reporting.results import Run
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_STYLES = 6
+"""Line styles that style.css defines; further runs start over."""
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run with its line style, its anchor on the page, and the charts of its loss terms."""
+
+    run: Run
+    anchor: str
+    style: int
+    losses: list[charts.Chart]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One direction's recalls: for each K the value of each run."""
+
+    title: str
+    groups: list[tuple[str, list[tuple[RunView, float]]]]
+
+
+@dataclass(frozen=True)
+class DatasetView:
+    """All that the page says about one data set."""
+
+    name: str
+    anchor: str
+    sizes: str
+    judged: bool
+    """Whether there is ground truth beyond the pairs."""
+    runs: list[RunView]
+    table: leaderboard.Table
+    bars: list[Bars]
+    validation: charts.Chart | None
+    images: list[queries.ImagePanel]
+    captions: list[queries.CaptionPanel]
+    provenance: list[tuple[str, list[str]]]
+
+
+def render(runs: Sequence[Run]) -> str:
+    """The page of all runs, sorted by data set and then as the leaderboard shows them."""
+    thumbnails = queries.Thumbnails()
+    datasets = [_dataset(name, group, thumbnails) for name, group in leaderboard.by_dataset(runs)]
+    script = (_TEMPLATES / "script.js").read_text(encoding="utf-8")
+    # Read from our own package, so they are the only text that enters the page unescaped.
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            datasets=datasets,
+            settings={
+                run.provenance.setting: leaderboard.MEANING[run.provenance.setting] for run in runs
+            },
+            thumbnails=thumbnails.numbers,
+            style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            script_hash=_hash(script),
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
+    """Everything is escaped: captions and names are other people's text."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["recipe"] = _recipe
+    return environment
+
+
+def _hash(script: str) -> str:
+    """For the page's content security policy: this script may run, and no other."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _dataset(name: str, runs: list[Run], thumbnails: queries.Thumbnails) -> DatasetView:
+    anchor = _anchor(name)
+    views = [_run(anchor, run, position) for position, run in enumerate(runs)]
+    curves = [(view.run.preset, view.style, view.run.curves) for view in views]
+    return DatasetView(
+        name=name,
+        anchor=anchor,
+        sizes=leaderboard.sizes(runs),
+        judged=any(run.metrics.multi for run in runs),
+        runs=views,
+        table=leaderboard.table(runs),
+        bars=_bars(views),
+        validation=charts.validation_chart(curves),
+        images=queries.image_panels(runs, thumbnails),
+        captions=queries.caption_panels(runs, thumbnails),
+        provenance=_provenance(runs),
+    )
+
+
+def _run(dataset: str, run: Run, position: int) -> RunView:
+    style = position % _STYLES
+    anchor = f"{dataset}--{_anchor(run.preset)}"
+    return RunView(run, anchor, style, charts.loss_charts(run.curves, style))
+
+
+def _anchor(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name)
+
+
+def _bars(views: list[RunView]) -> list[Bars]:
+    return [
+        Bars(
+            title,
+            [
+                (
+                    f"R@{k}",
+                    [(view, getattr(getattr(view.run.metrics, way), f"r{k}")) for view in views],
+                )
+                for k in (1, 5, 10)
+            ],
+        )
+        for way, title in (("i2t", "Image → text"), ("t2i", "Text → image"))
+    ]
+
+
+_LABELS = {
+    "method": "Method",
+    "features": "Features",
+    "setting": "Setting",
+    "split": "Split",
+    "images": "Images",
+    "captions": "Captions",
+    "seed": "Seed",
+    "parameters": "Parameters",
+    "device": "Device",
+    "seconds": "Wall-clock time",
+    "peak_memory_mb": "Peak memory",
+    "checkpoint_sha256": "Checkpoint (SHA-256)",
+    "data_sha256": "Data (SHA-256)",
+    "git_revision": "Git revision",
+    "version": "ManyMatch version",
+}
+_SHOWN_ELSEWHERE = {"dataset", "preset", "recipe"}
+
+
+def _provenance(runs: list[Run]) -> list[tuple[str, list[str]]]:
+    """Rows of the provenance table: a label, and the value of each run."""
+    found = [run.provenance.model_dump() for run in runs]
+    keys = dict.fromkeys(_LABELS) | dict.fromkeys(key for row in found for key in row)
+    return [
+        (_LABELS.get(key, key), [_value(key, row.get(key)) for row in found])
+        for key in keys
+        if key not in _SHOWN_ELSEWHERE and any(row.get(key) is not None for row in found)
+    ]
+
+
+def _value(key: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if key == "seconds":
+        return _duration(value)
+    if key == "peak_memory_mb":
+        return f"{value:,.0f} MiB"
+    return f"{value:,}" if isinstance(value, int | float) and key != "seed" else str(value)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count) or f"{seconds:.2g} s"
+
+
+def _recipe(provenance: Any) -> str | None:
+    """The recipe of a result as YAML text, if its provenance has one."""
+    recipe = getattr(provenance, "recipe", None)
+    if recipe is None or isinstance(recipe, str):
+        return recipe
+    return yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).strip()

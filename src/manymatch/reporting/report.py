@@ -1,0 +1,28 @@
+"""The stage `report`: all results that are there, on one page and in one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from manymatch import files
+from manymatch.progress import say
+from manymatch.reporting import leaderboard, page
+from manymatch.reporting.results import read_runs
+
+
+def report(reports: Path) -> None:
+    """Write `index.html`, `leaderboard.csv` and `leaderboard.md` in the folder `reports`.
+
+    Reads `metrics/D/P.json` and `provenance/D/P.json`, and where they are on this machine
+    `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line, with the file) if there
+    is no result or a malformed one; earlier outputs then stay as they were.
+    """
+    runs = read_runs(reports)
+    outputs = {
+        "index.html": page.render(runs),
+        "leaderboard.csv": leaderboard.to_csv(runs),
+        "leaderboard.md": leaderboard.to_markdown(runs),
+    }
+    for name, text in outputs.items():
+        files.write_text(reports / name, text)
+    say(f"{len(runs)} results: open {reports / 'index.html'}")

@@ -1,0 +1,232 @@
+"""What training and evaluation left behind, read back and checked: one `Run` a result."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from manymatch.errors import DataError
+from manymatch.reporting.curves import Curves, read_curves
+from manymatch.scene_graphs.graph import SceneGraph
+
+_MOST_BYTES = 256 * 1024**2
+"""A result file beyond this is not one of ours, and is not read into memory."""
+
+Mark = Literal["own", "true", "wrong"]
+"""`own`: the query's own pair; `true`: judged true though not its own; `wrong`: neither."""
+
+_Value = TypeVar("_Value")
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Record(BaseModel):
+    """A group of values; keys beyond the known ones are kept."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+
+
+class Ranks(_Record):
+    """Recalls in percent, median and mean 1-based rank."""
+
+    r1: float
+    r5: float
+    r10: float
+    medr: float
+    meanr: float
+
+
+class MultiMatch(_Record):
+    """Metrics against every true item (ECCV Caption), in percent."""
+
+    map_at_r: float
+    r_precision: float
+    r1: float
+
+
+class BothWays(_Record, Generic[_Value]):
+    """Image to text and text to image."""
+
+    i2t: _Value
+    t2i: _Value
+
+
+class Metrics(BothWays[Ranks]):
+    """`reports/metrics/D/P.json`; `multi` only with judgments beyond the pairs."""
+
+    rsum: float
+    multi: BothWays[MultiMatch] | None = None
+
+
+class Provenance(_Record):
+    """`reports/provenance/D/P.json`: what says which result this is; the rest is shown as found."""
+
+    dataset: str
+    preset: str
+    method: str
+    split: str
+    seed: int
+    features: str
+    setting: Literal["small-scale", "reproduced"]
+    images: int
+    captions: int
+
+
+def _jpeg(thumbnail: str) -> str:
+    try:
+        data = base64.b64decode(thumbnail, validate=True)
+    except binascii.Error:
+        data = b""
+    if not data.startswith(b"\xff\xd8"):
+        raise ValueError("not a base64 JPEG")
+    return thumbnail
+
+
+Thumbnail = Annotated[str, AfterValidator(_jpeg)]
+
+
+class RetrievedCaption(_Record):
+    caption_id: str
+    caption: str
+    score: float
+    mark: Mark
+
+
+class RetrievedImage(_Record):
+    image_id: str
+    thumbnail: Thumbnail | None
+    score: float
+    mark: Mark
+
+
+class ImageQuery(_Record):
+    """An image, its own captions, and the captions that a model ranked first."""
+
+    image_id: str
+    thumbnail: Thumbnail | None
+    captions: list[str]
+    retrieved: list[RetrievedCaption]
+
+
+def _whole(graph: SceneGraph) -> SceneGraph:
+    count = len(graph.objects)
+    ends = {end for edge in graph.relations for end in (edge.subject, edge.object)}
+    if len(graph.attributes) != count or not ends <= set(range(count)):
+        raise ValueError("attributes or relations of objects that the graph does not have")
+    return graph
+
+
+class CaptionQuery(_Record):
+    """A caption, its scene graph, and the images that a model ranked first."""
+
+    caption_id: str
+    caption: str
+    graph: Annotated[SceneGraph, AfterValidator(_whole)] | None
+    retrieved: list[RetrievedImage]
+
+
+class Samples(_Record):
+    """`reports/runs/D/P/samples.json`."""
+
+    images: list[ImageQuery]
+    captions: list[CaptionQuery]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One preset on one data set. Curves and samples are missing on a bare clone."""
+
+    metrics: Metrics
+    provenance: Provenance
+    curves: Curves
+    samples: Samples | None
+
+    @property
+    def dataset(self) -> str:
+        return self.provenance.dataset
+
+    @property
+    def preset(self) -> str:
+        return self.provenance.preset
+
+
+def read_runs(reports: Path) -> list[Run]:
+    """Every result under `reports`, data sets in order of name, each best rsum first.
+
+    Raises `DataError` if there is none, or one that is malformed or of unknown origin.
+    """
+    files = sorted((reports / "metrics").glob("*/*.json"))
+    if not files:
+        raise DataError(
+            f"{reports / 'metrics'}: no results to report; run 'dvc repro', "
+            "or 'manymatch evaluate DATASET METHOD' for a trained model"
+        )
+    runs = [_read_run(reports, path.parent.name, path.stem) for path in files]
+    return sorted(runs, key=lambda run: (run.dataset, -run.metrics.rsum, run.preset))
+
+
+def _read_run(reports: Path, dataset: str, preset: str) -> Run:
+    samples = reports / "runs" / dataset / preset / "samples.json"
+    return Run(
+        metrics=_read(reports / "metrics" / dataset / f"{preset}.json", Metrics),
+        provenance=_read_provenance(reports, dataset, preset),
+        curves=read_curves(reports / "curves" / dataset / preset),
+        samples=_read(samples, Samples) if samples.is_file() else None,
+    )
+
+
+def _read_provenance(reports: Path, dataset: str, preset: str) -> Provenance:
+    path = reports / "provenance" / dataset / f"{preset}.json"
+    provenance = _read(path, Provenance)
+    if (provenance.dataset, provenance.preset) != (dataset, preset):
+        raise DataError(
+            f"{path}: belongs to '{provenance.dataset}/{provenance.preset}', "
+            f"not to '{dataset}/{preset}'; {_again(path)}"
+        )
+    return provenance
+
+
+def _read(path: Path, model: type[_Model]) -> _Model:
+    """The JSON file `path` as `model`; any fault is one line that names file and key."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise DataError(f"{path}: too large for a result file; {_again(path)}")
+        return model.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing; {_again(path)}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        raise DataError(f"{path}: {_first_fault(error)}; {_again(path)}") from None
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in fault["loc"])
+    message = fault["msg"].partition("\n")[0]
+    return f"{key}: {message}" if key else message
+
+
+def _again(path: Path) -> str:
+    preset = path.parent.name if path.name == "samples.json" else path.stem
+    dataset = path.parents[1].name if path.name == "samples.json" else path.parent.name
+    return f"run 'manymatch evaluate {dataset} {preset}' again"
+
+
+def numbers(metrics: Metrics) -> dict[str, float]:
+    """All metrics under dotted names: `i2t.r1`, `multi.t2i.map_at_r`."""
+    return dict(_flat(metrics.model_dump(exclude_none=True)))
+
+
+def _flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, float]]:
+    pairs: list[tuple[str, float]] = []
+    for key, item in value.items():
+        if isinstance(item, dict):
+            pairs += _flat(item, f"{prefix}{key}.")
+        elif isinstance(item, int | float):
+            pairs.append((prefix + key, item))
+    return pairs

@@ -1,0 +1,149 @@
+"""The report in a real browser: silent, offline, and fit for wide and narrow screens."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manymatch.reporting.report import report
+
+client = pytest.importorskip("websockets.sync.client")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+    pytest.mark.slow,
+]
+
+
+class Page:
+    """A tab of a headless Chromium, driven over its DevTools protocol."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = client.connect(address, max_size=None)
+        self._ids = itertools.count(1)
+        self.events: list[dict[str, Any]] = []
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        number = next(self._ids)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
+        while (message := self._receive()).get("id") != number:
+            self.events.append(message)
+        assert "error" not in message, message
+        return message["result"]
+
+    def _receive(self) -> dict[str, Any]:
+        return json.loads(self._socket.recv(timeout=30))
+
+    def open(self, address: str, width: int) -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        self.call("Page.navigate", url=address)
+        while self._seen("Page.loadEventFired") == 0:
+            self.events.append(self._receive())
+
+    def _seen(self, method: str) -> int:
+        return sum(event.get("method") == method for event in self.events)
+
+    def value(self, expression: str) -> Any:
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    def complaints(self) -> list[dict[str, Any]]:
+        """All that stands in the console."""
+        kinds = {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}
+        return [event for event in self.events if event.get("method") in kinds]
+
+    def requests(self) -> list[str]:
+        """The addresses that were asked for."""
+        return [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        ]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    profile = tmp_path / "profile"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    command = [CHROMIUM, *flags, *quiet, "--remote-debugging-port=0", f"--user-data-dir={profile}"]
+    browser = subprocess.Popen(
+        [*map(str, command), "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield Page(_tab(profile / "DevToolsActivePort"))
+    finally:
+        browser.terminate()
+        browser.wait(timeout=20)
+
+
+def _tab(port_file: Path) -> str:
+    for _ in range(300):
+        if port_file.is_file() and port_file.read_text():
+            break
+        time.sleep(0.1)
+    port = port_file.read_text().split()[0]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
+        return next(tab for tab in json.load(answer) if tab["type"] == "page")["webSocketDebuggerUrl"]
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_report_opens_silently_offline_and_fits(page: Page, reports: Path, width: int) -> None:
+    report(reports)
+    address = (reports / "index.html").as_uri()
+    page.open(address, width)
+    assert page.value("document.querySelector('h1').textContent") == "ManyMatch"
+    assert page.value("document.documentElement.scrollWidth") <= width
+    assert page.complaints() == []
+    assert [url for url in page.requests() if not url.startswith("data:")] == [address]
+
+
+def test_one_query_shows_and_the_next_is_chosen(page: Page, reports: Path) -> None:
+    report(reports)
+    page.open((reports / "index.html").as_uri(), 1400)
+    shown = "[...document.querySelectorAll('#scenes-images .query:not([hidden])')].map(e => e.id)"
+    assert page.value(shown) == ["scenes-image-1"]
+    page.value("document.querySelector('#scenes-images [data-step=\"1\"]').click()")
+    assert page.value(shown) == ["scenes-image-2"]
+    page.value("document.querySelectorAll('#scenes-images .picker a')[4].click()")
+    assert page.value(shown) == ["scenes-image-5"]
+    assert page.value("location.hash") == "#scenes-image-5"
+    assert page.complaints() == []
+
+
+OVERLAPS = """
+[...document.querySelectorAll('.drawing')].flatMap(drawing => {
+  drawing.closest('.query').hidden = false;
+  const boxes = [...drawing.querySelectorAll('text')].map(t => [t.textContent, t.getBBox()]);
+  return boxes.flatMap(([a, p], i) => boxes.slice(i + 1)
+    .filter(([, q]) => p.x < q.x + q.width && q.x < p.x + p.width
+                    && p.y < q.y + q.height && q.y < p.y + p.height)
+    .map(([b]) => a + ' / ' + b));
+})
+"""
+
+
+def test_no_text_of_a_scene_graph_meets_another(page: Page, reports: Path) -> None:
+    report(reports)
+    page.open((reports / "index.html").as_uri(), 1400)
+    assert page.value("document.querySelectorAll('.drawing .relation').length") > 10
+    assert page.value(OVERLAPS) == []
