@@ -1,0 +1,59 @@
+"""Numbers from ranks: recall, median and mean rank, and ECCV Caption's multi-match metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+CUTS = (1, 5, 10)
+
+
+def recall_metrics(ranks: Tensor) -> dict[str, float]:
+    """`r1`, `r5`, `r10` in percent, `medr` (floor of the median) and `meanr` of 1-based
+    `ranks (q,)`."""
+    ranks = ranks.double()
+    recalls = {f"r{cut}": 100 * (ranks <= cut).double().mean().item() for cut in CUTS}
+    median = ranks.quantile(0.5).floor().item()
+    return {**recalls, "medr": median, "meanr": ranks.mean().item()}
+
+
+def rsum(*directions: dict[str, float]) -> float:
+    """The sum of all recalls of both directions."""
+    return sum(metrics[f"r{cut}"] for metrics in directions for cut in CUTS)
+
+
+@dataclass(frozen=True)
+class RelevantRanks:
+    """Of q queries with up to R relevant items each: `ranks (q, R)`, 1-based and ascending, of
+    which the first `counts (q,)` of each row are real."""
+
+    ranks: Tensor
+    counts: Tensor
+
+
+def multi_match_metrics(parts: Iterable[RelevantRanks]) -> dict[str, float]:
+    """`map_at_r`, `r_precision` and `r1` in percent: the means over all queries of
+
+    mAP@R = 1/R sum over r in 1..R of (precision at r if the item at r is relevant, else 0),
+    R-P = the part of the first R items that is relevant, R@1 = whether the first item is.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, section 4.2 (R = number of relevant items).
+    """
+    per_query = torch.cat([_per_query(part) for part in parts])
+    values = 100 * per_query.mean(0)
+    return dict(zip(("map_at_r", "r_precision", "r1"), values.tolist(), strict=True))
+
+
+def _per_query(part: RelevantRanks) -> Tensor:
+    """`(q, 3)` float64."""
+    counts = part.counts[:, None].double()
+    position = torch.arange(1, part.ranks.shape[1] + 1, device=part.ranks.device)
+    found = (position <= part.counts[:, None]) & (part.ranks <= part.counts[:, None])
+    precision = position / part.ranks.double()
+    average = (precision * found).sum(1, keepdim=True) / counts
+    part_found = found.sum(1, keepdim=True) / counts
+    return torch.cat([average, part_found, (part.ranks[:, :1] == 1).double()], 1)

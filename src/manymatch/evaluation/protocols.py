@@ -1,0 +1,122 @@
+"""The evaluation protocols: recall of the own pairs, and multi-match against all true pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.blocks import CAPTIONS_PER_BLOCK, Score, checked, rows, runs
+from manymatch.evaluation.metrics import (
+    RelevantRanks,
+    multi_match_metrics,
+    recall_metrics,
+    rsum,
+)
+from manymatch.evaluation.ranks import Ranking, rank
+from manymatch.evaluation.relevance import Judgments
+from manymatch.methods.base import Embeddings
+
+_SCORES_AT_ONCE = 4_000_000
+"""Whole rows of scores are sorted, so many at once (16 MB, and some times that for sorting)."""
+
+
+def recall(score: Score, images: Embeddings, texts: Embeddings, owner: Tensor) -> dict[str, Any]:
+    """`i2t` and `t2i` (`recall_metrics` each) and `rsum`; arguments as for `ranks.rank`."""
+    return recall_of(rank(score, images, texts, owner))
+
+
+def recall_of(ranking: Ranking) -> dict[str, Any]:
+    """The same from ranks that are already there."""
+    i2t, t2i = recall_metrics(ranking.i2t.ranks), recall_metrics(ranking.t2i.ranks)
+    return {"i2t": i2t, "t2i": t2i, "rsum": rsum(i2t, t2i)}
+
+
+def multi_match(
+    score: Score, images: Embeddings, texts: Embeddings, owner: Tensor, judgments: Judgments
+) -> dict[str, dict[str, float]]:
+    """`i2t` and `t2i` (`multi_match_metrics` each) against own and judged pairs.
+
+    Where the judgments are complete all queries count; else those with a judged pair beyond
+    their own. Ties are pessimistic: a wrong item of equal score ranks before a right one.
+
+    Raises:
+        DataError: a score is not finite.
+        ValueError: there are no judgments.
+    """
+    if not judgments:
+        raise ValueError("no judgments beyond the own pairs")
+    pairs = judgments.pairs(owner.cpu())
+
+    def turned(texts: Embeddings, images: Embeddings) -> Tensor:
+        return score(images, texts).T
+
+    return {
+        "i2t": multi_match_metrics(
+            relevant_ranks(score, images, texts, pairs, _queries(judgments, 0))
+        ),
+        "t2i": multi_match_metrics(
+            relevant_ranks(turned, texts, images, pairs.flip(1), _queries(judgments, 1))
+        ),
+    }
+
+
+def _queries(judgments: Judgments, column: int) -> Tensor | None:
+    return None if judgments.complete else judgments.extra[:, column].unique()
+
+
+def relevant_ranks(
+    score: Score,
+    queries: Embeddings,
+    gallery: Embeddings,
+    pairs: Tensor,
+    chosen: Tensor | None = None,
+    scores_at_once: int = _SCORES_AT_ONCE,
+) -> Iterator[RelevantRanks]:
+    """Ranks of all relevant items, for blocks of queries.
+
+    Args:
+        score: `(queries, gallery) -> (q, g)`.
+        pairs: `(p, 2)` rows (query, relevant item), without repetition.
+        chosen: rows of the queries that count (None: all); each has a relevant item.
+    """
+    wanted = torch.ones(len(queries), dtype=torch.bool)
+    if chosen is not None:
+        wanted = torch.zeros_like(wanted).index_fill(0, chosen, True)
+    pairs = pairs[pairs[:, 0].argsort(stable=True)]
+    query = pairs[:, 0].contiguous()
+    for block in runs(len(queries), max(1, scores_at_once // max(1, len(gallery)))):
+        rows_wanted = wanted[block].nonzero()[:, 0]
+        if len(rows_wanted) == 0:
+            continue
+        scores = _scores(score, rows(queries, block), gallery)
+        first, last = torch.searchsorted(query, torch.tensor([block.start, block.stop]))
+        relevant = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
+        own = pairs[first:last].to(scores.device)
+        relevant[own[:, 0] - block.start, own[:, 1]] = True
+        rows_wanted = rows_wanted.to(scores.device)
+        yield ranks_of_relevant(scores[rows_wanted], relevant[rows_wanted])
+
+
+def _scores(score: Score, queries: Embeddings, gallery: Embeddings) -> Tensor:
+    with torch.inference_mode():
+        parts = [
+            score(queries, rows(gallery, run)) for run in runs(len(gallery), CAPTIONS_PER_BLOCK)
+        ]
+        return checked(torch.cat(parts, 1))
+
+
+def ranks_of_relevant(scores: Tensor, relevant: Tensor) -> RelevantRanks:
+    """Pessimistic ranks of the `relevant (q, g)` items by `scores (q, g)`.
+
+    The rank of the k-th best relevant item is k + the number of others with at least its score.
+    """
+    counts = relevant.sum(1)
+    right = scores.masked_fill(~relevant, -torch.inf).sort(1, descending=True).values
+    right = right[:, : int(counts.max())].contiguous()
+    wrong = scores.masked_fill(relevant, -torch.inf).sort(1).values
+    before = scores.shape[1] - torch.searchsorted(wrong, right)
+    ranks = before + torch.arange(1, right.shape[1] + 1, device=scores.device)
+    return RelevantRanks(ranks.cpu(), counts.cpu())

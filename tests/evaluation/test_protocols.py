@@ -1,0 +1,165 @@
+"""Recall and multi-match numbers: hand-computed, naive, and the ECCV Caption package's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch import Tensor
+
+from manymatch.datasets.base import RELEVANCE
+from manymatch.errors import DataError
+from manymatch.evaluation.metrics import multi_match_metrics, recall_metrics, rsum
+from manymatch.evaluation.protocols import multi_match, ranks_of_relevant, recall, relevant_ranks
+from manymatch.evaluation.relevance import Judgments, read_judgments
+from manymatch.methods.base import Embeddings
+
+NAMES = ("map_at_r", "r_precision", "r1")
+
+
+def _score(table: Tensor) -> Any:
+    def score(images: Embeddings, texts: Embeddings) -> Tensor:
+        return table[images.vectors.flatten().long()][:, texts.vectors.flatten().long()]
+
+    return score
+
+
+def _rows(count: int) -> Embeddings:
+    return Embeddings(torch.arange(count).view(-1, 1, 1).float())
+
+
+def _multi(table: Tensor, owner: list[int], extra: list, complete: bool) -> dict[str, Any]:
+    judged = Judgments(torch.tensor(extra), complete)
+    n, m = table.shape
+    return multi_match(_score(table), _rows(n), _rows(m), torch.tensor(owner), judged)
+
+
+def test_recall_by_hand() -> None:
+    metrics = recall_metrics(torch.tensor([1, 1, 2, 5, 6, 10, 11, 100]))
+    assert metrics == {"r1": 25.0, "r5": 50.0, "r10": 75.0, "medr": 5.0, "meanr": 17.0}
+    assert rsum(metrics, metrics) == 300.0
+
+
+def test_constant_model_scores_nothing() -> None:
+    owner = torch.arange(20).repeat_interleave(5)
+    metrics = recall(_score(torch.zeros(20, 100)), _rows(20), _rows(100), owner)
+    assert metrics["rsum"] == 0.0
+    assert metrics["t2i"]["medr"] == 20.0
+
+
+def test_perfect_model_scores_all() -> None:
+    owner = torch.arange(3).repeat_interleave(2)
+    table = (owner == torch.arange(3)[:, None]).float()
+    assert recall(_score(table), _rows(3), _rows(6), owner)["rsum"] == 600.0
+
+
+def test_multi_match_by_hand() -> None:
+    scores = torch.tensor([[0.9, 0.8, 0.7, 0.6, 0.5]])
+    relevant = torch.tensor([[True, False, True, False, True]])
+    found = multi_match_metrics([ranks_of_relevant(scores, relevant)])
+    # R = 3: ranks 1 and 3 are in, precisions 1 and 2/3
+    expected = [100 * (1 + 2 / 3) / 3, 200 / 3, 100.0]
+    assert [found[name] for name in NAMES] == pytest.approx(expected)
+
+
+def test_multi_match_ties_are_pessimistic() -> None:
+    scores = torch.tensor([[0.5, 0.5, 0.5, 0.1]])
+    relevant = torch.tensor([[True, False, True, False]])
+    assert ranks_of_relevant(scores, relevant).ranks.tolist() == [[2, 3]]
+
+
+def _random(seed: int) -> tuple[Tensor, list[int], list[list[int]]]:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 8))
+    owner = np.repeat(np.arange(n), rng.integers(1, 5, n))
+    table = torch.from_numpy(rng.permutation(n * len(owner)).reshape(n, -1)).float()
+    extra = [
+        [image, text]
+        for image in range(n)
+        for text in range(len(owner))
+        if owner[text] != image and rng.random() < 0.3
+    ]
+    return table, owner.tolist(), extra or [[0, len(owner) - 1]]
+
+
+def _relevant(owner: list[int], extra: list, complete: bool, column: int) -> dict[int, list[int]]:
+    pairs = [[image, text] for text, image in enumerate(owner)] + extra
+    found: dict[int, list[int]] = {}
+    for pair in pairs:
+        found.setdefault(pair[column], []).append(pair[1 - column])
+    judged = {pair[column] for pair in extra}
+    return found if complete else {query: found[query] for query in judged}
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_multi_match_equals_the_eccv_caption_package(seed: int, complete: bool) -> None:
+    package = pytest.importorskip("eccv_caption._metrics")
+    table, owner, extra = _random(seed)
+    found = _multi(table, owner, extra, complete)
+    for column, (direction, scores) in enumerate([("i2t", table), ("t2i", table.T)]):
+        ranked = dict(enumerate(scores.argsort(1, descending=True).tolist()))
+        truth = _relevant(owner, extra, complete, column)
+        expected = package.compute_eccv_metrics(ranked, truth)
+        assert found[direction] == pytest.approx(
+            {
+                "map_at_r": 100 * expected["eccv_map_at_r"],
+                "r_precision": 100 * expected["eccv_rprecision"],
+                "r1": 100 * expected["eccv_r1"],
+            }
+        )
+
+
+@pytest.mark.parametrize("at_once", [1, 17, 10_000])
+def test_multi_match_in_blocks(at_once: int) -> None:
+    table, owner, extra = _random(3)
+    n, m = table.shape
+    pairs = Judgments(torch.tensor(extra), True).pairs(torch.tensor(owner))
+    parts = list(relevant_ranks(_score(table), _rows(n), _rows(m), pairs, scores_at_once=at_once))
+    expected = _multi(table, owner, extra, True)["i2t"]
+    assert multi_match_metrics(parts) == pytest.approx(expected)
+
+
+def test_multi_match_without_judgments_is_a_defect() -> None:
+    with pytest.raises(ValueError, match="no judgments"):
+        _multi(torch.rand(2, 2), [0, 1], torch.empty(0, 2, dtype=torch.int64).tolist(), True)
+
+
+def _table(path: Path, pairs: list[tuple[str, str]], complete: str = "true") -> Path:
+    schema = RELEVANCE.with_metadata({"complete": complete})
+    columns = [list(column) for column in zip(*pairs, strict=True)] or [[], []]
+    pq.write_table(pa.table(columns, schema=schema), path)
+    return path
+
+
+def test_judgments_keep_this_splits_foreign_pairs(tmp_path: Path) -> None:
+    pairs = [("b", "a0"), ("a", "a0"), ("b", "a0"), ("elsewhere", "a0"), ("a", "x9"), ("a", "b0")]
+    path = _table(tmp_path / "relevance.parquet", pairs)
+    found = read_judgments(path, ["a", "b"], ["a0", "a1", "b0"], torch.tensor([0, 0, 1]))
+    assert found.extra.tolist() == [[0, 2], [1, 0]]
+    assert found.complete
+
+
+def test_no_judgments(tmp_path: Path) -> None:
+    found = read_judgments(
+        _table(tmp_path / "r.parquet", [], "false"), ["a"], ["a0"], torch.tensor([0])
+    )
+    assert not found
+    assert not found.complete
+
+
+def test_faulty_judgments_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "relevance.parquet"
+    for content in (None, b"not parquet", "columns"):
+        if content == "columns":
+            pq.write_table(pa.table({"image": ["a"]}), path)
+        elif content is not None:
+            path.write_bytes(content)
+        with pytest.raises(DataError, match=r"relevance\.parquet: .*stage 'captions'") as fault:
+            read_judgments(path, ["a"], ["a0"], torch.tensor([0]))
+        assert "\n" not in str(fault.value)

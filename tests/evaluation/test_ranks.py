@@ -1,0 +1,146 @@
+"""Ranks against hand-computed tables and a naive full matrix."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch.errors import DataError
+from manymatch.evaluation.blocks import owner_blocks
+from manymatch.evaluation.ranks import Ranking, rank
+from manymatch.methods.base import Embeddings
+from manymatch.similarities.smooth_chamfer import smooth_chamfer
+
+
+def _looked_up(table: Tensor) -> tuple:
+    """A score that reads `table` by the rows of the block, and embeddings that carry them."""
+    images, texts = (
+        Embeddings(torch.arange(count).view(-1, 1, 1).float()) for count in table.shape
+    )
+
+    def score(images: Embeddings, texts: Embeddings) -> Tensor:
+        return table[images.vectors.flatten().long()][:, texts.vectors.flatten().long()]
+
+    return score, images, texts
+
+
+def _rank(table: Tensor, owner: list[int], depth: int = 0, **blocks: int) -> Ranking:
+    score, images, texts = _looked_up(table)
+    return rank(score, images, texts, torch.tensor(owner), depth, **blocks)
+
+
+def _naive(table: Tensor, owner: list[int]) -> tuple[list[int], list[int]]:
+    i2t, t2i = [], []
+    for image in range(len(table)):
+        best = max(table[image, text] for text, own in enumerate(owner) if own == image)
+        rivals = [table[image, text] for text, own in enumerate(owner) if own != image]
+        i2t.append(1 + sum(bool(score >= best) for score in rivals))
+    for text, own in enumerate(owner):
+        rivals = [table[image, text] for image in range(len(table)) if image != own]
+        t2i.append(1 + sum(bool(score >= table[own, text]) for score in rivals))
+    return i2t, t2i
+
+
+def test_hand_computed() -> None:
+    table = torch.tensor(
+        [  # captions:  0    0    1    2
+            [0.9, 0.1, 0.5, 0.2],
+            [0.3, 0.8, 0.4, 0.6],
+            [0.1, 0.2, 0.7, 0.3],
+        ]
+    )
+    ranking = _rank(table, [0, 0, 1, 2])
+    assert ranking.i2t.ranks.tolist() == [1, 3, 2]  # .9 first; .8 and .6 before .4; .7 before .3
+    assert ranking.t2i.ranks.tolist() == [1, 3, 3, 2]
+
+
+def test_ties_are_pessimistic() -> None:
+    table = torch.tensor([[0.5, 0.5, 0.1], [0.5, 0.5, 0.5]])
+    ranking = _rank(table, [0, 1, 1])
+    assert ranking.i2t.ranks.tolist() == [2, 2]  # a foreign caption ties with the best own one
+    assert ranking.t2i.ranks.tolist() == [2, 2, 1]
+
+
+def test_own_captions_do_not_stand_in_each_others_way() -> None:
+    table = torch.tensor([[0.5, 0.5, 0.1], [0.0, 0.0, 0.9]])
+    assert _rank(table, [0, 0, 1]).i2t.ranks.tolist() == [1, 1]
+
+
+def test_constant_model_never_ranks_first() -> None:
+    ranking = _rank(torch.zeros(4, 8), [0, 0, 1, 1, 2, 2, 3, 3])
+    assert ranking.i2t.ranks.tolist() == [7] * 4
+    assert ranking.t2i.ranks.tolist() == [4] * 8
+
+
+def test_one_image() -> None:
+    ranking = _rank(torch.tensor([[0.1, 0.3]]), [0, 0], depth=5)
+    assert ranking.i2t.ranks.tolist() == [1]
+    assert ranking.t2i.ranks.tolist() == [1, 1]
+    assert ranking.i2t.items.tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equals_naive_with_uneven_blocks(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    n = int(torch.randint(1, 12, (1,), generator=generator))
+    counts = torch.randint(1, 7, (n,), generator=generator)
+    owner = torch.arange(n).repeat_interleave(counts).tolist()
+    table = torch.randint(0, 6, (n, len(owner)), generator=generator).float()  # many ties
+    i2t, t2i = _naive(table, owner)
+    for images, captions in [(1, 1), (2, 7), (3, 100), (100, 100)]:
+        ranking = _rank(table, owner, depth=4, images_per_block=images, captions_per_block=captions)
+        assert ranking.i2t.ranks.tolist() == i2t
+        assert ranking.t2i.ranks.tolist() == t2i
+        _check_top(ranking.i2t.items, ranking.i2t.scores, table)
+        _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
+
+
+def _check_top(items: Tensor, scores: Tensor, table: Tensor) -> None:
+    depth = min(4, table.shape[1])
+    assert torch.equal(scores, table.topk(depth, dim=1).values)
+    assert torch.equal(table.gather(1, items), scores)
+    assert all(len(set(row)) == depth for row in items.tolist())
+
+
+def test_sets_scored_in_blocks_equal_the_full_matrix() -> None:
+    generator = torch.Generator().manual_seed(0)
+    images = normalize(torch.randn(23, 4, 16, generator=generator), dim=-1)
+    texts = normalize(torch.randn(60, 4, 16, generator=generator), dim=-1)
+    owner = torch.arange(60) * 23 // 60
+    full = smooth_chamfer(images.double(), texts.double())
+
+    def score(images: Embeddings, texts: Embeddings) -> Tensor:
+        return smooth_chamfer(images.vectors, texts.vectors)
+
+    ranking = rank(
+        score, Embeddings(images), Embeddings(texts), owner, 10,
+        images_per_block=5, captions_per_block=11,
+    )  # fmt: skip
+    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(full, owner.tolist())
+    assert torch.equal(ranking.i2t.items, full.topk(10, dim=1).indices)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("place", [(0, 0), (2, 1)])
+def test_scores_that_are_not_finite_are_refused(value: float, place: tuple[int, int]) -> None:
+    table = torch.rand(3, 3)
+    table[place] = value
+    with pytest.raises(DataError, match="not finite"):
+        _rank(table, [0, 1, 2], images_per_block=1)
+
+
+@pytest.mark.parametrize(("owner", "message"), [([0, 0, 2], "image 1"), ([0, 2, 1], "order")])
+def test_owners_that_do_not_fit_are_refused(owner: list[int], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        _rank(torch.rand(3, 3), owner)
+
+
+def test_blocks_end_with_an_images_captions() -> None:
+    owner = torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 3])
+    assert owner_blocks(owner, 4, images=2, captions=4) == [
+        (slice(0, 1), slice(0, 2)),
+        (slice(1, 3), slice(2, 6)),
+        (slice(3, 4), slice(6, 11)),  # one image with more captions than a block
+    ]
