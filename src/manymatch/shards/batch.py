@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -11,17 +12,23 @@ from torch import Tensor
 
 
 def name_id(text: str) -> int:
-    """A number for an object's name or an attribute: the same in every process, never 0, 63 bits."""
+    """A number for an object's name or attribute: equal in every process, never 0, 63 bits."""
     digest = hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1 or 1
 
 
 class _OnDevice:
-    """Moves every tensor field (and nested batch) to a device."""
+    """Moves every tensor field (and nested batch) to a device, or to pinned memory."""
 
     def to(self, device: torch.device | str, non_blocking: bool = True) -> Any:
+        return self._map(lambda part: part.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Any:
+        return self._map(lambda part: part.pin_memory())
+
+    def _map(self, move: Callable[[Any], Any]) -> Any:
         moved = {
-            field.name: value.to(device, non_blocking=non_blocking)
+            field.name: move(value)
             for field in fields(self)  # type: ignore[arg-type]
             if isinstance(value := getattr(self, field.name), Tensor | _OnDevice)
         }

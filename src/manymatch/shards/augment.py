@@ -1,0 +1,119 @@
+"""What training drops from an image and its captions, each part with its own probability.
+
+Every draw comes from the `Random` that is given, which the reader seeds with (seed, epoch, image).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from random import Random
+
+import numpy as np
+
+from manymatch.config.recipe import Augmentation
+from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
+
+MASKED, REPLACED = 0.5, 0.1
+"""What becomes of a hit word (VSE-infinity, DivE): mask, random word; the rest is deleted."""
+
+
+def spared(count: int, probability: float, rng: Random) -> list[bool]:
+    """For each of `count` things whether it is spared; never is none of them."""
+    flags = [rng.random() >= probability for _ in range(count)]
+    if count and not any(flags):
+        flags[rng.randrange(count)] = True
+    return flags
+
+
+def drop_regions(count: int, probability: float, rng: Random) -> np.ndarray | slice:
+    """An index that selects the regions that stay, at least one of `count`."""
+    if not probability:
+        return slice(None)
+    return np.array(spared(count, probability, rng))
+
+
+class CaptionAugmenter:
+    """Drops words, objects, attributes and relations; masks words of phrases.
+
+    `vocabulary_size` bounds the random words, which are drawn from those after `mask`.
+    """
+
+    def __init__(self, settings: Augmentation, mask: int, vocabulary_size: int) -> None:
+        self._settings = settings
+        self._mask = mask
+        self._ordinary = range(mask + 1, vocabulary_size) or (mask,)
+
+    def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
+        words = self._drop_words(caption.words, rng)
+        graph = drop_objects(caption.graph, self._settings.object_drop, rng)
+        graph = NumberedGraph(
+            graph.objects,
+            graph.names,
+            _drop(graph.attributes, self._settings.attribute_drop, rng),
+            _drop(graph.relations, self._settings.relation_drop, rng),
+        )
+        return NumberedCaption(caption.id, words, self._mask_phrases(graph, rng))
+
+    def _drop_words(self, words: Phrase, rng: Random) -> Phrase:
+        if not self._settings.word_drop:
+            return words
+        flags = spared(len(words), self._settings.word_drop, rng)
+        parts = [
+            (word,) if stays else self._hit(rng) for word, stays in zip(words, flags, strict=True)
+        ]
+        return tuple(itertools.chain.from_iterable(parts))
+
+    def _hit(self, rng: Random) -> Phrase:
+        """What a hit word becomes: the mask, a random word, or nothing."""
+        fate = rng.random()
+        if fate < MASKED:
+            return (self._mask,)
+        if fate < MASKED + REPLACED:
+            return (rng.choice(self._ordinary),)
+        return ()
+
+    def _mask_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
+        """Mask words of all phrases of a caption; names and name ids stay those of the text."""
+        probability = self._settings.phrase_word_mask
+        if not probability:
+            return graph
+
+        def masked(phrase: Phrase) -> Phrase:
+            return tuple(self._mask if rng.random() < probability else word for word in phrase)
+
+        return NumberedGraph(
+            objects=[masked(phrase) for phrase in graph.objects],
+            names=graph.names,
+            attributes=[(row, masked(phrase), name) for row, phrase, name in graph.attributes],
+            relations=[(row, masked(phrase), other) for row, phrase, other in graph.relations],
+        )
+
+
+def _drop(items: list, probability: float, rng: Random) -> list:
+    """`items` without those hit; all of them may go."""
+    return [item for item in items if rng.random() >= probability] if probability else items
+
+
+def drop_objects(graph: NumberedGraph, probability: float, rng: Random) -> NumberedGraph:
+    """The graph without the objects that are hit, their attributes and their relations."""
+    if not probability:
+        return graph
+    flags = spared(len(graph.objects), probability, rng)
+    rows = [*itertools.accumulate(flags, initial=0)]  # new number of each object that stays
+    return NumberedGraph(
+        objects=_where(graph.objects, flags),
+        names=_where(graph.names, flags),
+        attributes=[
+            (rows[row], phrase, name) for row, phrase, name in graph.attributes if flags[row]
+        ],
+        relations=[
+            (rows[subject], phrase, rows[other])
+            for subject, phrase, other in graph.relations
+            if flags[subject] and flags[other]
+        ],
+    )
+
+
+def _where(items: Iterable, flags: Iterable[bool]) -> list:
+    return [item for item, stays in zip(items, flags, strict=True) if stays]

@@ -1,0 +1,109 @@
+"""Samples to one `Batch`: padding, masks, and the captions' graphs laid end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manymatch.shards.batch import Batch, Graphs
+from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
+
+
+@dataclass(frozen=True)
+class Item:
+    """One image of a batch: `features (n, F)`, `boxes (n, 4)` or None, and its captions."""
+
+    image_id: str
+    features: np.ndarray
+    boxes: np.ndarray | None
+    captions: Sequence[NumberedCaption]
+
+
+def collate(items: Sequence[Item]) -> Batch:
+    """A batch of the images and all their captions, in the given order."""
+    captions = [caption for item in items for caption in item.captions]
+    words, lengths = pad_words([caption.words for caption in captions])
+    features, region_mask = pad_regions([item.features for item in items])
+    boxes = [item.boxes for item in items if item.boxes is not None]
+    return Batch(
+        image_ids=[item.image_id for item in items],
+        caption_ids=[caption.id for caption in captions],
+        owner=torch.repeat_interleave(torch.tensor([len(item.captions) for item in items])),
+        features=features,
+        region_mask=region_mask,
+        words=words,
+        word_mask=torch.arange(words.shape[1]) < lengths[:, None],
+        boxes=pad_regions(boxes)[0] if boxes else None,
+        graphs=collate_graphs([caption.graph for caption in captions]),
+    )
+
+
+def pad_regions(arrays: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
+    """Arrays (n_i, F) as (n, R, F) float32, zero where padded, and the mask (n, R) of the real."""
+    counts = np.array([len(array) for array in arrays])
+    padded = np.zeros((len(arrays), counts.max(), arrays[0].shape[1]), dtype=arrays[0].dtype)
+    for row, array in zip(padded, arrays, strict=True):
+        row[: len(array)] = array
+    mask = np.arange(counts.max()) < counts[:, None]
+    # torch turns float16 into float32 several times faster than numpy.
+    return torch.from_numpy(padded).float(), torch.from_numpy(mask)
+
+
+def pad_words(sequences: Sequence[Phrase]) -> tuple[Tensor, Tensor]:
+    """Word ids (m, L), zero where padded, and lengths (m,)."""
+    lengths = np.array([len(words) for words in sequences], dtype=np.int64)
+    mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
+    padded = np.zeros(mask.shape, dtype=np.int64)
+    padded[mask] = np.fromiter((word for words in sequences for word in words), dtype=np.int64)
+    return torch.from_numpy(padded), torch.from_numpy(lengths)
+
+
+class _Phrases(dict[Phrase, int]):
+    """Gives each distinct phrase the next row."""
+
+    def __missing__(self, phrase: Phrase) -> int:
+        self[phrase] = row = len(self)
+        return row
+
+
+def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
+    """Captions' graphs laid end to end, each phrase of the batch held once."""
+    counts = [len(graph.objects) for graph in graphs]
+    first = np.cumsum([0, *counts[:-1]]).tolist()  # row of each caption's first object
+    rows = _Phrases()
+    attributes = [
+        (rows[phrase], start + owner, name)
+        for start, graph in zip(first, graphs, strict=True)
+        for owner, phrase, name in graph.attributes
+    ]
+    relations = [
+        (rows[phrase], start + subject, start + other)
+        for start, graph in zip(first, graphs, strict=True)
+        for subject, phrase, other in graph.relations
+    ]
+    objects = [rows[phrase] for graph in graphs for phrase in graph.objects]
+    phrases, lengths = pad_words(list(rows))
+    attribute_rows, attribute_object, attribute_names = _columns(attributes)
+    relation_rows, relation_subject, relation_object = _columns(relations)
+    return Graphs(
+        phrases=phrases,
+        phrase_lengths=lengths,
+        objects=torch.tensor(objects),
+        object_names=torch.tensor([name for graph in graphs for name in graph.names]),
+        object_caption=torch.repeat_interleave(torch.tensor(counts)),
+        attributes=attribute_rows,
+        attribute_object=attribute_object,
+        attribute_names=attribute_names,
+        relations=relation_rows,
+        relation_subject=relation_subject,
+        relation_object=relation_object,
+    )
+
+
+def _columns(triples: Iterable[tuple[int, int, int]]) -> tuple[Tensor, ...]:
+    """Three int64 tensors of the triples' parts; of length 0 where there are none."""
+    return torch.tensor(list(triples), dtype=torch.int64).reshape(-1, 3).unbind(1)

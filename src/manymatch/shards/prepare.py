@@ -1,0 +1,47 @@
+"""From an image as stored to an item of a batch: captions drawn, numbered and augmented."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from manymatch.config.recipe import Augmentation
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.shards.augment import CaptionAugmenter, drop_regions
+from manymatch.shards.collate import Item
+from manymatch.shards.numbering import Numbering
+from manymatch.shards.sample import CaptionEntry, Sample
+
+
+class Preparation:
+    """Draws `captions_per_image` captions (None: all) and augments, by (seed, epoch, image)."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        captions_per_image: int | None,
+        augmentation: Augmentation | None,
+        shuffle: tuple[int, int] | None,
+    ) -> None:
+        self._numbering = Numbering(vocabulary)
+        self._captions_per_image = captions_per_image
+        self._augmentation = augmentation or Augmentation()
+        self._augment = CaptionAugmenter(self._augmentation, vocabulary.MASK, len(vocabulary))
+        self._shuffle = shuffle
+
+    def __call__(self, sample: Sample) -> Item:
+        rng = Random(f"{self._shuffle} {sample.key}")
+        captions = [self._numbering.caption(entry) for entry in self._draw(sample.captions, rng)]
+        stays = drop_regions(len(sample.features), self._augmentation.region_drop, rng)
+        return Item(
+            image_id=sample.image_id,
+            features=sample.features[stays],
+            boxes=None if sample.boxes is None else sample.boxes[stays],
+            captions=[self._augment(caption, rng) for caption in captions],
+        )
+
+    def _draw(self, entries: Sequence[CaptionEntry], rng: Random) -> Sequence[CaptionEntry]:
+        count = self._captions_per_image
+        if count is None or count >= len(entries):
+            return entries
+        return [entries[number] for number in sorted(rng.sample(range(len(entries)), count))]

@@ -1,0 +1,118 @@
+"""Batches from shards: the same ones whoever reads them, with however many processes or workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from torch.utils.data import IterableDataset, get_worker_info
+
+from manymatch.config.recipe import Augmentation
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.shards.batch import Batch
+from manymatch.shards.collate import collate
+from manymatch.shards.fetch import fetch
+from manymatch.shards.index import Index, read_index
+from manymatch.shards.order import BUFFER_BYTES, batches_of, image_order, shard_order
+from manymatch.shards.prepare import Preparation
+from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode
+from manymatch.shards.tar import RawSample
+
+__all__ = ["Batches", "Index", "batches", "read_index", "samples"]
+
+
+def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iterator[Sample]:
+    """Images of a split as stored, thumbnails included: all, or those at `rows` of its order."""
+    index = read_index(folder)
+    shards = index.split(split)
+    wanted = range(shards.images) if rows is None else rows
+    order = shard_order(len(shards.shards), None)
+    for _, raw in fetch(folder, shards, order, wanted, {JSON, FEATURES, BOXES, THUMBNAIL}):
+        yield decode(raw, index.width, f"{folder} ({split})")
+
+
+def batches(
+    folder: Path,
+    split: str,
+    vocabulary: Vocabulary,
+    images_per_batch: int,
+    *,
+    captions_per_image: int | None = None,
+    augmentation: Augmentation | None = None,
+    shuffle: tuple[int, int] | None = None,
+    rank: int = 0,
+    world: int = 1,
+    drop_last: bool = False,
+) -> Batches:
+    """The batches of one epoch of a split.
+
+    Args:
+        captions_per_image: so many are drawn of each image's; None takes all.
+        augmentation: what is dropped; needs `shuffle`, which seeds it.
+        shuffle: (seed, epoch); None keeps table order. Order, drawn captions and augmentation
+            depend on it and on the image alone.
+        rank, world: this process of so many. Together their i-th batches are the i-th batch of
+            one process with `world * images_per_batch` images.
+        drop_last: leave out a last batch that is not full, unless it is the only one.
+    """
+    if shuffle is None and not (captions_per_image is None and augmentation is None):
+        raise ValueError("captions are drawn and augmented from a seed: give `shuffle`")
+    index = read_index(folder)
+    shards = index.split(split)
+    order = image_order(shards.images, max(1, BUFFER_BYTES // index.sample_bytes), shuffle)
+    return Batches(
+        folder=folder,
+        split=split,
+        index=index,
+        shards=shard_order(len(shards.shards), shuffle),
+        plan=batches_of(order, images_per_batch, rank, world, drop_last),
+        prepare=Preparation(vocabulary, captions_per_image, augmentation, shuffle),
+    )
+
+
+class Batches(IterableDataset[Batch]):
+    """One epoch's batches; `plan` names the positions of each in the stream of `shards`.
+
+    Workers of a `DataLoader` take turns, so that the batches do not change with their number.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        split: str,
+        index: Index,
+        shards: Sequence[int],
+        plan: Sequence[np.ndarray],
+        prepare: Preparation,
+    ) -> None:
+        self._folder = folder
+        self._split = split
+        self._index = index
+        self._shards = shards
+        self._plan = plan
+        self._prepare = prepare
+
+    def __len__(self) -> int:
+        return len(self._plan)
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker = get_worker_info()
+        plan = self._plan[worker.id :: worker.num_workers] if worker else self._plan
+        fetched = self._fetch(position for positions in plan for position in positions.tolist())
+        held: dict[int, RawSample] = {}  # the shuffle buffer
+        for positions in plan:
+            missing = set(positions.tolist()) - held.keys()
+            while missing:
+                position, raw = next(fetched)
+                held[position] = raw
+                missing.discard(position)
+            yield self._collate([held.pop(position) for position in positions.tolist()])
+
+    def _fetch(self, positions: Iterable[int]) -> Iterator[tuple[int, RawSample]]:
+        split = self._index.split(self._split)
+        return fetch(self._folder, split, self._shards, positions, {JSON, FEATURES, BOXES})
+
+    def _collate(self, samples: Iterable[RawSample]) -> Batch:
+        where = f"{self._folder} ({self._split})"
+        return collate([self._prepare(decode(raw, self._index.width, where)) for raw in samples])

@@ -1,0 +1,147 @@
+"""One image of a shard with all its captions, and its way to and from bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from manymatch.errors import DataError
+from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, SceneGraph
+from manymatch.shards.tar import RawSample
+
+JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
+
+
+@dataclass(frozen=True)
+class CaptionEntry:
+    """A caption with its scene graph."""
+
+    id: str
+    text: str
+    graph: SceneGraph
+
+
+@dataclass(frozen=True)
+class Sample:
+    """`features (n, F)` float16 and `boxes (n, 4)` float32 of the n real regions; `thumbnail` is
+    a JPEG. `key` is the sample's name in the shard, unique within the split."""
+
+    key: str
+    image_id: str
+    file: str
+    labels: tuple[int, ...]
+    captions: tuple[CaptionEntry, ...]
+    features: np.ndarray
+    boxes: np.ndarray | None = None
+    thumbnail: bytes | None = None
+
+
+def encode(sample: Sample) -> dict[str, Any]:
+    """The sample as `webdataset.TarWriter` takes it: bytes by suffix, and `__key__`."""
+    members: dict[str, Any] = {"__key__": sample.key, JSON: _json(sample)}
+    members[FEATURES] = _npy(sample.features)
+    if sample.boxes is not None:
+        members[BOXES] = _npy(sample.boxes)
+    if sample.thumbnail is not None:
+        members[THUMBNAIL] = sample.thumbnail
+    return members
+
+
+def _json(sample: Sample) -> bytes:
+    value = {
+        "image_id": sample.image_id,
+        "file": sample.file,
+        "labels": list(sample.labels),
+        "captions": [
+            {"id": caption.id, "text": caption.text, "graph": caption.graph.to_dict()}
+            for caption in sample.captions
+        ],
+    }
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.ascontiguousarray(array), (1, 0), allow_pickle=False)
+    return stream.getvalue()
+
+
+def decode(raw: RawSample, width: int, where: str) -> Sample:
+    """A sample from its members; whatever does not fit is a `DataError` that names the sample."""
+    key = raw["__key__"].decode(errors="replace")
+    try:
+        return _decode(raw, key, width)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"{where}: sample '{key}' cannot be used ({type(error).__name__}: {error}); "
+            "run the stage 'shards' again"
+        ) from None
+
+
+def _decode(raw: RawSample, key: str, width: int) -> Sample:
+    if not {JSON, FEATURES} <= raw.keys():
+        raise ValueError("cut off")
+    value = json.loads(raw[JSON])
+    features = array_from(raw[FEATURES], "<f2", width)
+    boxes = array_from(raw[BOXES], "<f4", 4) if BOXES in raw else None
+    if not len(features) or (boxes is not None and len(boxes) != len(features)):
+        raise ValueError("regions without features, or boxes that do not match them")
+    if not value["captions"]:
+        raise ValueError("no caption")
+    return Sample(
+        key=key,
+        image_id=_text(value["image_id"]),
+        file=_text(value["file"]),
+        labels=tuple(value["labels"]),
+        captions=tuple(_caption(entry) for entry in value["captions"]),
+        features=features,
+        boxes=boxes,
+        thumbnail=raw.get(THUMBNAIL),
+    )
+
+
+def _caption(entry: Mapping[str, Any]) -> CaptionEntry:
+    graph = SceneGraph.from_dict(entry["graph"])
+    check_graph(graph)
+    return CaptionEntry(_text(entry["id"]), _text(entry["text"]), graph)
+
+
+def check_graph(graph: SceneGraph) -> None:
+    """ValueError for a graph that networks could not index: no object, or edges to nowhere."""
+    count = len(graph.objects)
+    if not count or len(graph.names) != count or len(graph.attributes) != count:
+        raise ValueError("a scene graph needs at least one object, each with name and attributes")
+    if any(len(phrases) > MAX_ATTRIBUTES for phrases in graph.attributes):
+        raise ValueError(f"more than {MAX_ATTRIBUTES} attributes at one object")
+    for relation in graph.relations:
+        if not (0 <= relation.subject < count and 0 <= relation.object < count):
+            raise ValueError("a relation to an object that is not there")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, found {value!r:.40}")
+    return value
+
+
+def array_from(data: bytes, dtype: str, width: int) -> np.ndarray:
+    """A (n, width) array from `.npy` bytes; nothing is unpickled or allocated by its header."""
+    start = 10 + int.from_bytes(data[8:10], "little")
+    shape, fortran, found = _header(data[:start])
+    if fortran or found != np.dtype(dtype) or len(shape) != 2 or shape[1] != width:
+        raise ValueError(f"array {found} {shape} where {dtype} (n, {width}) belongs")
+    return np.frombuffer(data, dtype, offset=start).reshape(shape)
+
+
+@lru_cache(maxsize=256)
+def _header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
+    stream = io.BytesIO(header)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("an unknown version of the array format")
+    return np.lib.format.read_array_header_1_0(stream)

@@ -1,0 +1,101 @@
+"""The caption table and the scene graphs read side by side, image by image."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manymatch.datasets.base import CAPTIONS
+from manymatch.errors import DataError
+from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
+from manymatch.shards.sample import CaptionEntry, check_graph
+
+_ROWS = 4096  # read at once
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image of the caption table with all its captions."""
+
+    image_id: str
+    split: str
+    file: str
+    labels: tuple[int, ...]
+    captions: tuple[CaptionEntry, ...]
+
+
+def image_ids(captions: Path) -> list[str]:
+    """The images of a caption table, each once, in its order."""
+    column = _open(captions, CAPTIONS, "captions").read(columns=["image_id"])["image_id"]
+    return column.unique().to_pylist()
+
+
+def read_images(captions: Path, graphs: Path) -> Iterator[Image]:
+    """Images in table order. `DataError` if the graphs are not those of the captions, row by row,
+    or if the captions of an image do not stand together."""
+    seen: set[str] = set()
+    rows = _rows(captions, graphs)
+    for image_id, group in itertools.groupby(rows, key=lambda row: row[0]["image_id"]):
+        if image_id in seen:
+            raise DataError(f"{captions}: the captions of image '{image_id}' do not stand together")
+        seen.add(image_id)
+        yield _image(image_id, list(group), graphs)
+
+
+def _image(image_id: str, rows: list[tuple[dict, dict]], graphs: Path) -> Image:
+    first = rows[0][0]
+    return Image(
+        image_id=image_id,
+        split=first["split"],
+        file=first["file"],
+        labels=tuple(first["labels"] or ()),
+        captions=tuple(_entry(caption, graph, graphs) for caption, graph in rows),
+    )
+
+
+def _entry(caption: dict[str, Any], row: dict[str, Any], where: Path) -> CaptionEntry:
+    graph = SceneGraph.from_dict(row)
+    try:
+        check_graph(graph)
+    except ValueError as error:
+        raise DataError(f"{where}: caption '{row['caption_id']}': {error}") from None
+    return CaptionEntry(caption["caption_id"], caption["caption"], graph)
+
+
+def _rows(captions: Path, graphs: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    left, right = _open(captions, CAPTIONS, "captions"), _open(graphs, SCHEMA, "scene_graphs")
+    if left.metadata.num_rows != right.metadata.num_rows:
+        raise DataError(
+            f"{graphs}: {right.metadata.num_rows} graphs for {left.metadata.num_rows} captions "
+            f"of {captions}; run the stage 'scene_graphs' again"
+        )
+    pairs = zip(_dicts(left), _dicts(right), strict=True)
+    for number, (caption, graph) in enumerate(pairs):
+        if caption["caption_id"] != graph["caption_id"]:
+            raise DataError(
+                f"{graphs}: row {number} is of caption '{graph['caption_id']}', that of {captions} "
+                f"of '{caption['caption_id']}'; run the stage 'scene_graphs' again"
+            )
+        yield caption, graph
+
+
+def _dicts(table: pq.ParquetFile) -> Iterator[dict[str, Any]]:
+    for batch in table.iter_batches(_ROWS):
+        yield from batch.to_pylist()
+
+
+def _open(path: Path, schema: pa.Schema, stage: str) -> pq.ParquetFile:
+    try:
+        table = pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{path}: cannot be read ({error}); run the stage '{stage}'") from None
+    missing = set(schema.names) - set(table.schema_arrow.names)
+    if missing:
+        raise DataError(f"{path}: no column {', '.join(sorted(missing))}")
+    return table

@@ -1,0 +1,141 @@
+"""A dataset of a few made-up images that a method can learn: tables, features, and their shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from feature_store import write_store
+from PIL import Image
+
+from manymatch.datasets.base import CAPTIONS
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.scene_graphs.graph import SCHEMA
+from manymatch.shards.write import write_shards
+
+OBJECTS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair", "girl", "boy")
+COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")
+RELATIONS = ("above", "next to", "behind")
+SIZES = {"train": 24, "validation": 8, "test": 8}
+
+
+@dataclass(frozen=True)
+class TinyData:
+    """Where the inputs of the stage `shards` lie, and the shards made of them."""
+
+    folder: Path
+
+    @property
+    def captions(self) -> Path:
+        return self.folder / "tiny.parquet"
+
+    @property
+    def graphs(self) -> Path:
+        return self.folder / "graphs.parquet"
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "grid.h5"
+
+    @property
+    def raw(self) -> Path:
+        return self.folder / "raw"
+
+    @property
+    def vocabulary(self) -> Path:
+        return self.folder / "vocabulary.json"
+
+    @property
+    def shards(self) -> Path:
+        return self.folder / "shards"
+
+    def write_shards(self, images_per_shard: int = 10, thumbnail: int = 16) -> Path:
+        write_shards(
+            self.captions,
+            self.graphs,
+            self.store,
+            self.raw,
+            self.shards,
+            images_per_shard,
+            thumbnail,
+        )
+        return self.shards
+
+
+def make_data(
+    folder: Path,
+    sizes: Mapping[str, int] = SIZES,
+    *,
+    width: int = 8,
+    regions: int = 4,
+    captions: int = 3,
+    boxes: bool = False,
+    variable: bool = False,
+) -> TinyData:
+    """Write tables, store and pictures; `variable`: images have 1 to `regions` regions."""
+    data = TinyData(folder)
+    rng = np.random.default_rng(0)
+    scenes = [_scene(split, n, rng) for split, count in sizes.items() for n in range(count)]
+    rows = [row for scene in scenes for row in _captions(scene, captions, rng)]
+    write_table(data.captions, [row for row, _ in rows], CAPTIONS)
+    write_table(data.graphs, [graph for _, graph in rows], SCHEMA)
+    Vocabulary.from_captions(row["caption"] for row, _ in rows if row["split"] == "train").save(
+        data.vocabulary
+    )
+    counts = rng.integers(1, regions + 1, len(scenes)) if variable else [regions] * len(scenes)
+    features = list(_features(scenes, counts, width, rng))
+    places = [rng.random((count, 4), dtype=np.float32) for count in counts] if boxes else None
+    write_store(data.store, [scene["image_id"] for scene in scenes], features, places, regions)
+    for scene in scenes[::2]:  # the others show that a picture may be missing
+        path = data.raw / scene["file"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 255, (32, 48, 3), dtype=np.uint8)).save(path)
+    return data
+
+
+def write_table(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+
+
+def _scene(split: str, number: int, rng: np.random.Generator) -> dict[str, Any]:
+    first, second = rng.choice(len(OBJECTS), 2, replace=False).tolist()
+    colour, relation = int(rng.integers(len(COLOURS))), int(rng.integers(len(RELATIONS)))
+    name = f"{split}.{number}"
+    parts = (first, second, colour, relation)
+    return {"split": split, "image_id": name, "file": f"images/{name}.jpg", "parts": parts}
+
+
+def _captions(
+    scene: dict[str, Any], count: int, rng: np.random.Generator
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    first, second, colour, relation = scene["parts"]
+    subject, other = OBJECTS[first], OBJECTS[second]
+    for number in range(count):
+        caption_id = f"{scene['image_id']}#{number}"
+        article = ("a", "the", "one")[int(rng.integers(3))]
+        text = f"{article} {COLOURS[colour]} {subject} {RELATIONS[relation]} {article} {other}"
+        row = {key: scene[key] for key in ("split", "image_id", "file")}
+        graph = {
+            "caption_id": caption_id,
+            "objects": [subject, other],
+            "names": [subject, other],
+            "attributes": [[COLOURS[colour]], []],
+            "relations": [{"subject": 0, "label": RELATIONS[relation], "object": 1}],
+        }
+        yield {**row, "caption_id": caption_id, "caption": text, "labels": [first]}, graph
+
+
+def _features(
+    scenes: list[dict[str, Any]], counts: Any, width: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Regions that hold what the captions tell, with a little noise."""
+    looks = rng.normal(size=(len(OBJECTS) + len(COLOURS), width))
+    for scene, count in zip(scenes, counts, strict=True):
+        first, second, colour, _ = scene["parts"]
+        mean = looks[first] + looks[second] + looks[len(OBJECTS) + colour]
+        yield (mean + 0.1 * rng.normal(size=(int(count), width))).astype(np.float16)

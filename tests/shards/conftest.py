@@ -1,0 +1,21 @@
+"""Shards of a few made-up images, written once."""
+
+from __future__ import annotations
+
+import pytest
+from tiny_data import TinyData, make_data
+
+from manymatch.datasets.vocabulary import Vocabulary
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
+    """24 training images of one to four regions with boxes, in shards of ten. Do not change it."""
+    data = make_data(tmp_path_factory.mktemp("tiny"), boxes=True, variable=True)
+    data.write_shards()
+    return data
+
+
+@pytest.fixture(scope="session")
+def vocabulary(tiny: TinyData) -> Vocabulary:
+    return Vocabulary.load(tiny.vocabulary)

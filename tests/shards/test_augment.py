@@ -1,0 +1,101 @@
+"""Each part is dropped as often as its setting says, and never are all regions, words, objects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+from manymatch.config.recipe import Augmentation
+from manymatch.shards.augment import CaptionAugmenter, drop_objects, drop_regions, spared
+from manymatch.shards.numbering import NumberedCaption, NumberedGraph
+
+MASK, SIZE = 2, 50
+GRAPH = NumberedGraph(
+    objects=[(10,), (11, 12), (13,)],
+    names=[100, 101, 102],
+    attributes=[(0, (20,), 200), (1, (21,), 201), (1, (22,), 202)],
+    relations=[(0, (30,), 1), (1, (31,), 2)],
+)
+CAPTION = NumberedCaption("c", tuple(range(3, 23)), GRAPH)
+
+
+def augmented(count: int, **settings: float) -> list[NumberedCaption]:
+    augment = CaptionAugmenter(Augmentation(**settings), MASK, SIZE)
+    rng = Random(0)
+    return [augment(CAPTION, rng) for _ in range(count)]
+
+
+def test_without_settings_nothing_changes() -> None:
+    assert augmented(1) == [CAPTION]
+    assert drop_regions(4, 0.0, Random(0)) == slice(None)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_never_all(count: int) -> None:
+    rng = Random(0)
+    assert all(any(spared(count, 0.99, rng)) for _ in range(200))
+
+
+def test_regions_are_dropped_at_their_rate() -> None:
+    rng = Random(0)
+    kept = [np.zeros((49, 2))[drop_regions(49, 0.35, rng)].shape[0] for _ in range(400)]
+    assert abs(np.mean(kept) / 49 - 0.65) < 0.01
+
+
+def test_hit_words_are_masked_replaced_or_deleted() -> None:
+    captions = augmented(2000, word_drop=0.2)
+    total = 2000 * len(CAPTION.words)
+    masked = sum(caption.words.count(MASK) for caption in captions) / total
+    deleted = 1 - sum(len(caption.words) for caption in captions) / total
+    foreign = sum(word > 22 for caption in captions for word in caption.words) / total
+    assert abs(masked - 0.10) < 0.01
+    assert abs(deleted - 0.08) < 0.01
+    assert abs(foreign - 0.02 * 27 / 47) < 0.003  # a random word can be one of the caption's
+
+
+def test_a_word_of_the_caption_always_stays() -> None:
+    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, SIZE)
+    rng = Random(1)
+    one = NumberedCaption("c", (7,), GRAPH)
+    assert all(augment(one, rng).words == (7,) for _ in range(50))
+
+
+def test_random_words_are_ordinary_ones() -> None:
+    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, 6)
+    words = {word for _ in range(300) for word in augment(CAPTION, Random(_)).words}
+    assert words <= {MASK, *CAPTION.words}
+
+
+def test_a_vocabulary_without_words_still_masks() -> None:
+    augment = CaptionAugmenter(Augmentation(word_drop=0.9), MASK, 3)
+    assert set(augment(CAPTION, Random(0)).words) <= {MASK, *CAPTION.words}
+
+
+def test_dropped_object_takes_its_attributes_and_relations_along() -> None:
+    graphs = [drop_objects(GRAPH, 0.5, Random(seed)) for seed in range(60)]
+    without_first = next(graph for graph in graphs if graph.names == [101, 102])
+    assert without_first.objects == [(11, 12), (13,)]
+    assert without_first.attributes == [(0, (21,), 201), (0, (22,), 202)]
+    assert without_first.relations == [(0, (31,), 1)]
+    assert all(graph.objects for graph in graphs)
+    assert Counter(len(graph.objects) for graph in graphs).keys() == {1, 2, 3}
+
+
+def test_attributes_and_relations_may_all_go() -> None:
+    captions = augmented(200, attribute_drop=0.6, relation_drop=0.6)
+    assert any(not caption.graph.attributes for caption in captions)
+    assert any(not caption.graph.relations for caption in captions)
+    assert all(caption.graph.objects == GRAPH.objects for caption in captions)
+
+
+def test_masked_phrases_keep_names_and_lengths() -> None:
+    captions = augmented(500, phrase_word_mask=0.3)
+    words = [word for caption in captions for phrase in caption.graph.objects for word in phrase]
+    assert abs(words.count(MASK) / len(words) - 0.3) < 0.03
+    for caption in captions:
+        assert caption.graph.names == GRAPH.names
+        assert [name for _, _, name in caption.graph.attributes] == [200, 201, 202]
+        assert [len(phrase) for phrase in caption.graph.objects] == [1, 2, 1]

@@ -1,0 +1,77 @@
+"""A batch says the same as its samples, one at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from manymatch.shards.collate import Item, collate, collate_graphs, pad_words
+from manymatch.shards.numbering import NumberedCaption, NumberedGraph
+
+LONE = NumberedGraph(objects=[(9, 8)], names=[77], attributes=[], relations=[])
+PAIR = NumberedGraph(
+    objects=[(5,), (9, 8)],
+    names=[55, 77],
+    attributes=[(0, (6,), 66), (1, (6,), 66)],
+    relations=[(1, (4, 3, 2), 0)],
+)
+
+
+def item(name: str, regions: int, graphs: list[NumberedGraph], boxes: bool = False) -> Item:
+    features = np.full((regions, 3), regions, dtype=np.float16)
+    captions = [
+        NumberedCaption(f"{name}#{n}", tuple(range(1, n + 2)), graph)
+        for n, graph in enumerate(graphs)
+    ]
+    places = np.ones((regions, 4), dtype=np.float32) if boxes else None
+    return Item(name, features, places, captions)
+
+
+def test_regions_and_words_are_padded_and_masked() -> None:
+    batch = collate([item("a", 2, [PAIR]), item("b", 4, [LONE, PAIR, LONE], boxes=False)])
+    assert batch.features.shape == (2, 4, 3)
+    assert batch.features.dtype == torch.float32
+    assert batch.region_mask.tolist() == [[True, True, False, False], [True] * 4]
+    assert torch.equal(batch.features[0], torch.tensor([[2.0], [2.0], [0.0], [0.0]]).expand(4, 3))
+    assert batch.words.tolist() == [[1, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]
+    assert torch.equal(batch.word_mask, batch.words > 0)
+    assert batch.owner.tolist() == [0, 1, 1, 1]
+    assert batch.image_ids == ["a", "b"]
+    assert batch.caption_ids == ["a#0", "b#0", "b#1", "b#2"]
+    assert batch.boxes is None
+
+
+def test_boxes_are_padded_like_features() -> None:
+    batch = collate([item("a", 1, [LONE], boxes=True), item("b", 2, [LONE], boxes=True)])
+    assert batch.boxes is not None
+    assert batch.boxes.shape == (2, 2, 4)
+    assert batch.boxes[0, 1].tolist() == [0.0] * 4
+
+
+def test_phrases_are_held_once_and_rows_point_right() -> None:
+    graphs = collate_graphs([LONE, PAIR, PAIR])
+    rows = [tuple(row[row > 0].tolist()) for row in graphs.phrases]
+    assert len(rows) == len(set(rows)) == 4
+    assert graphs.phrase_lengths.tolist() == [len(row) for row in rows]
+    assert [rows[n] for n in graphs.objects] == [(9, 8), (5,), (9, 8), (5,), (9, 8)]
+    assert graphs.object_names.tolist() == [77, 55, 77, 55, 77]
+    assert graphs.object_caption.tolist() == [0, 1, 1, 2, 2]
+    assert [rows[n] for n in graphs.attributes] == [(6,)] * 4
+    assert graphs.attribute_object.tolist() == [1, 2, 3, 4]
+    assert graphs.attribute_names.tolist() == [66] * 4
+    assert [rows[n] for n in graphs.relations] == [(4, 3, 2)] * 2
+    assert graphs.relation_subject.tolist() == [2, 4]
+    assert graphs.relation_object.tolist() == [1, 3]
+
+
+def test_graphs_without_attributes_and_relations() -> None:
+    graphs = collate_graphs([LONE])
+    for part in (graphs.attributes, graphs.attribute_names, graphs.relations):
+        assert part.shape == (0,)
+        assert part.dtype == torch.int64
+
+
+def test_padding_of_no_sequence() -> None:
+    words, lengths = pad_words([])
+    assert words.shape == (0, 1)
+    assert lengths.shape == (0,)

@@ -1,0 +1,302 @@
+"""Whoever reads, with however many processes and workers, sees the same batches."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_data import TinyData
+
+from manymatch.config.recipe import Augmentation
+from manymatch.datasets.vocabulary import Vocabulary, tokenize
+from manymatch.errors import DataError
+from manymatch.shards import order
+from manymatch.shards.batch import Batch
+from manymatch.shards.loader import Loader
+from manymatch.shards.read import batches, samples
+from manymatch.shards.sample import array_from
+
+DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_word_mask=0.1)
+
+
+def parts(value: Any) -> list[Any]:
+    """The fields of a batch as comparable values."""
+    found = (getattr(value, field.name) for field in fields(value))
+    return [
+        part.tolist() if isinstance(part, torch.Tensor) else parts(part)
+        if hasattr(part, "to") else part
+        for part in found
+    ]  # fmt: skip
+
+
+def contents(found: Iterable[Batch]) -> list[Any]:
+    return [parts(batch) for batch in found]
+
+
+def by_caption(found: Iterable[Batch]) -> dict[str, tuple]:
+    """What each caption became, and its image's regions, apart from all padding."""
+    result = {}
+    for batch in found:
+        for row, caption in enumerate(batch.caption_ids):
+            owner = batch.owner[row]
+            regions = batch.features[owner][batch.region_mask[owner]]
+            words = batch.words[row][batch.word_mask[row]]
+            result[caption] = (tuple(words.tolist()), tuple(regions.flatten().tolist()))
+    return result
+
+
+def test_without_shuffle_everything_in_table_order(tiny: TinyData, vocabulary: Vocabulary) -> None:
+    found = list(batches(tiny.shards, "train", vocabulary, 7))
+    expected = list(samples(tiny.shards, "train"))
+    assert [len(batch.image_ids) for batch in found] == [7, 7, 7, 3]
+    assert [name for batch in found for name in batch.image_ids] == [s.image_id for s in expected]
+    sample, batch = expected[8], found[1]
+    regions = batch.features[1][batch.region_mask[1]]
+    assert np.array_equal(regions.numpy(), sample.features.astype(np.float32))
+    first = batch.owner.tolist().index(1)
+    words = batch.words[first][batch.word_mask[first]]
+    assert words.tolist() == vocabulary.ids(tokenize(sample.captions[0].text))
+    assert batch.boxes is not None
+    assert torch.equal(batch.boxes[1][batch.region_mask[1]], torch.from_numpy(sample.boxes.copy()))
+
+
+def test_shuffled_epochs_differ_and_repeat(tiny: TinyData, vocabulary: Vocabulary) -> None:
+    def epoch(number: int) -> list[Any]:
+        return contents(
+            batches(
+                tiny.shards, "train", vocabulary, 5, captions_per_image=2,
+                augmentation=DROPS, shuffle=(0, number),
+            )
+        )  # fmt: skip
+
+    assert epoch(0) == epoch(0)
+    assert epoch(0) != epoch(1)
+
+
+@pytest.mark.parametrize("buffer", [1, 2**28])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_change_nothing(
+    tiny: TinyData,
+    vocabulary: Vocabulary,
+    workers: int,
+    buffer: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("manymatch.shards.read.BUFFER_BYTES", buffer)
+    plan = batches(tiny.shards, "train", vocabulary, 5, augmentation=DROPS, shuffle=(0, 3))
+    alone = contents(Loader(plan))
+    assert len(alone) == len(Loader(plan)) == 5
+    assert contents(Loader(plan, workers)) == alone
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_share_each_batch(tiny: TinyData, vocabulary: Vocabulary, world: int) -> None:
+    def read(size: int, rank: int, of: int) -> list[Batch]:
+        found = batches(
+            tiny.shards, "train", vocabulary, size, captions_per_image=2,
+            augmentation=DROPS, shuffle=(0, 1), rank=rank, world=of,
+        )  # fmt: skip
+        return list(found)
+
+    alone = read(2 * world, 0, 1)
+    ranks = [read(2, rank, world) for rank in range(world)]
+    for together, whole in zip(zip(*ranks, strict=True), alone, strict=True):
+        names = [name for part in together for name in part.image_ids]
+        assert names == whole.image_ids
+        assert by_caption(together) == by_caption([whole])
+
+
+def test_drawn_captions_change_with_the_epoch(tiny: TinyData, vocabulary: Vocabulary) -> None:
+    def drawn(epoch: int) -> set[str]:
+        found = batches(
+            tiny.shards, "train", vocabulary, 6, captions_per_image=1, shuffle=(0, epoch)
+        )
+        return {caption for batch in found for caption in batch.caption_ids}
+
+    assert len(drawn(0)) == 24
+    assert drawn(0) != drawn(1)
+    assert len(set().union(*map(drawn, range(12)))) == 72
+
+
+def test_memory_holds_no_more_than_the_buffer(
+    tiny: TinyData, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader never runs further ahead of what it yields than the buffer is long."""
+    monkeypatch.setattr("manymatch.shards.read.BUFFER_BYTES", 3 * 8 * 4 * 2)  # under three images
+    read: list[int] = []
+    inner = order.image_order
+    monkeypatch.setattr(
+        "manymatch.shards.read.image_order", lambda n, b, s: read.append(b) or inner(n, b, s)
+    )
+    plan = batches(tiny.shards, "train", vocabulary, 4, shuffle=(0, 0))
+    assert read == [1]
+    assert sum(len(batch.image_ids) for batch in plan) == 24
+
+
+def test_draws_need_a_seed(tiny: TinyData, vocabulary: Vocabulary) -> None:
+    with pytest.raises(ValueError, match="give `shuffle`"):
+        batches(tiny.shards, "train", vocabulary, 4, captions_per_image=1)
+
+
+def test_chosen_rows_come_with_thumbnails(tiny: TinyData) -> None:
+    found = list(samples(tiny.shards, "train", rows=[12, 3]))
+    assert [sample.image_id for sample in found] == ["train.3", "train.12"]
+    assert found[1].thumbnail is not None
+
+
+def test_batch_can_be_pinned_and_moved(tiny: TinyData, vocabulary: Vocabulary) -> None:
+    batch = next(iter(batches(tiny.shards, "train", vocabulary, 4)))
+    moved = batch.to("meta")
+    assert moved.features.device.type == "meta"
+    assert moved.graphs.phrases.device.type == "meta"
+    assert moved.image_ids == batch.image_ids
+
+
+# --- damaged shards -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shards(tiny: TinyData, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny.shards, tmp_path / "shards"))
+
+
+def read_all(shards: Path, vocabulary: Vocabulary, workers: int = 0) -> int:
+    return sum(1 for _ in Loader(batches(shards, "train", vocabulary, 4), workers))
+
+
+def rewrite(shards: Path, name: str, content: bytes) -> None:
+    """Replace a member of the first training shard."""
+    path = shards / "train-000000.tar"
+    with tarfile.open(path) as archive:
+        members = [(m, archive.extractfile(m).read()) for m in archive]  # type: ignore[union-attr]
+    with tarfile.open(path, "w") as archive:
+        for member, data in members:
+            data = content if member.name == name else data
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("keep", [0.4, 0.8])
+def test_truncated_shard(shards: Path, vocabulary: Vocabulary, workers: int, keep: float) -> None:
+    path = shards / "train-000001.tar"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * keep) // 512 * 512 + 100])
+    with pytest.raises(DataError, match="damaged shard|cut off") as caught:
+        read_all(shards, vocabulary, workers)
+    assert "\n" not in str(caught.value)
+
+
+def test_shard_cut_between_images(shards: Path, vocabulary: Vocabulary) -> None:
+    path = shards / "train-000000.tar"
+    with tarfile.open(path) as archive:
+        end = archive.getmember("00000003.boxes.npy").offset
+    path.write_bytes(path.read_bytes()[:end] + b"\0" * 1024)
+    with pytest.raises(DataError, match=r"train-000000\.tar: 3 images where the index says 10"):
+        read_all(shards, vocabulary)
+
+
+def test_missing_and_foreign_shards(shards: Path, vocabulary: Vocabulary) -> None:
+    (shards / "train-000000.tar").write_bytes(b"not a tar file" * 100)
+    with pytest.raises(DataError, match="damaged shard"):
+        read_all(shards, vocabulary)
+    (shards / "train-000000.tar").unlink()
+    with pytest.raises(DataError, match="no such shard"):
+        read_all(shards, vocabulary)
+
+
+def pickled() -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.array([object()], dtype=object), allow_pickle=True)
+    return stream.getvalue()
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("member", "content"),
+    [
+        ("features.npy", pickled()),
+        ("features.npy", npy(np.zeros((2, 9), np.float16))),
+        ("features.npy", npy(np.zeros((2, 8), np.float32))),
+        ("features.npy", npy(np.zeros((0, 8), np.float16))),
+        ("features.npy", npy(np.zeros((2, 8), np.float16))[:-3]),
+        ("features.npy", b"junk"),
+        ("boxes.npy", npy(np.zeros((9, 4), np.float32))),
+        ("json", b"{"),
+        ("json", b"[]"),
+        ("json", b"[" * 100_000),
+        ("json", b'{"image_id": 3}'),
+        ("json", json.dumps({"image_id": "a", "file": "", "labels": [], "captions": []}).encode()),
+    ],
+)
+def test_unusable_member_is_one_line(
+    shards: Path, vocabulary: Vocabulary, member: str, content: bytes
+) -> None:
+    rewrite(shards, f"00000002.{member}", content)
+    with pytest.raises(DataError, match="sample '00000002' cannot be used") as caught:
+        read_all(shards, vocabulary)
+    assert "\n" not in str(caught.value)
+
+
+def graph_with(**changes: Any) -> bytes:
+    graph = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}
+    caption = {"id": "c", "text": "a dog", "graph": {**graph, **changes}}
+    value = {"image_id": "a", "file": "", "labels": [], "captions": [caption]}
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objects": [], "names": [], "attributes": []}, "at least one object"),
+        ({"names": []}, "each with name"),
+        ({"attributes": [["a", "b", "c", "d", "e"]]}, "more than 4 attributes"),
+        ({"relations": [{"subject": 0, "label": "on", "object": 1}]}, "not there"),
+        ({"relations": [{"subject": -1, "label": "on", "object": 0}]}, "not there"),
+    ],
+)
+def test_graph_that_networks_could_not_index(
+    shards: Path, vocabulary: Vocabulary, changes: dict, message: str
+) -> None:
+    rewrite(shards, "00000002.json", graph_with(**changes))
+    with pytest.raises(DataError, match=message):
+        read_all(shards, vocabulary)
+
+
+def test_caption_without_words_becomes_one_unknown(shards: Path, vocabulary: Vocabulary) -> None:
+    rewrite(shards, "00000000.json", graph_with(objects=["?"]).replace(b"a dog", b"!!"))
+    batch = next(iter(batches(shards, "train", vocabulary, 1)))
+    assert batch.words.tolist() == [[vocabulary.UNK]]
+    assert batch.graphs is not None
+    assert batch.graphs.phrases.tolist() == [[vocabulary.UNK]]
+
+
+def test_oversized_member_is_refused(
+    shards: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manymatch.shards.tar.MAX_MEMBER_BYTES", 100)
+    with pytest.raises(DataError, match="not a file of at most 100"):
+        read_all(shards, vocabulary)
+
+
+def test_array_header_allocates_nothing() -> None:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": "<f2", "fortran_order": False, "shape": (2**40, 8)}
+    )
+    with pytest.raises(ValueError, match="reshape"):
+        array_from(stream.getvalue() + b"\0" * 16, "<f2", 8)

@@ -1,0 +1,193 @@
+"""Shards hold what tables and store hold, byte for byte the same each time, or are refused."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import webdataset
+from PIL import Image
+from tiny_data import TinyData, make_data
+
+from manymatch.datasets.base import CAPTIONS
+from manymatch.errors import DataError
+from manymatch.features.store import FeatureStore
+from manymatch.shards.read import read_index, samples
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> TinyData:
+    return make_data(tmp_path, {"train": 6, "test": 2})
+
+
+def edit(path: Path, change: Any) -> None:
+    """Rewrite a table with its list of rows changed."""
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    change(rows)
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+
+
+def test_index_counts_splits(tiny: TinyData) -> None:
+    index = read_index(tiny.shards)
+    train = index.split("train")
+    assert train.shards == ["train-000000.tar", "train-000001.tar", "train-000002.tar"]
+    assert train.shard_images == [10, 10, 4]
+    assert (train.images, train.captions) == (24, 72)
+    assert (index.width, index.max_regions, index.boxes) == (8, 4, True)
+    assert (index.dataset, index.features) == ("tiny", "grid")
+    assert set(index.splits) == {"train", "validation", "test"}
+
+
+def test_samples_hold_tables_and_features(tiny: TinyData) -> None:
+    found = list(samples(tiny.shards, "test"))
+    table = [row for row in pq.read_table(tiny.captions).to_pylist() if row["split"] == "test"]
+    graphs = {row["caption_id"]: row for row in pq.read_table(tiny.graphs).to_pylist()}
+    captions = [caption for sample in found for caption in sample.captions]
+    assert [(c.id, c.text) for c in captions] == [(r["caption_id"], r["caption"]) for r in table]
+    for caption in captions:
+        row = graphs[caption.id]
+        assert list(caption.graph.objects) == row["objects"]
+        assert [relation.label for relation in caption.graph.relations] == [
+            relation["label"] for relation in row["relations"]
+        ]
+    with FeatureStore(tiny.store) as store:
+        for sample in found:
+            features, counts, boxes = store.read([store.image_ids.index(sample.image_id)])
+            assert sample.features.dtype == np.float16
+            assert np.array_equal(sample.features, features[0, : counts[0]])
+            assert boxes is not None
+            assert np.array_equal(sample.boxes, boxes[0, : counts[0]])
+
+
+def test_thumbnails_where_there_are_pictures(tiny: TinyData) -> None:
+    found = list(samples(tiny.shards, "test"))
+    assert [sample.thumbnail is not None for sample in found] == [True, False] * 4
+    with Image.open(io.BytesIO(found[0].thumbnail or b"")) as image:
+        assert (image.format, max(image.size)) == ("JPEG", 16)
+
+
+def test_webdataset_itself_reads_the_shards(tiny: TinyData) -> None:
+    shards = webdataset.WebDataset(str(tiny.shards / "train-000000.tar"), shardshuffle=False)
+    found = list(shards.decode())
+    assert len(found) == 10
+    assert found[3]["json"]["image_id"] == "train.3"
+    assert found[3]["features.npy"].shape[1] == 8
+
+
+def test_same_input_gives_same_bytes(data: TinyData) -> None:
+    first = {path.name: path.read_bytes() for path in data.write_shards(4).iterdir()}
+    again = {path.name: path.read_bytes() for path in data.write_shards(4).iterdir()}
+    assert first == again
+    assert len(first) == 4
+
+
+def test_rewriting_leaves_no_stale_shard(data: TinyData) -> None:
+    data.write_shards(images_per_shard=1)
+    data.write_shards(images_per_shard=6)
+    assert sorted(path.name for path in data.shards.iterdir()) == [
+        "index.json",
+        "test-000000.tar",
+        "train-000000.tar",
+    ]
+
+
+def test_index_names_the_content(data: TinyData) -> None:
+    before = read_index(data.write_shards())
+    edit(data.captions, lambda rows: rows[0].update(caption="another text"))
+    after = read_index(data.write_shards())
+    assert before.split("train").sha256 != after.split("train").sha256
+    assert before.split("test").sha256 == after.split("test").sha256
+
+
+def _swap(rows: list) -> None:
+    rows[0], rows[1] = rows[1], rows[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "message"),
+    [
+        ("graphs", _swap, "graphs.parquet: row 0 is of caption 'train.0#1'"),
+        ("graphs", lambda rows: rows.pop(), "23 graphs for 24 captions"),
+        ("graphs", lambda rows: rows[0].update(objects=[]), "caption 'train.0#0': a scene graph"),
+        ("captions", lambda rows: rows.insert(1, rows.pop(5)), "row 1 is of caption 'train.0#1'"),
+    ],
+)
+def test_tables_that_do_not_match_are_refused(
+    data: TinyData, table: str, change: Any, message: str
+) -> None:
+    edit(getattr(data, table), change)
+    with pytest.raises(DataError, match=message):
+        data.write_shards()
+    assert not data.shards.exists()
+
+
+def test_scattered_captions_are_refused(data: TinyData) -> None:
+    for table in (data.captions, data.graphs):
+        edit(table, lambda rows: rows.append(rows.pop(0)))
+    with pytest.raises(DataError, match=r"image 'train\.0' do not stand together"):
+        data.write_shards()
+
+
+def test_caption_without_features_is_refused(data: TinyData) -> None:
+    for table in (data.captions, data.graphs):
+        edit(table, lambda rows: rows.append({**rows[-1], "caption_id": "x", "image_id": "new"}))
+    with pytest.raises(DataError, match=r"1 images are in .*tiny\.parquet but not in .*'new'"):
+        data.write_shards()
+
+
+def test_features_without_caption_are_refused(data: TinyData) -> None:
+    for table in (data.captions, data.graphs):
+        edit(table, lambda rows: rows.__delitem__(slice(-3, None)))
+    with pytest.raises(DataError, match=r"1 images are in .*grid\.h5 but not in .*'test\.1'"):
+        data.write_shards()
+
+
+def test_failed_run_keeps_the_earlier_shards(data: TinyData) -> None:
+    before = {path.name: path.read_bytes() for path in data.write_shards().iterdir()}
+    (data.raw / "images" / "test.0.jpg").write_bytes(b"no picture")
+    with pytest.raises(DataError, match="not a usable image"):
+        data.write_shards()
+    assert {path.name: path.read_bytes() for path in data.shards.iterdir()} == before
+
+
+def test_image_file_outside_its_folder_is_refused(data: TinyData) -> None:
+    edit(data.captions, lambda rows: [row.update(file="../../secret.jpg") for row in rows[:3]])
+    with pytest.raises(DataError, match="lies outside"):
+        data.write_shards()
+
+
+def test_missing_table_names_its_stage(data: TinyData) -> None:
+    data.graphs.unlink()
+    with pytest.raises(DataError, match="run the stage 'scene_graphs'"):
+        data.write_shards()
+
+
+def test_table_without_a_column_is_refused(data: TinyData) -> None:
+    table = pq.read_table(data.captions).drop_columns(["file"])
+    pq.write_table(table, data.captions)
+    with pytest.raises(DataError, match="no column file"):
+        data.write_shards()
+    assert "file" in CAPTIONS.names
+
+
+def test_index_is_refused_when_it_points_elsewhere(data: TinyData) -> None:
+    path = data.write_shards() / "index.json"
+    value = json.loads(path.read_text())
+    value["splits"]["train"]["shards"] = ["../train-000000.tar"]
+    path.write_text(json.dumps(value))
+    with pytest.raises(DataError, match="not an index of shards"):
+        read_index(data.shards)
+
+
+def test_missing_index_and_unknown_split(data: TinyData, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="run the stage 'shards' first"):
+        read_index(tmp_path / "nothing")
+    with pytest.raises(DataError, match="no split 'tset'; did you mean 'test'"):
+        list(samples(data.write_shards(), "tset"))
