@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -35,7 +36,7 @@ def word_embedding(kind: WordVectors, vocabulary: Vocabulary, size: int) -> nn.E
     return nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=PAD)
 
 
-def glove_vectors(words: list[str]) -> Tensor:
+def glove_vectors(words: Sequence[str]) -> Tensor:
     """`(len(words), 50)` GloVe 6B vectors; the package's files are data and never executed."""
     folder = _package_folder() / "data"
     table = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)

@@ -21,4 +21,4 @@ def contrastive_terms(logits: Tensor, positive: Tensor) -> Tensor:
     # A finite floor: the gradient of a logsumexp over nothing but -inf is not a number.
     floor = torch.finfo(logits.dtype).min / 2
     negatives = logits.masked_fill(positive, floor).logsumexp(1, keepdim=True)
-    return torch.nn.functional.softplus(negatives - logits)
+    return -torch.nn.functional.logsigmoid(logits - negatives)
