@@ -42,3 +42,9 @@ measured against; METHODS (CORA) made definite:
    k. Conjunctions distribute: "a man and a dog are next to a car" gives two edges, "a girl is
       wearing a hat and holding a ball" too. "A park with a tree and a car" -> park `with` each.
 """
+
+from manymatch.datasets.scenes.dataset import Scenes
+from manymatch.datasets.scenes.settings import ScenesSettings
+from manymatch.datasets.scenes.truth import truth_graphs
+
+__all__ = ["Scenes", "ScenesSettings", "truth_graphs"]
