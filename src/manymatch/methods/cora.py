@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -69,6 +69,12 @@ class CORASettings(Strict):
     specificity_weight: Weight = 3.0
     warmup_epochs: Weight = 1.0
     """Over so many epochs the loss grows from zero to full."""
+
+    @model_validator(mode="after")
+    def _heads_divide_size(self) -> CORASettings:
+        if self.size % self.heads:
+            raise ValueError(f"size {self.size} is not a multiple of {self.heads} heads")
+        return self
 
 
 class CORA(Method):

@@ -1,0 +1,57 @@
+"""A made-up batch: images whose features follow their captions, so that there is something to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.scene_graphs.graph import Relation, SceneGraph
+from manymatch.shards.batch import Batch
+from manymatch.shards.collate import Item, collate
+from manymatch.shards.numbering import Numbering
+from manymatch.shards.sample import CaptionEntry
+
+KINDS = ("dog", "cat", "bird", "boat")
+COLOURS = ("red", "blue", "green")
+WIDTH = 12
+
+
+@pytest.fixture(scope="session")
+def vocabulary() -> Vocabulary:
+    return Vocabulary([*Vocabulary.SPECIAL, *KINDS, *COLOURS, "a", "beside", "two", "big"])
+
+
+@pytest.fixture(scope="session")
+def make_batch(vocabulary: Vocabulary) -> Callable[[list[int]], Batch]:
+    """A batch of the numbered images; image i is the same in every batch."""
+    numbering = Numbering(vocabulary)
+    patterns = np.random.default_rng(0).normal(size=(len(KINDS), len(COLOURS), WIDTH))
+
+    def item(i: int) -> Item:
+        rng = np.random.default_rng((1, i))
+        kind, colour, other = i % len(KINDS), i % len(COLOURS), (i + 1) % len(KINDS)
+        noise = rng.normal(size=(2 + i % 4, WIDTH)) / 10
+        features = (noise + patterns[kind, colour] + patterns[other, colour]).astype(np.float16)
+        captions = [numbering.caption(entry) for entry in _captions(i, kind, colour, other)]
+        return Item(f"image{i}", features, None, captions)
+
+    return lambda images: collate([item(i) for i in images])
+
+
+def _captions(i: int, kind: int, colour: int, other: int) -> list[CaptionEntry]:
+    """Two or three captions; one of them has neither attribute nor relation."""
+    first, second, shade = KINDS[kind], KINDS[other], COLOURS[colour]
+    pair = SceneGraph(
+        (first, second), (first, second), ((shade,), ("big", shade)), (Relation(0, "beside", 1),)
+    )
+    alone = SceneGraph((first,), (first,), ((),), ())
+    texts = [
+        (f"a {shade} {first} beside a big {shade} {second}", pair),
+        (f"a {first}", alone),
+        (f"two {shade} {first}", SceneGraph((first,), (first,), (("two", shade),), ())),
+    ]
+    kept = texts[: 2 + i % 2]
+    return [CaptionEntry(f"image{i}#{k}", text, graph) for k, (text, graph) in enumerate(kept)]
