@@ -1,4 +1,4 @@
-"""A made-up batch: images whose features follow their captions, so that there is something to learn."""
+"""A made-up batch: images whose features follow their captions, so that something can be learnt."""
 
 from __future__ import annotations
 
