@@ -18,7 +18,9 @@ from manymatch.reporting.report import report
 
 client = pytest.importorskip("websockets.sync.client")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
     pytest.mark.slow,
@@ -103,7 +105,9 @@ def _tab(port_file: Path) -> str:
         time.sleep(0.1)
     port = port_file.read_text().split()[0]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
-        return next(tab for tab in json.load(answer) if tab["type"] == "page")["webSocketDebuggerUrl"]
+        return next(tab for tab in json.load(answer) if tab["type"] == "page")[
+            "webSocketDebuggerUrl"
+        ]
 
 
 @pytest.mark.parametrize("width", [1400, 400])

@@ -17,7 +17,7 @@ START, END = "<!-- results -->", "<!-- /results -->"
 """What stands around the results table in a README."""
 
 MEANING = {
-    "small-scale": "our own data, features or settings: compare within the table, "
+    "small-scale": "our own data, features or settings, so compare within the table, "
     "not with published numbers",
     "reproduced": "the paper's data and settings",
 }
@@ -145,8 +145,7 @@ _COMPACT = {
 def to_markdown(runs: list[Run]) -> str:
     """One compact table a data set, and what its `setting` means."""
     parts = [_markdown_table(name, group) for name, group in by_dataset(runs)]
-    settings = sorted({run.provenance.setting for run in runs})
-    notes = [f"*{setting}*: {MEANING[setting]}." for setting in settings]
+    notes = [f"*{setting}*: {meaning}." for setting, meaning in settings(runs)]
     pairs = "Pairs of numbers: image → text / text → image. Best of a column in bold."
     return "\n\n".join([*parts, " ".join([pairs, *notes])]) + "\n"
 
@@ -178,6 +177,12 @@ def sizes(runs: list[Run]) -> str:
         f"{split}: {images:,} images, {captions:,} captions"
         for split, images, captions in galleries
     )
+
+
+def settings(runs: list[Run]) -> list[tuple[str, str]]:
+    """The settings that occur among the runs, each with what it promises."""
+    names = sorted({run.provenance.setting for run in runs})
+    return [(name, MEANING[name]) for name in names]
 
 
 def _line(cells: list[str]) -> str:

@@ -15,7 +15,7 @@ import yaml
 from markupsafe import Markup
 
 from manymatch.reporting import charts, leaderboard, queries
-from manymatch.reporting.results import Run
+from manymatch.reporting.results import Run, numbers
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _STYLES = 6
@@ -49,6 +49,8 @@ class DatasetView:
     sizes: str
     judged: bool
     """Whether there is ground truth beyond the pairs."""
+    settings: list[tuple[str, str]]
+    """What the settings of these runs mean."""
     runs: list[RunView]
     table: leaderboard.Table
     bars: list[Bars]
@@ -63,20 +65,15 @@ def render(runs: Sequence[Run]) -> str:
     thumbnails = queries.Thumbnails()
     datasets = [_dataset(name, group, thumbnails) for name, group in leaderboard.by_dataset(runs)]
     script = (_TEMPLATES / "script.js").read_text(encoding="utf-8")
-    # Read from our own package, so they are the only text that enters the page unescaped.
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            datasets=datasets,
-            settings={
-                run.provenance.setting: leaderboard.MEANING[run.provenance.setting] for run in runs
-            },
-            thumbnails=thumbnails.numbers,
-            style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),
-            script=Markup(script),
-            script_hash=_hash(script),
-        )
+    style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
+    template = _environment().get_template("page.html")
+    # Both are our own package's files, and the only text that enters the page unescaped.
+    return template.render(
+        datasets=datasets,
+        thumbnails=thumbnails.numbers,
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=_hash(script),
     )
 
 
@@ -107,6 +104,7 @@ def _dataset(name: str, runs: list[Run], thumbnails: queries.Thumbnails) -> Data
         anchor=anchor,
         sizes=leaderboard.sizes(runs),
         judged=any(run.metrics.multi for run in runs),
+        settings=leaderboard.settings(runs),
         runs=views,
         table=leaderboard.table(runs),
         bars=_bars(views),
@@ -128,19 +126,15 @@ def _anchor(name: str) -> str:
 
 
 def _bars(views: list[RunView]) -> list[Bars]:
+    ways = {"Image → text": "i2t", "Text → image": "t2i"}
     return [
-        Bars(
-            title,
-            [
-                (
-                    f"R@{k}",
-                    [(view, getattr(getattr(view.run.metrics, way), f"r{k}")) for view in views],
-                )
-                for k in (1, 5, 10)
-            ],
-        )
-        for way, title in (("i2t", "Image → text"), ("t2i", "Text → image"))
+        Bars(title, [(f"R@{k}", _values(views, f"{way}.r{k}")) for k in (1, 5, 10)])
+        for title, way in ways.items()
     ]
+
+
+def _values(views: list[RunView], key: str) -> list[tuple[RunView, float]]:
+    return [(view, numbers(view.run.metrics)[key]) for view in views]
 
 
 _LABELS = {

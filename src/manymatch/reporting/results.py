@@ -170,38 +170,34 @@ def read_runs(reports: Path) -> list[Run]:
 
 
 def _read_run(reports: Path, dataset: str, preset: str) -> Run:
+    again = f"run 'manymatch evaluate {dataset} {preset}' again"
     samples = reports / "runs" / dataset / preset / "samples.json"
-    return Run(
-        metrics=_read(reports / "metrics" / dataset / f"{preset}.json", Metrics),
-        provenance=_read_provenance(reports, dataset, preset),
+    run = Run(
+        metrics=_read(reports / "metrics" / dataset / f"{preset}.json", Metrics, again),
+        provenance=_read(reports / "provenance" / dataset / f"{preset}.json", Provenance, again),
         curves=read_curves(reports / "curves" / dataset / preset),
-        samples=_read(samples, Samples) if samples.is_file() else None,
+        samples=_read(samples, Samples, again) if samples.is_file() else None,
     )
-
-
-def _read_provenance(reports: Path, dataset: str, preset: str) -> Provenance:
-    path = reports / "provenance" / dataset / f"{preset}.json"
-    provenance = _read(path, Provenance)
-    if (provenance.dataset, provenance.preset) != (dataset, preset):
+    if (run.dataset, run.preset) != (dataset, preset):
         raise DataError(
-            f"{path}: belongs to '{provenance.dataset}/{provenance.preset}', "
-            f"not to '{dataset}/{preset}'; {_again(path)}"
+            f"{reports / 'provenance' / dataset / preset}.json: belongs to "
+            f"'{run.dataset}/{run.preset}', not to '{dataset}/{preset}'; {again}"
         )
-    return provenance
+    return run
 
 
-def _read(path: Path, model: type[_Model]) -> _Model:
-    """The JSON file `path` as `model`; any fault is one line that names file and key."""
+def _read(path: Path, model: type[_Model], again: str) -> _Model:
+    """The JSON file `path` as `model`; a fault is one line: file, key, and how to make it anew."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise DataError(f"{path}: too large for a result file; {_again(path)}")
+            raise DataError(f"{path}: too large for a result file; {again}")
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise DataError(f"{path}: missing; {_again(path)}") from None
+        raise DataError(f"{path}: missing; {again}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        raise DataError(f"{path}: {_first_fault(error)}; {_again(path)}") from None
+        raise DataError(f"{path}: {_first_fault(error)}; {again}") from None
 
 
 def _first_fault(error: ValidationError) -> str:
@@ -209,12 +205,6 @@ def _first_fault(error: ValidationError) -> str:
     key = ".".join(str(part) for part in fault["loc"])
     message = fault["msg"].partition("\n")[0]
     return f"{key}: {message}" if key else message
-
-
-def _again(path: Path) -> str:
-    preset = path.parent.name if path.name == "samples.json" else path.stem
-    dataset = path.parents[1].name if path.name == "samples.json" else path.parent.name
-    return f"run 'manymatch evaluate {dataset} {preset}' again"
 
 
 def numbers(metrics: Metrics) -> dict[str, float]:

@@ -1,0 +1,79 @@
+"""Curves are read as dvclive writes them, and drawn where their values belong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from manymatch.reporting import charts
+from manymatch.reporting.curves import Curve, read_curves
+
+
+def test_what_dvclive_writes_is_read(tmp_path: Path) -> None:
+    dvclive = pytest.importorskip("dvclive")
+    with dvclive.Live(str(tmp_path), dvcyaml=False, save_dvc_exp=False) as live:
+        for value in (3.0, float("nan"), 1.5):
+            live.log_metric("train/loss", value)
+            live.log_metric("epoch", value)
+            live.next_step()
+    curves = read_curves(tmp_path)
+    assert curves["train/loss"] == Curve("train/loss", ((0.0, 3.0), (2.0, 1.5)))
+    assert set(curves) == {"train/loss", "epoch"}
+
+
+def test_folder_without_curves_has_none(tmp_path: Path) -> None:
+    assert read_curves(tmp_path / "nowhere") == {}
+
+
+def test_best_is_the_first_highest_point() -> None:
+    assert Curve("c", ((0, 1.0), (1, 5.0), (2, 5.0))).best == (1, 5.0)
+
+
+def _validation(*points: tuple[float, float]) -> charts.Chart:
+    curve = Curve(charts.VALIDATION, points)
+    chart = charts.validation_chart([("cora", 2, {charts.VALIDATION: curve})])
+    assert chart is not None
+    return chart
+
+
+def test_points_stand_where_the_ticks_say() -> None:
+    chart = _validation((0, 100.0), (10, 300.0), (20, 200.0))
+    (line,) = chart.lines
+    assert line.summary == "best 300.0 at step 10"
+    assert [(x, y) for _, x, y in line.dots] == [(0, 1000), (500, 0), (1000, 500)]
+    assert [(tick.label, tick.at) for tick in chart.x_ticks][:2] == [("0", 0.0), ("5", 25.0)]
+    assert {tick.label: tick.at for tick in chart.y_ticks}["200"] == 50.0
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [(0, 5.0)],
+        [(3, 0.0), (4, 0.0)],
+        [(0, -1e-9), (1, 2e-9)],
+        [(0, 1e12), (7, -3e11)],
+        [(step, step**0.5) for step in range(5000)],
+    ],
+)
+def test_any_finite_curve_stays_inside_its_chart(points: list[tuple[float, float]]) -> None:
+    chart = _validation(*points)
+    places = [float(text) for text in re.findall(r"[-\d.]+", chart.lines[0].path)]
+    assert places
+    assert all(0 <= place <= 1000 for place in places)
+    assert len(chart.lines[0].dots) <= 200
+    assert 2 <= len(chart.y_ticks) <= 8
+    assert all(-0.01 <= tick.at <= 100.01 for tick in [*chart.x_ticks, *chart.y_ticks])
+
+
+def test_only_training_terms_become_loss_charts() -> None:
+    names = ["epoch", "train/loss", "train/triplet", charts.VALIDATION]
+    curves = {name: Curve(name, ((0, 2.0), (1, 1.0))) for name in names}
+    drawn = charts.loss_charts(curves, style=0)
+    assert [chart.title for chart in drawn] == ["loss", "triplet"]
+    assert drawn[0].lines[0].summary == "2 to 1"
+
+
+def test_no_run_with_validation_has_no_chart() -> None:
+    assert charts.validation_chart([("cora", 0, {})]) is None

@@ -1,0 +1,108 @@
+"""The drawing of a scene graph: whatever the graph, no text meets another and no line a text."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+
+import pytest
+
+from manymatch.reporting.graph_drawing import (
+    NAME_SIZE,
+    SMALL_SIZE,
+    Drawing,
+    describe,
+    draw,
+    text_width,
+)
+from manymatch.scene_graphs.graph import Relation, SceneGraph
+
+Area = tuple[float, float, float, float]
+WORDS = ["dog", "two children", "mmmmWWWW", "x", "a very long phrase that goes on and on", "子供"]
+
+
+def random_graph(seed: int) -> SceneGraph:
+    rng = random.Random(seed)
+    count = rng.randint(1, 13)
+    objects = tuple(rng.choice(WORDS) for _ in range(count))
+    attributes = tuple(tuple(rng.choices(WORDS, k=rng.randint(0, 4))) for _ in range(count))
+    relations = tuple(
+        Relation(rng.randrange(count), rng.choice(WORDS), rng.randrange(count))
+        for _ in range(rng.randint(0, 13))
+    )
+    return SceneGraph(objects, objects, attributes, relations)
+
+
+def texts(drawing: Drawing) -> list[Area]:
+    """Left, top, right, bottom of every text."""
+    areas = [_area(arrow.label, arrow.x, arrow.y, SMALL_SIZE) for arrow in drawing.arrows]
+    for box in drawing.boxes:
+        centre = box.x + box.width / 2
+        areas.append(_area(box.name, centre, box.y + 24, NAME_SIZE))
+        areas += [_area(text, centre, y, SMALL_SIZE) for y, text in box.attributes]
+    return areas
+
+
+def _area(text: str, centre: float, baseline: float, size: float) -> Area:
+    half = text_width(text, size) / 2
+    return centre - half, baseline - 0.8 * size, centre + half, baseline + 0.22 * size
+
+
+def strokes(drawing: Drawing) -> list[Area]:
+    """The straight parts of every line: up, along, down."""
+    found = []
+    for arrow in drawing.arrows:
+        numbers = [float(number) for number in re.findall(r"[-\d.]+", arrow.line)]
+        start, top, y, end = numbers[0], numbers[1], numbers[4], numbers[8]
+        found += [(start, y, start, top), (min(start, end), y, max(start, end), y)]
+        found.append((end, y, end, top))
+    return found
+
+
+def meet(a: Area, b: Area) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_texts_meet_neither_texts_nor_lines_and_stay_inside(seed: int) -> None:
+    drawing = draw(random_graph(seed))
+    areas = texts(drawing)
+    assert not [pair for pair in itertools.combinations(areas, 2) if meet(*pair)]
+    assert not [(a, b) for a in areas for b in strokes(drawing) if meet(a, b)]
+    for left, top, right, bottom in areas:
+        assert left >= 0 and top >= 0
+        assert right <= drawing.width and bottom <= drawing.height
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_lines_never_lie_on_each_other(seed: int) -> None:
+    level = [area for area in strokes(draw(random_graph(seed))) if area[1] == area[3]]
+    for a, b in itertools.combinations(level, 2):
+        assert a[1] != b[1] or a[2] <= b[0] or b[2] <= a[0]
+
+
+def _graph(*relations: Relation) -> SceneGraph:
+    names = ("dog", "ball", "fence")
+    return SceneGraph(names, names, (("brown", "wet"), (), ("old",)), relations)
+
+
+def test_arrow_points_from_subject_to_object() -> None:
+    drawing = draw(_graph(Relation(2, "behind", 0)))
+    (arrow,) = drawing.arrows
+    dog, _, fence = drawing.boxes
+    start = float(re.findall(r"[-\d.]+", arrow.line)[0])
+    tip = float(re.findall(r"[-\d.]+", arrow.head)[2])
+    assert fence.x < start < fence.x + fence.width
+    assert dog.x < tip < dog.x + dog.width
+
+
+def test_relation_to_itself_is_told_in_the_box() -> None:
+    drawing = draw(_graph(Relation(0, "chasing", 0)))
+    assert drawing.arrows == []
+    assert [text for _, text in drawing.boxes[0].attributes] == ["brown", "wet", "↻ chasing"]
+
+
+def test_description_says_the_whole_graph() -> None:
+    graph = _graph(Relation(0, "chasing", 1))
+    assert describe(graph) == "dog (brown, wet), ball, fence (old); dog chasing ball"

@@ -1,0 +1,260 @@
+"""The page and the tables as a whole: complete, well-formed, escaped, self-contained, the same each
+time; and every faulty input is one line that names the file."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manymatch.errors import DataError
+from manymatch.reporting import queries
+from manymatch.reporting.report import report
+
+EVIL = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> & {{ 7 * 7 }}"
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+LOADING = {"src", "href", "srcset", "poster", "action", "data", "xlink:href"}
+
+
+class Document(HTMLParser):
+    """Checks nesting and ids, and collects what the page would load and the scripts it has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.loads: list[str] = []
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, dict(attrs))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, dict(attrs))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, (tag, self.getpos())
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def _note(self, tag: str, attributes: dict[str, str | None]) -> None:
+        self.tags.append(tag)
+        assert not [name for name in attributes if name.startswith("on")]
+        if "id" in attributes:
+            self.ids.append(attributes["id"] or "")
+        for name in LOADING & set(attributes):
+            address = attributes[name] or ""
+            self.targets.append(address[1:]) if address[0] == "#" else self.loads.append(address)
+
+
+def page_of(reports: Path) -> str:
+    report(reports)
+    return (reports / "index.html").read_text(encoding="utf-8")
+
+
+def edit(path: Path, change: Callable[[Any], None]) -> None:
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def samples_of(reports: Path, preset: str) -> Path:
+    return reports / "runs" / "scenes" / preset / "samples.json"
+
+
+def test_page_is_well_formed_and_every_link_has_a_target(reports: Path) -> None:
+    document = Document(page_of(reports))
+    assert len(document.ids) == len(set(document.ids))
+    assert set(document.targets) <= set(document.ids)
+
+
+def test_page_loads_nothing_from_elsewhere(reports: Path) -> None:
+    page = page_of(reports)
+    assert {address.partition(":")[0] for address in Document(page).loads} == {"data"}
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", page)
+    assert "default-src 'none'" in page
+
+
+def test_page_shows_every_part_of_every_result(reports: Path) -> None:
+    document = Document(page_of(reports))
+    for word in ("scenes", "flickr8k", "vsepp", "cora", "small-scale", "416.5", "plausible"):
+        assert word in document.text
+    for part in ("leaderboard", "training", "images", "captions", "provenance"):
+        assert f"scenes-{part}" in document.ids
+    assert "3f79bb7b435b" in document.text
+    assert "best 277.8 at step 28" in document.text
+    assert "to the left of" in document.text
+
+
+def test_captions_and_names_of_others_are_text_and_never_markup(reports: Path) -> None:
+    clean = Document(page_of(reports))
+    for preset in ("vsepp", "cora"):
+        edit(samples_of(reports, preset), _poison)
+        provenance = reports / "provenance" / "scenes" / f"{preset}.json"
+        edit(provenance, lambda value: value.update(device=EVIL, recipe={EVIL: EVIL}))
+    page = page_of(reports)
+    poisoned = Document(page)
+    assert EVIL in poisoned.text
+    assert EVIL not in page
+    for tag in ("script", "img", "style"):
+        assert poisoned.tags.count(tag) == clean.tags.count(tag)
+
+
+def _poison(samples: dict) -> None:
+    image, text = samples["images"][0], samples["captions"][0]
+    image.update(image_id=EVIL, captions=[EVIL])
+    image["retrieved"][0]["caption"] = EVIL
+    text.update(caption_id=EVIL, caption=EVIL)
+    text["retrieved"][0]["image_id"] = EVIL
+    text["graph"] = {
+        "objects": [EVIL, EVIL],
+        "names": [EVIL, EVIL],
+        "attributes": [[EVIL], []],
+        "relations": [{"subject": 0, "label": EVIL, "object": 1}],
+    }
+
+
+def test_outputs_depend_on_the_results_alone(reports: Path, tmp_path: Path) -> None:
+    elsewhere = shutil.copytree(reports, tmp_path / "a" / "copy")
+    for folder in (reports, elsewhere):
+        report(folder)
+    for name in ("index.html", "leaderboard.csv", "leaderboard.md"):
+        assert (reports / name).read_bytes() == (elsewhere / name).read_bytes()
+
+
+def test_each_picture_is_embedded_once(reports: Path) -> None:
+    pictures = re.findall(r"data:image/jpeg;base64,([^\"]+)", page_of(reports))
+    assert len(pictures) == len(set(pictures)) > 20
+
+
+def test_page_is_bounded_however_many_queries_were_sampled(reports: Path) -> None:
+    def multiply(samples: dict) -> None:
+        first = samples["images"][0]
+        first["retrieved"] *= 10
+        samples["images"] = [{**first, "image_id": str(i)} for i in range(100)]
+
+    edit(samples_of(reports, "cora"), multiply)
+    document = Document(page_of(reports))
+    shown = [name for name in document.ids if re.fullmatch(r"scenes-image-\d+", name)]
+    assert len(shown) == queries.MOST_QUERIES
+    assert f"of {queries.MOST_ANSWERS}" in document.text
+    assert f"of {10 * queries.MOST_ANSWERS}" not in document.text
+
+
+def test_bare_clone_has_its_leaderboard_and_says_what_is_missing(reports: Path) -> None:
+    shutil.rmtree(reports / "runs")
+    shutil.rmtree(reports / "curves")
+    document = Document(page_of(reports))
+    assert "416.5" in document.text
+    assert "Sample queries of scenes are not on this machine" in document.text
+    assert "training curves of this run are not on this machine" in document.text
+    assert "scenes-images" not in document.ids
+
+
+def test_query_that_one_run_did_not_sample_is_told(reports: Path) -> None:
+    edit(samples_of(reports, "vsepp"), lambda samples: samples["images"].pop(0))
+    assert "not sampled by this run" in Document(page_of(reports)).text
+
+
+def test_image_without_a_picture_and_caption_without_a_graph_are_shown(reports: Path) -> None:
+    def strip(samples: dict) -> None:
+        samples["images"][0]["thumbnail"] = None
+        samples["captions"][0]["graph"] = None
+
+    edit(samples_of(reports, "cora"), strip)
+    text = Document(page_of(reports)).text
+    assert "no picture" in text
+    assert "no scene graph" in text
+
+
+FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
+    "metrics cut off": (
+        "metrics/scenes/cora.json",
+        lambda path: path.write_text(path.read_text()[:50]),
+        "Invalid JSON",
+    ),
+    "metrics without a number": (
+        "metrics/scenes/cora.json",
+        lambda path: edit(path, lambda value: value["i2t"].pop("r5")),
+        "i2t.r5: Field required",
+    ),
+    "metrics not a number": (
+        "metrics/scenes/cora.json",
+        lambda path: edit(path, lambda value: value.update(rsum=float("nan"))),
+        "rsum: Input should be a finite number",
+    ),
+    "provenance missing": ("provenance/scenes/cora.json", Path.unlink, "missing"),
+    "provenance of another result": (
+        "provenance/scenes/cora.json",
+        lambda path: edit(path, lambda value: value.update(preset="vsepp")),
+        "belongs to 'scenes/vsepp'",
+    ),
+    "unknown setting": (
+        "provenance/scenes/cora.json",
+        lambda path: edit(path, lambda value: value.update(setting="huge")),
+        "setting: Input should be 'small-scale' or 'reproduced'",
+    ),
+    "unknown mark": (
+        "runs/scenes/cora/samples.json",
+        lambda path: edit(path, lambda v: v["images"][0]["retrieved"][0].update(mark="?")),
+        "images.0.retrieved.0.mark",
+    ),
+    "thumbnail that is no picture": (
+        "runs/scenes/cora/samples.json",
+        lambda path: edit(path, lambda v: v["images"][0].update(thumbnail='"><script>')),
+        "images.0.thumbnail: Value error, not a base64 JPEG",
+    ),
+    "relation to nowhere": (
+        "runs/scenes/cora/samples.json",
+        lambda path: edit(
+            path, lambda v: v["captions"][1]["graph"]["relations"][0].update(object=9)
+        ),
+        "captions.1.graph",
+    ),
+    "curve without numbers": (
+        "curves/scenes/cora/plots/metrics/train/loss.tsv",
+        lambda path: path.write_text("step\tloss\n0\tmuch\n"),
+        "loss.tsv:2: expected the columns 'step' and 'loss'",
+    ),
+    "curve that is not text": (
+        "curves/scenes/cora/plots/metrics/train/loss.tsv",
+        lambda path: path.write_bytes(b"\xff\xfe\x00"),
+        "not a table that dvclive wrote",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faulty_file_is_one_line_and_leaves_earlier_outputs_whole(
+    reports: Path, fault: str
+) -> None:
+    before = page_of(reports)
+    name, spoil, words = FAULTS[fault]
+    spoil(reports / name)
+    with pytest.raises(DataError) as error:
+        report(reports)
+    message = str(error.value)
+    assert str(reports / name) in message
+    assert words in message
+    assert "\n" not in message
+    assert (reports / "index.html").read_text(encoding="utf-8") == before
+
+
+def test_no_result_at_all_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="run 'dvc repro'"):
+        report(tmp_path)
+    assert list(tmp_path.iterdir()) == []
