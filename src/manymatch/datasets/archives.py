@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import shutil
 import stat
@@ -32,7 +33,6 @@ _BLOCK = 512
 _DAMAGE = (
     tarfile.TarError,
     zipfile.BadZipFile,
-    gzip.BadGzipFile,
     zlib.error,
     struct.error,
     EOFError,
@@ -138,11 +138,18 @@ def _damage(archive: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise SourceError(f"{archive}: no such archive") from None
-    except _DAMAGE as error:
+    except (*_DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and not _is_damage(error):
+            raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SourceError(
             f"{archive}: the archive is damaged or cut off ({reason}); fetch it again"
         ) from None
+
+
+def _is_damage(error: OSError) -> bool:
+    """A wrong checksum of gzip, or a position in a header to which no file can be wound."""
+    return isinstance(error, gzip.BadGzipFile) or error.errno == errno.EINVAL
 
 
 @contextlib.contextmanager

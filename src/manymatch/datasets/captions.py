@@ -133,7 +133,7 @@ def _row_fault(row: Caption) -> str | None:
         or _id_fault("caption_id", row.caption_id)
         or _split_fault(row.split)
         or _file_fault(row.file)
-        or caption_fault(row.caption)
+        or _caption_fault(row.caption)
     )
 
 
@@ -155,7 +155,7 @@ def _file_fault(file: str) -> str | None:
     return None
 
 
-def caption_fault(text: str) -> str | None:
+def _caption_fault(text: str) -> str | None:
     """Why `text` is no caption, in words."""
     if not text.strip():
         return "empty caption"

@@ -11,8 +11,7 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from manymatch.datasets.base import SPLITS, Caption, Relevance
-from manymatch.datasets.flickr8k import judgments, karpathy, tokens
-from manymatch.datasets.flickr8k.fetch import fetch
+from manymatch.datasets.flickr8k import fetch, judgments, karpathy, tokens
 from manymatch.datasets.flickr8k.image import Image
 from manymatch.datasets.flickr8k.names import IMAGES, KARPATHY
 from manymatch.datasets.flickr8k.settings import Flickr8kSettings
@@ -25,7 +24,7 @@ class Flickr8k:
 
     def download(self, settings: Flickr8kSettings, raw: Path) -> None:
         """Put the images under `raw/images`, the text files beside them by their usual names."""
-        fetch(settings, raw, self.name)
+        fetch.fetch(settings, raw, self.name)
 
     def captions(self, raw: Path) -> Iterable[Caption]:
         """The 40,000 captions of the images in a split, ordered by split, file and number."""

@@ -1,0 +1,258 @@
+import gzip
+import io
+import random
+import stat
+import struct
+import tarfile
+import zipfile
+
+import pytest
+
+from manymatch.datasets import archives, disk
+from manymatch.datasets.archives import extract, is_archive
+from manymatch.errors import ManyMatchError, SourceError, StorageError
+from manymatch.files import remove
+
+FILES = {"a.txt": b"first", "folder/b.txt": b"second", "folder/deep/c.bin": bytes(70_000)}
+
+
+def tar_bytes(members, compression="", **fields):
+    """A tar file of `members` (name, bytes), each with the TarInfo `fields`."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w" + compression, format=tarfile.PAX_FORMAT) as tar:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            for field, value in fields.items():
+                setattr(info, field, value)
+            tar.addfile(info, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def zip_bytes(members, attributes=None):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, content in members:
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            if attributes is not None:
+                info.external_attr = attributes << 16
+            opened.writestr(info, content)
+    return stream.getvalue()
+
+
+MAKERS = {
+    "tar": tar_bytes,
+    "tar.gz": lambda members: tar_bytes(members, ":gz"),
+    "zip": zip_bytes,
+}
+
+
+def refused(tmp_path, content, words, name="bad.archive"):
+    """Extraction of `content` is refused in one line with `words`, and leaves nothing behind."""
+    archive = tmp_path / name
+    archive.write_bytes(content)
+    with pytest.raises(SourceError) as caught:
+        extract(archive, tmp_path / "out")
+    line = str(caught.value)
+    assert line.startswith(str(archive)) and words in line and "\n" not in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name]
+    return line
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_files_come_out_as_they_went_in(tmp_path, kind):
+    archive = tmp_path / "x"
+    archive.write_bytes(MAKERS[kind](FILES.items()))
+    assert is_archive(archive)
+    extract(archive, tmp_path / "out")
+    found = {
+        path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    }
+    assert found == FILES
+
+
+def test_a_folder_made_by_tar_and_a_leading_dot_are_taken(tmp_path):
+    source = tmp_path / "source"
+    (source / "sub").mkdir(parents=True)
+    (source / "sub" / "a.txt").write_text("a")
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.add(source, arcname=".")
+    extract(tmp_path / "x.tar", tmp_path / "out")
+    assert (tmp_path / "out" / "sub" / "a.txt").read_text() == "a"
+
+
+def test_modes_and_times_are_not_taken_over(tmp_path):
+    (tmp_path / "x.tar").write_bytes(tar_bytes([("a", b"x")], mode=0o4777, mtime=1000))
+    extract(tmp_path / "x.tar", tmp_path / "out")
+    found = (tmp_path / "out" / "a").stat()
+    assert not found.st_mode & (stat.S_ISUID | stat.S_IXUSR) and found.st_mtime > 1000
+
+
+def test_an_earlier_folder_is_replaced_whole(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("old")
+    (tmp_path / "x").write_bytes(tar_bytes([("new", b"n")]))
+    extract(tmp_path / "x", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("../evil.txt", "leaves the folder by '..'"),
+        ("a/../../evil.txt", "leaves the folder by '..'"),
+        ("/tmp/evil.txt", "its path is absolute"),
+        ("C:/evil.txt", "its path is absolute"),
+        ("a\\..\\evil.txt", "backslash"),
+        ("a\x1b[2Jb", "cannot be printed"),
+        ("n" * 256, "its name is too long"),
+        ("/".join("n" * 600), "its name is too long"),
+    ],
+)
+def test_unsafe_paths_are_refused_by_name(tmp_path, kind, name, words):
+    line = refused(tmp_path, MAKERS[kind]([("good.txt", b"x"), (name, b"x")]), words)
+    assert "member" in line and ascii(name)[1:20] in line
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+@pytest.mark.parametrize("goal", ["good.txt", "/etc/passwd", "../x"])
+def test_links_in_a_tar_are_refused(tmp_path, kind, goal):
+    content = tar_bytes([("link", b"")], type=kind, linkname=goal)
+    assert "'link'" in refused(tmp_path, content, "it is a link")
+
+
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_devices_in_a_tar_are_refused(tmp_path, kind):
+    refused(tmp_path, tar_bytes([("dev", b"")], type=kind), "neither a file nor a folder")
+
+
+def test_links_in_a_zip_are_refused(tmp_path):
+    content = zip_bytes([("link", b"/etc/passwd")], attributes=stat.S_IFLNK | 0o777)
+    refused(tmp_path, content, "it is a link")
+
+
+def test_devices_in_a_zip_are_refused(tmp_path):
+    content = zip_bytes([("dev", b"")], attributes=stat.S_IFCHR | 0o600)
+    refused(tmp_path, content, "neither a file nor a folder")
+
+
+def test_encrypted_members_are_refused(tmp_path):
+    content = bytearray(zip_bytes([("secret", b"x")]))
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(mark) + at] |= 1
+    refused(tmp_path, bytes(content), "it is encrypted")
+
+
+def test_uncommon_compression_is_refused(tmp_path):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_LZMA) as opened:
+        opened.writestr("a", b"x")
+    refused(tmp_path, stream.getvalue(), "compression method 14 is not supported")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize(
+    "names", [("a", "a"), ("a", "./a"), ("d/a", "d//a"), ("a", "a/b"), ("a/b", "a")]
+)
+def test_members_that_overwrite_others_are_refused(tmp_path, kind, names):
+    content = MAKERS[kind]([(name, b"x") for name in names])
+    refused(tmp_path, content, "it would overwrite an earlier member")
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_too_many_members_are_refused(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 2)
+    refused(tmp_path, MAKERS[kind](FILES.items()), "more than 2 members")
+
+
+@pytest.mark.parametrize("kind", ["tar.gz", "zip"])
+def test_a_bomb_is_refused(tmp_path, kind):
+    content = MAKERS[kind]([("bomb", bytes(40 * 2**20))])
+    assert len(content) < 100_000
+    line = refused(tmp_path, content, "unpacks to more than 100 times its size")
+    assert "'bomb'" in line
+
+
+def test_a_header_that_claims_gigabytes_is_not_read(tmp_path):
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, 2**33 - 1
+    content = header.tobuf(tarfile.USTAR_FORMAT) + bytes(4096)
+    refused(tmp_path, content, "a header claims")
+
+
+def test_an_archive_larger_than_the_disk_is_refused_before_writing(tmp_path, monkeypatch):
+    (tmp_path / "x.tar").write_bytes(tar_bytes(FILES.items()))
+    monkeypatch.setattr(disk, "RESERVE", 2**60)
+    with pytest.raises(StorageError, match=r"x\.tar: needs"):
+        extract(tmp_path / "x.tar", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("part", [0.0, 0.02, 0.3, 0.6, 0.9])
+def test_an_archive_cut_off_is_refused(tmp_path, kind, part):
+    noise = random.Random(0).randbytes(30_000)
+    whole = MAKERS[kind]([("a", noise), ("b", noise), ("c", noise)])
+    refused(tmp_path, whole[: int(part * len(whole))], "the archive is damaged or cut off")
+
+
+def test_a_tar_cut_off_exactly_between_members_is_refused(tmp_path):
+    whole = tar_bytes([("a", bytes(512)), ("b", bytes(512))])
+    refused(tmp_path, whole[:1024], "its end mark is missing")
+
+
+def test_a_zip_whose_content_was_changed_is_refused(tmp_path):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as opened:
+        opened.writestr("a", b"some content")
+    refused(tmp_path, stream.getvalue().replace(b"some content", b"more content"), "CRC")
+
+
+def test_a_missing_archive_is_one_line(tmp_path):
+    with pytest.raises(SourceError, match=r"none\.tar: no such archive"):
+        extract(tmp_path / "none.tar", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_text_file_is_no_archive(tmp_path):
+    (tmp_path / "x").write_text("hello " * 500)
+    assert not is_archive(tmp_path / "x")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("kind", MAKERS)
+def test_random_damage_never_escapes_and_never_surprises(tmp_path, kind):
+    """Whatever bytes change, either the archive is refused in a line or it unpacks inside."""
+    generator = random.Random(kind)
+    whole = MAKERS[kind](FILES.items())
+    if kind == "tar.gz":  # damage below the compression, where it is not just a wrong sum
+        whole = gzip.decompress(whole)
+    room = tmp_path / "room"
+    for _ in range(150):
+        room.mkdir()
+        damaged = bytearray(whole)
+        for _ in range(generator.choice((1, 3, 30))):
+            damaged[generator.randrange(min(len(damaged), 4000))] = generator.randrange(256)
+        if kind != "zip":
+            _fix_first_checksum(damaged)
+        content = gzip.compress(damaged, 1) if kind == "tar.gz" else bytes(damaged)
+        (room / "x").write_bytes(content)
+        try:
+            extract(room / "x", room / "out")
+        except ManyMatchError as error:
+            assert "\n" not in str(error)
+        assert {path.name for path in room.iterdir()} <= {"x", "out"}
+        assert {path.name for path in tmp_path.iterdir()} == {"room"}
+        remove(room)
+
+
+def _fix_first_checksum(content):
+    """So that a damaged first tar header is read and not just refused for its checksum."""
+    block = bytearray(content[:512])
+    block[148:156] = b" " * 8
+    content[148:156] = b"%06o\x00 " % sum(struct.unpack("512B", block))

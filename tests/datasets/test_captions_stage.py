@@ -1,0 +1,241 @@
+"""The caption table, its checks, the vocabulary and the judged pairs."""
+
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from manymatch.datasets import captions
+from manymatch.datasets.base import CAPTIONS, Caption, Relevance
+from manymatch.datasets.captions import MAX_CHARACTERS, training_captions, write_captions
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import DataError
+
+
+class Made:
+    """A dataset of given rows and pairs."""
+
+    def __init__(self, rows, extra=None):
+        self.rows, self.extra = rows, extra
+
+    def captions(self, raw):
+        return iter(self.rows)
+
+    def relevance(self, raw):
+        return self.extra
+
+
+def row(image="a", number=0, split="train", text="a cat sits", **other):
+    values = {"file": f"images/{image}.jpg", "labels": ()} | other
+    return Caption(image, f"{image}#{number}", split, text, **values)
+
+
+GOOD = [
+    row("a", 0),
+    row("a", 1, text="cats", labels=(3, 1)),
+    row("b", 0, "validation", "a bird"),
+    row("c", 0, "test", "a fish"),
+    row("d", 0, "test", "a frog"),
+]
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch):
+    """Runs the stage on rows; its outputs are `table`, `words` and `pairs` under `tmp_path`."""
+    raw = tmp_path / "raw"
+    (raw / "images").mkdir(parents=True)
+    for name in "abcd":
+        (raw / "images" / f"{name}.jpg").write_bytes(b"x")
+
+    def run(rows, extra=None, minimum_count=1):
+        monkeypatch.setattr(captions, "dataset", lambda name: Made(rows, extra))
+        outputs = [tmp_path / name for name in ("table", "words", "pairs")]
+        write_captions("made", raw, *outputs, minimum_count=minimum_count)
+
+    return run
+
+
+def refused(stage, tmp_path, rows, words, extra=None):
+    """The stage ends in one line with `words`, and replaces none of its earlier outputs."""
+    stage(GOOD)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with pytest.raises(DataError) as caught:
+        stage(rows, extra)
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert before == after and len(after) == 3
+    return str(caught.value)
+
+
+def test_the_table_holds_the_rows(stage, tmp_path):
+    stage(GOOD)
+    table = pq.read_table(tmp_path / "table")
+    assert table.schema.equals(CAPTIONS)
+    assert [value["caption_id"] for value in table.to_pylist()] == [
+        "a#0",
+        "a#1",
+        "b#0",
+        "c#0",
+        "d#0",
+    ]
+    assert table.to_pylist()[1] == {
+        "image_id": "a",
+        "caption_id": "a#1",
+        "split": "train",
+        "caption": "cats",
+        "file": "images/a.jpg",
+        "labels": [3, 1],
+    }
+
+
+def test_the_vocabulary_comes_from_training_alone(stage, tmp_path):
+    stage(GOOD)
+    assert Vocabulary.load(tmp_path / "words").words[3:] == ("a", "cat", "cats", "sits")
+
+
+def test_rare_words_are_left_out(stage, tmp_path):
+    stage([row("a", 0, text="cat cat dog"), row("a", 1, text="dog bird")], minimum_count=2)
+    assert Vocabulary.load(tmp_path / "words").words[3:] == ("cat", "dog")
+
+
+def test_many_rows_are_written_in_pieces_in_their_order(stage, tmp_path, monkeypatch):
+    monkeypatch.setattr(captions, "_ROWS", 7)
+    rows = [row("a", number, text=f"word{number}") for number in range(30)]
+    stage(rows)
+    assert pq.ParquetFile(tmp_path / "table").num_row_groups == 5
+    assert list(training_captions(tmp_path / "table")) == [value.caption for value in rows]
+
+
+def test_equal_rows_give_equal_files(stage, tmp_path):
+    stage(GOOD, Relevance([("c", "d#0")], complete=True))
+    before = [path.read_bytes() for path in sorted(tmp_path.iterdir()) if path.is_file()]
+    stage(GOOD, Relevance([("c", "d#0")], complete=True))
+    assert before == [path.read_bytes() for path in sorted(tmp_path.iterdir()) if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("extra", "pairs", "complete"),
+    [
+        (None, [], b"false"),
+        (Relevance([], complete=True), [], b"true"),
+        (Relevance(iter([("c", "d#0"), ("d", "c#0")]), complete=False), ["d#0", "c#0"], b"false"),
+    ],
+)
+def test_judged_pairs(stage, tmp_path, extra, pairs, complete):
+    stage(GOOD, extra)
+    table = pq.read_table(tmp_path / "pairs")
+    assert table["caption_id"].to_pylist() == pairs
+    assert table.schema.metadata[b"complete"] == complete
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (("z", "d#0"), "no image 'z' in the caption table"),
+        (("c", "z#0"), "no caption 'z#0' in the caption table"),
+        (("c", "c#0"), "a caption of image 'c' itself"),
+        (("c", "b#0"), "not of one evaluated split"),
+        (("a", "b#0"), "not of one evaluated split"),
+    ],
+)
+def test_pairs_that_cannot_be_judged_are_refused(stage, tmp_path, pair, words):
+    line = refused(stage, tmp_path, GOOD, words, Relevance([pair], complete=False))
+    assert line.startswith("made: judged pairs: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty caption"),
+        (" \t\u3000 ", "empty caption"),
+        ("b'a dog runs'", "printed instead of decoded"),
+        ('b"a dog\'s ball"', "printed instead of decoded"),
+        ("a\x00dog", "character U+0000 in a caption"),
+        ("a\ndog", "character U+000A in a caption"),
+        ("a \x1b[31mdog", "character U+001B in a caption"),
+        ("caf\ufffd", "character U+FFFD in a caption"),
+        ("half \ud800", "character U+D800 in a caption"),
+        ("long " * MAX_CHARACTERS, "a caption of 10,000 characters (at most 2,000)"),
+    ],
+)
+def test_captions_that_are_none_are_refused(stage, tmp_path, text, words):
+    line = refused(stage, tmp_path, [row("a", text=text, where="tokens.txt:17")], words)
+    assert line.startswith("tokens.txt:17: ") and len(line) < 200
+
+
+@pytest.mark.parametrize(
+    "text", ["b", "b' is a letter", "un caf\u00e9 \u2014 noir", "\u72ac\u304c\u8d70\u308b", "B'day"]
+)
+def test_unusual_captions_are_taken(stage, text):
+    stage([row("a", text=text)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([row("a", 0), row("a", 0)], "a second caption 'a#0'"),
+        ([row("a", 0), row("a", 1, "test")], "image 'a' is in split test and in split train"),
+        (
+            [row("a", 0), row("b"), row("a", 1, "test")],
+            "image 'a' is in split test and in split train",
+        ),
+        ([row("a", 0), row("b"), row("a", 1)], "captions of image 'a' do not stand together"),
+        ([row("a", 0), row("a", 1, file="images/b.jpg")], "image 'a' has two files"),
+        ([row("z")], "caption 'z#0' has no image: images/z.jpg is not there"),
+        ([row("a", split="val")], "unknown split 'val' (known: train, validation, test)"),
+        ([row("a", file="../raw/images/a.jpg")], "leaves the dataset's folder"),
+        ([row("a", file="/etc/passwd")], "leaves the dataset's folder"),
+        ([row("a", file="")], "leaves the dataset's folder"),
+        ([row("a b", file="images/a.jpg")], "image_id 'a b' is not a word"),
+        ([row("", file="images/a.jpg")], "image_id '' is not a word"),
+        ([row("a\x07", file="images/a.jpg")], "is not a word"),
+        ([], "made: no captions of a training image"),
+        ([row("a", split="test")], "made: no captions of a training image"),
+    ],
+)
+def test_rows_that_disagree_are_refused(stage, tmp_path, rows, words):
+    refused(stage, tmp_path, rows, words)
+
+
+def test_an_image_that_is_a_link_out_of_the_folder_is_refused(stage, tmp_path):
+    (tmp_path / "secret.jpg").write_bytes(b"x")
+    (tmp_path / "raw" / "images" / "z.jpg").symlink_to(tmp_path / "secret.jpg")
+    with pytest.raises(DataError, match="is a link that leaves raw"):
+        stage([row("z")])
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from manymatch.datasets import captions
+from manymatch.datasets.base import Caption
+from manymatch.errors import StorageError
+
+root = Path(sys.argv[1])
+(root / "raw").mkdir()
+(root / "raw" / "x").write_bytes(b"x")
+
+class Made:
+    def captions(self, raw):
+        for number in range(40_000):
+            yield Caption("x", f"x#{number}", "train", f"caption number {number * 7919}", "x")
+
+captions.dataset = lambda name: Made()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+try:
+    captions.write_captions("made", root / "raw", root / "t", root / "v", root / "r", 1)
+except StorageError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_one_line_and_leaves_earlier_outputs(tmp_path):
+    for name in "tvr":
+        (tmp_path / name).write_text("earlier")
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") == 1 and "no space left while writing" in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"raw", "t", "v", "r"}
+    assert all((tmp_path / name).read_text() == "earlier" for name in "tvr")

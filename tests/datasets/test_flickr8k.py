@@ -1,0 +1,419 @@
+"""Flickr8k in both of its forms, whole and spoilt, through the two stages."""
+
+import hashlib
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import tarfile
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pyarrow.parquet as pq
+import pytest
+
+from manymatch.datasets import transfer
+from manymatch.datasets.captions import write_captions
+from manymatch.datasets.download import download
+from manymatch.errors import ConfigError, DataError, ManyMatchError, SourceError
+
+PAIRS = [("e", "f.jpg#0"), ("f", "e.jpg#0")]
+
+
+@pytest.fixture
+def raw(tmp_path):
+    return tmp_path / "raw" / "flickr8k"
+
+
+@pytest.fixture
+def stages(tmp_path, raw):
+    """Both stages with the given settings; returns the rows and the judged pairs."""
+
+    def run(settings):
+        download("flickr8k", settings, raw)
+        outputs = [tmp_path / name for name in ("table", "words", "pairs")]
+        write_captions("flickr8k", raw, *outputs, minimum_count=1)
+        rows, pairs = (pq.read_table(path).to_pylist() for path in (outputs[0], outputs[2]))
+        return rows, [tuple(pair.values()) for pair in pairs]
+
+    return run
+
+
+def refused(stages, settings, kind, words):
+    with pytest.raises(kind) as caught:
+        stages(settings)
+    line = str(caught.value)
+    assert words in line and "\n" not in line
+    return line
+
+
+def pictures(folder, name, inside="Flicker8k_Dataset/"):
+    """The pictures of `folder` as an archive (by the ending of `name`) instead of a folder."""
+    archive, source = folder.path / name, folder.path / "Images"
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(archive, "w") as opened:
+            opened.writestr("__MACOSX/Flicker8k_Dataset/._a.jpg", b"debris")
+            for path in source.iterdir():
+                opened.write(path, inside + path.name)
+    else:
+        with tarfile.open(archive, "w") as opened:
+            for path in source.iterdir():
+                opened.add(path, inside + path.name)
+    for path in source.iterdir():
+        path.unlink()
+    source.rmdir()
+    return archive
+
+
+def test_a_folder_with_the_usual_names(folder, stages, raw):
+    rows, pairs = stages({"folder": str(folder.path)})
+    ids = [row["caption_id"] for row in rows]
+    assert ids == [f"{image}.jpg#{number}" for image in "abcdef" for number in (0, 1)]
+    assert rows[5] == {
+        "image_id": "c",
+        "caption_id": "c.jpg#1",
+        "split": "validation",
+        "caption": "A c number 1 .",
+        "file": "images/c.jpg",
+        "labels": [],
+    }
+    assert pairs == PAIRS
+    assert (raw / "images" / "a.jpg").read_bytes() == b"picture a"
+    assert not list(raw.parent.glob("*.partial"))
+
+
+def test_both_forms_give_the_same(folder, stages):
+    tokens = stages({"folder": str(folder.path)})
+    folder.to_karpathy()
+    assert stages({"folder": str(folder.path)}) == tokens
+
+
+@pytest.mark.parametrize("name", ["Flickr8k_Dataset.zip", "images_224.tar"])
+@pytest.mark.parametrize("inside", ["", "Flicker8k_Dataset/"])
+def test_pictures_in_an_archive(folder, stages, raw, name, inside):
+    pictures(folder, name, inside)
+    stages({"folder": str(folder.path)})
+    assert sorted(path.name for path in (raw / "images").iterdir()) == [
+        f"{image}.jpg" for image in "abcdefx"
+    ]
+    assert not (raw / "unpacked").exists()
+
+
+def test_the_given_folder_stays_as_it_is(folder, stages, raw):
+    given = folder.path / "Images" / "a.jpg"
+    os.chmod(given, 0o640)  # noqa: PTH101
+    stages({"folder": str(folder.path)})
+    (raw / "images" / "a.jpg").write_bytes(b"changed")
+    assert given.read_bytes() == b"picture a" and given.stat().st_mode & 0o777 == 0o640
+
+
+def test_every_file_from_its_own_source(folder, stages):
+    files = {
+        "images": "Images",
+        "captions": "Flickr8k.token.txt",
+        "train_list": "Flickr_8k.trainImages.txt",
+        "validation_list": "Flickr_8k.devImages.txt",
+        "test_list": "Flickr_8k.testImages.txt",
+        "expert": "ExpertAnnotations.txt",
+    }
+    rows, pairs = stages({key: f"file:{folder.path / name}" for key, name in files.items()})
+    assert len(rows) == 12 and pairs == PAIRS[:1]
+
+
+def test_without_judgments_there_are_no_pairs(folder, stages):
+    for name in ("ExpertAnnotations.txt", "CrowdFlowerAnnotations.txt"):
+        (folder.path / name).unlink()
+    assert stages({"folder": str(folder.path)})[1] == []
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_taken(folder, stages):
+    expected = stages({"folder": str(folder.path)})
+    for name in ("Flickr8k.token.txt", "Flickr_8k.trainImages.txt"):
+        folder.write(name, "\ufeff" + folder.read(name).replace("\n", "\r\n"))
+    assert stages({"folder": str(folder.path)}) == expected
+
+
+# Sources
+
+
+def test_nothing_configured_says_what_to_set(stages):
+    line = refused(stages, {"folder": None}, ConfigError, "sources.flickr8k: set 'folder'")
+    assert line.startswith("params.yaml: ")
+
+
+def test_a_folder_that_is_none(stages, tmp_path):
+    refused(stages, {"folder": str(tmp_path / "no")}, SourceError, "no is not a folder here")
+
+
+@pytest.mark.parametrize(
+    ("gone", "key"),
+    [
+        ("Flickr8k.token.txt", "captions"),
+        ("Flickr_8k.devImages.txt", "validation_list"),
+    ],
+)
+def test_a_file_missing_from_the_folder(folder, stages, raw, gone, key):
+    (folder.path / gone).unlink()
+    settings = {"folder": str(folder.path)}
+    refused(stages, settings, ConfigError, f"'{key}': not found under its usual name")
+    assert not raw.exists()
+
+
+def test_pictures_missing_from_the_folder(folder, stages, raw):
+    pictures(folder, "images_224.tar").unlink()
+    settings = {"folder": str(folder.path)}
+    refused(stages, settings, ConfigError, "'images': not found under its usual name")
+    assert not raw.exists()
+
+
+def test_a_missing_archive(folder, stages, raw):
+    settings = {"folder": str(folder.path), "images": str(folder.path / "none.zip")}
+    refused(stages, settings, SourceError, "flickr8k images: no such file or folder")
+    assert not raw.exists() and not list(raw.parent.glob("*.partial"))
+
+
+@pytest.mark.parametrize("name", ["Flickr8k_Dataset.zip", "images_224.tar"])
+def test_a_cut_off_archive(folder, stages, raw, name):
+    archive = pictures(folder, name)
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[: len(whole) // 3])
+    with pytest.raises(SourceError) as caught:
+        stages({"folder": str(folder.path)})
+    line = str(caught.value)
+    assert str(archive) in line and "\n" not in line and ("damaged" in line or "whole" in line)
+    assert not raw.exists() and not list(raw.parent.glob("*.partial"))
+
+
+def test_a_wrong_checksum(folder, stages, raw):
+    archive = pictures(folder, "images_224.tar")
+    settings = {"folder": str(folder.path), "images": {"url": str(archive), "sha256": "0" * 64}}
+    found = hashlib.sha256(archive.read_bytes()).hexdigest()
+    line = refused(stages, settings, SourceError, f"sha256 is {found}, expected {'0' * 64}")
+    assert str(archive) in line and not raw.exists()
+
+
+def test_an_unsafe_archive_leaves_an_earlier_folder_whole(folder, stages, raw, tmp_path):
+    stages({"folder": str(folder.path)})
+    before = sorted(path.name for path in raw.rglob("*"))
+    with tarfile.open(tmp_path / "evil.tar", "w") as opened:
+        info = tarfile.TarInfo("../../../evil.jpg")
+        info.size = 1
+        opened.addfile(info, io.BytesIO(b"x"))
+    settings = {"folder": str(folder.path), "images": str(tmp_path / "evil.tar")}
+    refused(stages, settings, SourceError, "member '../../../evil.jpg': its path leaves the folder")
+    assert sorted(path.name for path in raw.rglob("*")) == before
+    assert not list(tmp_path.rglob("evil.jpg"))
+
+
+def test_an_archive_without_pictures(folder, stages, tmp_path):
+    with tarfile.open(tmp_path / "x.tar", "w") as opened:
+        opened.add(folder.path / "Flickr8k.token.txt", "readme.txt")
+    settings = {"folder": str(folder.path), "images": str(tmp_path / "x.tar")}
+    refused(stages, settings, SourceError, "no .jpeg, .jpg, .png files in it")
+
+
+def test_two_pictures_of_one_name(folder, stages):
+    (folder.path / "Images" / "more").mkdir()
+    (folder.path / "Images" / "more" / "a.jpg").write_bytes(b"another")
+    refused(stages, {"folder": str(folder.path)}, SourceError, "two images are called a.jpg")
+
+
+# Content
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"a.jpg#2\tcaf\xe9 .\n", "byte 0xe9 at column 12 is not UTF-8; convert the file to UTF-8"),
+        (b"a.jpg#2 no tab\n", "expected 2 parts separated by tabs, found 1"),
+        (b"a.jpg\tno number\n", "expected FILE#NUMBER before the tab, found 'a.jpg'"),
+        (b"a.jpg#x\tno number\n", "expected FILE#NUMBER before the tab"),
+        (b"a.jpg#2\t \n", "empty caption"),
+        (b"a.jpg#2\tb'A dog .'\n", "printed instead of decoded"),
+        (b"a.jpg#1\tagain\n", "a second caption 'a.jpg#1'"),
+        (b"a.jpg#2\tbell \x07\n", "character U+0007 in a caption"),
+    ],
+)
+def test_a_faulty_line_of_the_token_file_is_named(folder, stages, raw, line, words):
+    count = folder.read("Flickr8k.token.txt").count("\n")
+    folder.add("Flickr8k.token.txt", line)
+    found = refused(stages, {"folder": str(folder.path)}, DataError, words)
+    assert found.startswith(f"{raw / 'Flickr8k.token.txt'}:{count + 1}: ")
+
+
+def test_an_endless_line_is_no_text(folder, stages):
+    folder.add("Flickr8k.token.txt", b"x" * 2**21)
+    refused(stages, {"folder": str(folder.path)}, DataError, "a line of a million bytes")
+
+
+def test_an_image_of_a_split_without_captions(folder, stages, raw):
+    folder.add("Flickr_8k.testImages.txt", "z.jpg\n")
+    line = refused(stages, {"folder": str(folder.path)}, DataError, "image z.jpg has no caption")
+    assert line.startswith(f"{raw / 'Flickr_8k.testImages.txt'}:3: ")
+
+
+def test_captions_of_a_split_without_their_image(folder, stages):
+    (folder.path / "Images" / "c.jpg").unlink()
+    settings = {"folder": str(folder.path)}
+    words = "caption 'c.jpg#0' has no image: images/c.jpg is not there"
+    assert "Flickr8k.token.txt:8: " in refused(stages, settings, DataError, words)
+
+
+def test_an_image_in_two_splits(folder, stages, raw):
+    folder.add("Flickr_8k.testImages.txt", "a.jpg\n")
+    words = f"image a.jpg is listed already, in {raw / 'Flickr_8k.trainImages.txt'}:1"
+    refused(stages, {"folder": str(folder.path)}, DataError, words)
+
+
+def test_a_file_name_that_leaves_the_folder(folder, stages):
+    folder.add("Flickr_8k.testImages.txt", "../e.jpg\n")
+    folder.add("Flickr8k.token.txt", "../e.jpg#0\tEvil .\n")
+    refused(stages, {"folder": str(folder.path)}, DataError, "leaves the dataset's folder")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda value: value.pop("images"), "expected a list 'images'"),
+        (lambda value: value["images"].append(3), "images[6]: expected 'filename' of type str"),
+        (lambda value: value["images"][1].pop("split"), "images[1]: expected 'split' of type str"),
+        (lambda value: value["images"][1].update(split="dev"), "unknown split 'dev' (known: train"),
+        (lambda value: value["images"][1].update(sentences=[]), "image b.jpg has no caption"),
+        (
+            lambda value: value["images"][1]["sentences"][1].update(raw=None),
+            "images[1].sentences[1]: expected 'raw' of type str, found None",
+        ),
+        (lambda value: value["images"][1]["sentences"][0].update(raw=" "), "empty caption"),
+        (lambda value: value["images"].append(value["images"][0]), "a second image a.jpg"),
+    ],
+)
+def test_a_faulty_karpathy_file_is_refused_with_the_place(folder, stages, spoil, words):
+    value = folder.to_karpathy()
+    spoil(value)
+    folder.write("dataset_flickr8k.json", json.dumps(value))
+    settings = {"folder": str(folder.path)}
+    assert "dataset_flickr8k.json" in refused(stages, settings, DataError, words)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"images": [\n\n}', ":3: not valid JSON"),
+        (b'{"images": "caf\xe9"}', "byte 15 is not UTF-8"),
+        (b'{"images":' + b"[" * 200_000, "not valid JSON"),
+    ],
+)
+def test_a_karpathy_file_that_is_no_json(folder, stages, content, words):
+    folder.to_karpathy()
+    folder.write("dataset_flickr8k.json", content)
+    refused(stages, {"folder": str(folder.path)}, DataError, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "words"),
+    [
+        ("ExpertAnnotations.txt", "e.jpg\tf.jpg#0\t3\t3\n", "expected 5 parts"),
+        ("ExpertAnnotations.txt", "e.jpg\tf.jpg#0\t3\t3\t5\n", "expected scores of 1 to 4"),
+        (
+            "ExpertAnnotations.txt",
+            "e.jpg\tf.jpg#0\t3\t3\tx\n",
+            "expected a whole number, found 'x'",
+        ),
+        ("CrowdFlowerAnnotations.txt", "e.jpg\tf.jpg#0\t0\t0\t0\n", "a pair without a vote"),
+    ],
+)
+def test_a_faulty_judgment_is_named(folder, stages, raw, name, line, words):
+    count = folder.read(name).count("\n")
+    folder.add(name, line)
+    found = refused(stages, {"folder": str(folder.path)}, DataError, words)
+    assert found.startswith(f"{raw / name}:{count + 1}: ")
+
+
+def test_judgments_outside_the_test_split_are_left_out(folder, stages):
+    folder.add("ExpertAnnotations.txt", "a.jpg\te.jpg#0\t4\t4\t4\ne.jpg\ta.jpg#0\t4\t4\t4\n")
+    assert stages({"folder": str(folder.path)})[1] == PAIRS
+
+
+def test_a_judgment_of_a_caption_that_does_not_exist(folder, stages):
+    folder.add("ExpertAnnotations.txt", "e.jpg\tf.jpg#9\t4\t4\t4\n")
+    refused(stages, {"folder": str(folder.path)}, DataError, "no caption 'f.jpg#9'")
+
+
+# From the web
+
+
+@pytest.fixture
+def server(folder, monkeypatch):
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            asked.append(self.path)
+
+    asked = []
+    monkeypatch.setattr(transfer, "_PAUSES", (0,))
+    handler = partial(Quiet, directory=str(folder.path))
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
+    http.url, http.asked = f"http://127.0.0.1:{http.server_port}", asked
+    yield http
+    http.shutdown()
+    http.server_close()
+
+
+def test_pictures_from_the_web(folder, server, stages, raw):
+    pictures(folder, "pics.zip")
+    images = {"url": f"{server.url}/gone.zip", "mirrors": [f"{server.url}/pics.zip"]}
+    rows, _ = stages({"folder": str(folder.path), "images": images})
+    assert len(rows) == 12 and not (raw.parent / ".downloads" / "flickr8k").exists()
+
+
+FULL_DISK = """
+import json, resource, signal, sys
+from pathlib import Path
+from manymatch.datasets.download import download
+from manymatch.datasets.flickr8k import fetch
+from manymatch.errors import StorageError
+
+def on_a_full_disk(*arguments):
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, 5))
+    return extract(*arguments)
+
+extract, fetch.extract = fetch.extract, on_a_full_disk
+try:
+    download("flickr8k", json.loads(sys.argv[1]), Path(sys.argv[2]))
+except StorageError as error:
+    print(error)
+"""
+
+
+def test_a_disk_full_while_unpacking_keeps_the_download(folder, server, stages, raw):
+    content = pictures(folder, "pics.tar").read_bytes()
+    sha = hashlib.sha256(content).hexdigest()
+    images = {"url": f"{server.url}/pics.tar", "sha256": sha}
+    settings = {"folder": str(folder.path), "images": images}
+    command = [sys.executable, "-c", FULL_DISK, json.dumps(settings), str(raw)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") == 1 and "no space left while writing" in done.stdout
+    assert [path.name for path in raw.parent.iterdir()] == [".downloads"]
+    stages(settings)
+    assert server.asked == ["/pics.tar"]
+
+
+def test_random_damage_of_the_text_files_is_always_one_line(folder, stages):
+    generator = random.Random(0)
+    names = ("Flickr8k.token.txt", "Flickr_8k.testImages.txt", "ExpertAnnotations.txt")
+    for _ in range(60):
+        name = generator.choice(names)
+        whole = (folder.path / name).read_bytes()
+        damaged = bytearray(whole)
+        damaged[generator.randrange(len(whole))] = generator.randrange(256)
+        folder.write(name, bytes(damaged))
+        try:
+            stages({"folder": str(folder.path)})
+        except ManyMatchError as error:
+            assert "\n" not in str(error)
+        folder.write(name, whole)

@@ -1,0 +1,38 @@
+import pytest
+
+from manymatch import datasets
+from manymatch.config.strict import Strict
+from manymatch.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", datasets.names())
+def test_every_name_gives_a_dataset(name):
+    dataset = datasets.dataset(name)
+    assert all(callable(getattr(dataset, part)) for part in ("download", "captions", "relevance"))
+
+
+def test_settings_are_checked_as_the_datasets_own():
+    settings = datasets.check_settings("flickr8k", {"folder": "somewhere"})
+    assert isinstance(settings, Strict) and settings.folder == "somewhere"
+
+
+@pytest.mark.parametrize("ask", [datasets.dataset, lambda name: datasets.check_settings(name, {})])
+def test_an_unknown_name_suggests_the_nearest(ask):
+    with pytest.raises(ConfigError) as caught:
+        ask("flickr8")
+    assert str(caught.value) == (
+        "no dataset 'flickr8'; did you mean 'flickr8k'? (known: flickr8k, scenes)"
+    )
+
+
+def test_an_unknown_setting_suggests_the_nearest():
+    with pytest.raises(ConfigError) as caught:
+        datasets.check_settings("flickr8k", {"folder": "x", "caption": "y"})
+    assert "params.yaml: sources.flickr8k: unknown key 'caption'" in str(caught.value)
+    assert "did you mean 'captions'?" in str(caught.value)
+
+
+def test_an_unknown_key_of_a_source_suggests_the_nearest():
+    images = {"url": "https://host/a.zip", "sha": "0" * 64}
+    with pytest.raises(ConfigError, match=r"images\.sha'.*did you mean 'sha256'"):
+        datasets.check_settings("flickr8k", {"images": images, "captions": "c"})

@@ -1,0 +1,100 @@
+import hashlib
+
+import pytest
+
+from manymatch.config.strict import validate
+from manymatch.datasets.sources import Source, local_path, obtain
+from manymatch.errors import ConfigError, SourceError
+
+
+def source(value):
+    return Source.model_validate(value)
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "file://localhost{}"])
+def test_a_local_file_is_used_where_it_lies(tmp_path, form):
+    path = tmp_path / "a b.txt"
+    path.write_text("x")
+    address = form.format(path if form == "{}" else str(path).replace(" ", "%20"))
+    assert obtain(source(address), "the file", tmp_path / "waiting") == path
+    assert not (tmp_path / "waiting").exists()
+
+
+def test_a_folder_is_used_where_it_lies(tmp_path):
+    assert obtain(source(str(tmp_path)), "the folder", tmp_path / "waiting") == tmp_path
+
+
+def test_a_path_is_relative_to_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").write_text("x")
+    assert obtain(source("file:x"), "it", tmp_path).resolve() == tmp_path / "x"
+
+
+def test_size_and_checksum_of_a_local_file_are_checked(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"content")
+    sha = hashlib.sha256(b"content").hexdigest()
+    good = {"url": str(path), "size": 7, "sha256": sha}
+    assert obtain(source(good), "it", tmp_path) == path
+    with pytest.raises(SourceError) as caught:
+        obtain(source(good | {"sha256": "0" * 64}), "flickr8k images", tmp_path)
+    assert str(caught.value) == (
+        f"flickr8k images: {path}: its sha256 is {sha}, expected {'0' * 64}; "
+        "fetch it again or correct params.yaml"
+    )
+    with pytest.raises(SourceError, match="it has 7 bytes, expected 8"):
+        obtain(source(good | {"size": 8}), "it", tmp_path)
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(SourceError) as caught:
+        obtain(source(f"file:{tmp_path}/none"), "flickr8k images", tmp_path)
+    expected = (
+        f"flickr8k images: no such file or folder: {tmp_path}/none; correct it in params.yaml"
+    )
+    assert str(caught.value) == expected
+
+
+def test_a_local_mirror_helps_where_a_path_is_missing(tmp_path):
+    (tmp_path / "b").write_text("x")
+    value = {"url": str(tmp_path / "a"), "mirrors": [str(tmp_path / "b")]}
+    assert obtain(source(value), "it", tmp_path) == tmp_path / "b"
+
+
+def test_a_folder_has_no_checksum(tmp_path):
+    value = {"url": str(tmp_path), "sha256": "0" * 64}
+    with pytest.raises(ConfigError, match="is a folder, which has no size or sha256"):
+        obtain(source(value), "it", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ftp://host/x",
+        "s3://bucket/x",
+        "file://host/x",
+        "https:///x",
+        "https://me:word@host/x",
+        "http://[bad/x",
+    ],
+)
+def test_other_addresses_are_refused_when_the_settings_are_read(address):
+    with pytest.raises(ConfigError) as caught:
+        source({"url": "https://host/x", "mirrors": [address]})
+    assert str(caught.value).startswith(f"{address}: ")
+
+
+def test_a_web_address_is_no_path():
+    assert local_path("https://host/x") is None
+
+
+@pytest.mark.parametrize("address", ["https://host/", "https://host", "https://host/.."])
+def test_a_web_address_ends_in_a_name(tmp_path, address):
+    with pytest.raises(ConfigError, match="does not end in a file's name"):
+        obtain(source(address), "it", tmp_path)
+
+
+@pytest.mark.parametrize("sha", ["abc", "G" * 64, ""])
+def test_a_checksum_that_is_none_is_refused(sha):
+    with pytest.raises(ConfigError, match="x: sha256"):
+        validate(Source, {"url": "a", "sha256": sha}, "x")

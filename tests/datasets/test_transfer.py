@@ -1,0 +1,346 @@
+"""Downloads from a server on this machine that cuts connections, refuses ranges, or lies."""
+
+import hashlib
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import pytest
+
+from manymatch.datasets import disk, transfer
+from manymatch.datasets.transfer import Expected, fetch
+from manymatch.errors import SourceError, StorageError
+
+CONTENT = random.Random(1).randbytes(300_000)
+SHA = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Server:
+    """A file `/file.bin` and the faults with which it is served."""
+
+    def __init__(self):
+        self.content = CONTENT
+        self.etag = '"one"'
+        self.ranges = True
+        self.tells_length = True
+        self.heeds_if_range = True
+        self.cuts = []  # bytes after which the next connections are cut
+        self.codes = []  # status codes of the next answers, before any content
+        self.redirect = None
+        self.goes_on = threading.Event()  # else the connection hangs after its last byte
+        self.goes_on.set()
+        self.asked = []  # Range headers, None where there was none
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self._http.server_port}/file.bin"
+
+    def close(self):
+        self._http.shutdown()
+        self._http.server_close()
+
+    def _handler(server):
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *args):
+                pass
+
+            def do_GET(self):
+                server.answer(self)
+
+        return Handler
+
+    def answer(self, http):
+        asked = http.headers.get("Range")
+        self.asked.append(asked)
+        if self.codes:
+            return http.send_error(self.codes.pop(0))
+        if self.redirect and "goal" not in http.path:
+            http.send_response(302)
+            http.send_header("Location", self.redirect)
+            return http.end_headers()
+        fresh = self.heeds_if_range and http.headers.get("If-Range") not in (None, self.etag)
+        start = int(asked[6:-1]) if asked and self.ranges and not fresh else 0
+        if start and start >= len(self.content):
+            http.send_response(416)
+            http.send_header("Content-Range", f"bytes */{len(self.content)}")
+            http.send_header("Content-Length", "0")
+            return http.end_headers()
+        body = self.content[start:]
+        http.send_response(206 if start else 200)
+        if start:
+            last = len(self.content) - 1
+            http.send_header("Content-Range", f"bytes {start}-{last}/{len(self.content)}")
+        if self.tells_length:
+            http.send_header("Content-Length", str(len(body)))
+        if self.etag:
+            http.send_header("ETag", self.etag)
+        http.end_headers()
+        http.wfile.write(body[: self.cuts.pop(0)] if self.cuts else body)
+        http.wfile.flush()
+        self.goes_on.wait(30)
+        return None
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(transfer, "_PAUSES", (0, 0))
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def mirror(server):
+    mirror = Server()
+    yield mirror
+    mirror.close()
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "waiting" / "file.bin"
+
+
+def down(server):
+    """The address of a server that is no more."""
+    server.close()
+    return server.url
+
+
+def fault(urls, target, expected=Expected()):  # noqa: B008
+    with pytest.raises(SourceError) as caught:
+        fetch(urls, target, expected, "the file")
+    assert not target.exists()
+    assert str(caught.value).startswith("the file: ") and "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def partial(target):
+    return target.with_name("file.bin.partial")
+
+
+def leave_partial(server, target, count):
+    """Leave what a process killed after `count` bytes leaves."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial(target).write_bytes(server.content[:count])
+    note = {"url": server.url, "validator": server.etag}
+    target.with_name("file.bin.json").write_text(json.dumps(note))
+
+
+def test_a_file_arrives_whole(server, target):
+    fetch([server.url], target, Expected(len(CONTENT), SHA), "the file")
+    assert target.read_bytes() == CONTENT and not partial(target).exists()
+
+
+def test_a_cut_connection_goes_on_where_it_was_cut(server, target):
+    server.cuts = [100_000, 50_000]
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=100000-", "bytes=150000-"]
+
+
+def test_a_download_begun_earlier_goes_on(server, target):
+    leave_partial(server, target, 100_000)
+    assert partial(target).read_bytes() == CONTENT[:100_000]
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and server.asked[-1] == "bytes=100000-"
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from manymatch.datasets.transfer import Expected, fetch
+fetch([sys.argv[1]], Path(sys.argv[2]), Expected(), "the file")
+"""
+
+
+def test_a_process_killed_in_the_middle_loses_nothing(server, target):
+    server.goes_on.clear()
+    server.cuts = [200_000]
+    process = subprocess.Popen([sys.executable, "-c", FETCH, server.url, str(target)])
+    while not (partial(target).exists() and partial(target).stat().st_size >= 2**17):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    server.goes_on.set()
+    kept = partial(target).stat().st_size
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and server.asked == [None, f"bytes={kept}-"]
+
+
+def test_a_download_killed_after_its_last_byte_is_not_fetched_again(server, target):
+    leave_partial(server, target, len(CONTENT))
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and server.asked == [f"bytes={len(CONTENT)}-"]
+
+
+def test_a_server_without_ranges_starts_again(server, target):
+    server.ranges, server.cuts = False, [100_000, 200_000]
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and len(server.asked) == 3
+
+
+@pytest.mark.parametrize("heeds_if_range", [True, False])
+def test_a_file_that_changed_meanwhile_is_fetched_anew(server, target, heeds_if_range):
+    leave_partial(server, target, 100_000)
+    server.content, server.etag = CONTENT[::-1], '"two"'
+    server.heeds_if_range = heeds_if_range
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT[::-1]
+
+
+def test_a_file_that_shrank_meanwhile_is_fetched_anew(server, target):
+    leave_partial(server, target, 200_000)
+    server.content, server.heeds_if_range = CONTENT[:1000], False
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT[:1000]
+
+
+def test_without_version_or_checksum_nothing_is_resumed(server, target):
+    server.etag = None
+    leave_partial(server, target, 100_000)
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and server.asked == [None]
+
+
+def test_bytes_of_another_address_are_not_resumed_without_a_checksum(server, mirror, target):
+    leave_partial(mirror, target, 100_000)
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and server.asked == [None]
+
+
+def test_with_a_checksum_a_mirror_goes_on_with_anothers_bytes(server, mirror, target):
+    leave_partial(mirror, target, 100_000)
+    fetch([server.url], target, Expected(sha256=SHA), "the file")
+    assert target.read_bytes() == CONTENT and server.asked == ["bytes=100000-"]
+
+
+def test_a_resumed_file_with_a_wrong_sum_is_fetched_once_more(server, target):
+    leave_partial(server, target, 100_000)
+    partial(target).write_bytes(bytes(100_000))
+    fetch([server.url], target, Expected(sha256=SHA), "the file")
+    assert target.read_bytes() == CONTENT and server.asked == ["bytes=100000-", None]
+
+
+def test_a_wrong_checksum_says_both(server, target):
+    line = fault([server.url], target, Expected(sha256="0" * 64))
+    assert f"{server.url}: its sha256 is {SHA}, expected {'0' * 64}" in line
+    assert "correct the source" in line and not partial(target).exists()
+    assert server.asked == [None]
+
+
+def test_a_wrong_size_is_told_before_the_content(server, target):
+    line = fault([server.url], target, Expected(size=5))
+    assert "it has 300000 bytes, expected 5" in line and not partial(target).exists()
+
+
+def test_more_bytes_than_expected_are_not_taken(server, target):
+    server.tells_length = False
+    assert "more than the expected 1000 bytes" in fault([server.url], target, Expected(size=1000))
+
+
+def test_fewer_bytes_than_expected_are_not_taken(server, target):
+    server.tells_length = False
+    assert "bytes, expected 400000" in fault([server.url], target, Expected(size=400_000))
+
+
+def test_a_missing_file_is_asked_for_once(server, target):
+    server.codes = [404]
+    assert f"{server.url}: HTTP 404" in fault([server.url], target)
+    assert len(server.asked) == 1
+
+
+def test_a_busy_server_is_asked_again(server, target):
+    server.codes = [503, 429]
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and len(server.asked) == 3
+
+
+def test_a_server_that_stays_busy_is_given_up(server, target):
+    server.codes = [503] * 10
+    assert "HTTP 503" in fault([server.url], target)
+    assert len(server.asked) == 3
+
+
+def test_the_next_mirror_helps_where_a_file_is_missing(server, mirror, target):
+    server.codes = [404]
+    fetch([server.url, mirror.url], target, Expected(sha256=SHA), "the file")
+    assert target.read_bytes() == CONTENT and mirror.asked == [None]
+
+
+def test_the_next_mirror_helps_where_a_server_is_down(server, mirror, target):
+    fetch([down(server), mirror.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT
+
+
+def test_the_next_mirror_helps_where_a_checksum_is_wrong(server, mirror, target):
+    server.content = CONTENT[::-1]
+    fetch([server.url, mirror.url], target, Expected(sha256=SHA), "the file")
+    assert target.read_bytes() == CONTENT
+
+
+def test_all_mirrors_faults_are_told(server, mirror, target):
+    mirror.codes = [410]
+    line = fault([down(server), mirror.url], target)
+    assert "refused" in line and "HTTP 410" in line
+
+
+def test_a_key_in_the_address_is_not_told(server, target):
+    server.codes = [404]
+    assert "secret" not in fault([server.url + "?key=secret"], target)
+
+
+def test_a_redirect_is_followed(server, mirror, target):
+    server.redirect = mirror.url + "?goal"
+    fetch([server.url], target, Expected(sha256=SHA), "the file")
+    assert target.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("goal", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"])
+def test_a_redirect_out_of_the_web_is_refused(server, target, goal):
+    server.redirect = goal
+    fault([server.url], target)
+
+
+def test_a_finished_download_with_its_checksum_is_not_asked_for(server, target):
+    fetch([server.url], target, Expected(sha256=SHA), "the file")
+    fetch([down(server)], target, Expected(sha256=SHA), "the file")
+    assert len(server.asked) == 1 and target.read_bytes() == CONTENT
+
+
+def test_a_finished_download_without_checksum_is_compared_with_the_server(server, target):
+    fetch([server.url], target, Expected(), "the file")
+    fetch([server.url], target, Expected(), "the file")
+    assert server.asked == [None, f"bytes={len(CONTENT)}-"]
+    server.content, server.etag = b"new" * 200_000, '"two"'
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == b"new" * 200_000
+
+
+@pytest.mark.parametrize(("tells_length", "written"), [(True, 0), (False, 2 * 2**20)])
+def test_the_disk_is_not_filled(server, target, monkeypatch, tells_length, written):
+    def two_mebibytes_left(folder):
+        used = partial(target).stat().st_size if partial(target).exists() else 0
+        return SimpleNamespace(free=disk.RESERVE + 2 * 2**20 - used)
+
+    monkeypatch.setattr(disk.shutil, "disk_usage", two_mebibytes_left)
+    server.tells_length, server.content = tells_length, bytes(5 * 2**20)
+    with pytest.raises(StorageError, match=r"file\.bin: needs .* free some space"):
+        fetch([server.url], target, Expected(), "the file")
+    assert not target.exists()
+    assert not partial(target).exists() or partial(target).stat().st_size <= written
+
+
+def test_nonsense_beside_a_partial_file_starts_afresh(server, target):
+    leave_partial(server, target, 100_000)
+    target.with_name("file.bin.json").write_text('["?"]')
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT
