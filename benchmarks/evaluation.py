@@ -1,0 +1,98 @@
+"""Evaluating sets: how much ranking costs beyond the bare matrix product of all elements.
+
+Random unit vectors, smooth-Chamfer, both directions, the best 100 of each query. Run
+
+    python benchmarks/evaluation.py            # 5,000 images x 25,000 captions, K=4, D=1024
+    python benchmarks/evaluation.py --small    # a tenth of both, in seconds
+
+Both are timed in turns (`--rounds`), and the fastest of each counts, so that other load on the
+machine does not decide.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch.evaluation.ranks import rank
+from manymatch.methods.base import Embeddings
+from manymatch.similarities.smooth_chamfer import smooth_chamfer
+
+ROWS = 4000
+"""Rows of the bare product at once: it writes to one buffer, not to 8 GB of fresh memory."""
+
+
+def main() -> None:
+    options = _options()
+    images, texts, owner = _data(options)
+    products, rankings = [], []
+    for _ in range(options.rounds):
+        products.append(_seconds(lambda: _bare_product(images, texts)))
+        rankings.append(_seconds(lambda: rank(_score, images, texts, owner, options.depth)))
+    product, ranking = min(products), min(rankings)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    print(f"threads        {torch.get_num_threads()}")
+    print(f"bare product   {product:8.2f} s   (all: {_listed(products)})")
+    print(f"evaluation     {ranking:8.2f} s   (all: {_listed(rankings)})")
+    print(f"ratio          {ranking / product:8.3f}")
+    print(f"peak memory    {peak:8.0f} MiB")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="a tenth of the images and captions")
+    parser.add_argument("--rounds", type=int, default=1, help="times each is measured")
+    parser.add_argument("--depth", type=int, default=100, help="best items kept of each query")
+    parser.add_argument("--sets", type=int, default=4, help="vectors per image and caption (K)")
+    parser.add_argument("--width", type=int, default=1024, help="of a vector (D)")
+    return parser.parse_args()
+
+
+def _data(options: argparse.Namespace) -> tuple[Embeddings, Embeddings, Tensor]:
+    n = 500 if options.small else 5000
+    generator = torch.Generator().manual_seed(0)
+    images, texts = (
+        Embeddings(_unit_vectors(count, options.sets, options.width, generator))
+        for count in (n, 5 * n)
+    )
+    return images, texts, torch.arange(n).repeat_interleave(5)
+
+
+def _unit_vectors(count: int, sets: int, width: int, generator: torch.Generator) -> Tensor:
+    vectors = torch.empty(count, sets, width)
+    for part in vectors.split(1000):  # in pieces: a benchmark of memory should not waste it
+        part.copy_(normalize(torch.randn(part.shape, generator=generator), dim=-1))
+    return vectors
+
+
+def _score(images: Embeddings, texts: Embeddings) -> Tensor:
+    return smooth_chamfer(images.vectors, texts.vectors)
+
+
+def _bare_product(images: Embeddings, texts: Embeddings) -> None:
+    """All elements of all images times all elements of all captions, and nothing else."""
+    rows, columns = images.vectors.flatten(0, 1), texts.vectors.flatten(0, 1).T
+    buffer = torch.empty(ROWS, ROWS)
+    for row in rows.split(ROWS):
+        for column in columns.split(ROWS, dim=1):
+            torch.mm(row, column, out=buffer[: len(row), : column.shape[1]])
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started
+
+
+def _listed(seconds: list[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""A whole split as embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from manymatch.errors import DataError
+from manymatch.methods.base import Embeddings, Method
+from manymatch.shards.batch import Batch
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """n images and their m captions; `owner (m,)` is the row of each caption's image (CPU)."""
+
+    images: Embeddings
+    texts: Embeddings
+    image_ids: list[str]
+    caption_ids: list[str]
+    owner: Tensor
+
+
+def embed(method: Method, batches: Iterable[Batch], device: torch.device | str) -> Embedded:
+    """Embed all `batches` with `method` (already on `device`), in evaluation mode.
+
+    The embeddings stay on `device`, in float32. On a GPU encoding runs under autocast. The
+    method's training mode is restored.
+
+    Raises:
+        DataError: there are no batches, or an embedding is not finite.
+    """
+    device = torch.device(device)
+    was_training = method.training
+    method.eval()
+    try:
+        with torch.inference_mode():
+            return _together([_embed(method, batch, device) for batch in batches])
+    finally:
+        method.train(was_training)
+
+
+def _embed(method: Method, batch: Batch, device: torch.device) -> Embedded:
+    moved = batch.to(device)
+    with torch.autocast(device.type, autocast_dtype(device), enabled=device.type == "cuda"):
+        images, texts = method.encode_images(moved), method.encode_texts(moved)
+    for embeddings, ids in ((images, batch.image_ids), (texts, batch.caption_ids)):
+        _check_finite(embeddings.vectors, ids)
+    return Embedded(images, texts, batch.image_ids, batch.caption_ids, batch.owner.cpu())
+
+
+def autocast_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the device computes with it, else float16."""
+    if device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        return torch.float16
+    return torch.bfloat16
+
+
+def _check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
+    finite = torch.isfinite(vectors).flatten(1).all(1)
+    if not bool(finite.all()):
+        first = ids[int((~finite).nonzero()[0])]
+        raise DataError(
+            f"the model's embedding of '{first}' is not finite: its features hold NaN, or "
+            "training diverged; check the features, or train with a lower learning rate"
+        )
+
+
+def _together(parts: Sequence[Embedded]) -> Embedded:
+    if not parts:
+        raise DataError("the split has no images; write the shards again")
+    owners, images = [], 0
+    for part in parts:
+        owners.append(part.owner + images)
+        images += len(part.images)
+    return Embedded(
+        images=concatenate([part.images for part in parts]),
+        texts=concatenate([part.texts for part in parts]),
+        image_ids=[name for part in parts for name in part.image_ids],
+        caption_ids=[name for part in parts for name in part.caption_ids],
+        owner=torch.cat(owners),
+    )
+
+
+def concatenate(parts: Sequence[Embeddings]) -> Embeddings:
+    """The samples of all `parts`, one after another, in float32.
+
+    Sets of unequal size are padded to the largest; `entity_owner` counts on through the parts.
+    """
+    columns = {name: [part.parts()[name] for part in parts] for name in parts[0].parts()}
+    if "entity_owner" in columns:
+        columns["entity_owner"] = _counted_on(columns["entity_owner"], parts)
+    return Embeddings(**{name: _padded(values) for name, values in columns.items()})
+
+
+def _counted_on(owners: Sequence[Tensor], parts: Sequence[Embeddings]) -> list[Tensor]:
+    counted, before = [], 0
+    for owner, part in zip(owners, parts, strict=True):
+        counted.append(owner + before)
+        before += len(part)
+    return counted
+
+
+def _padded(values: Sequence[Tensor]) -> Tensor:
+    if values[0].ndim > 1:
+        widest = max(value.shape[1] for value in values)
+        values = [_widened(value, widest) for value in values]
+    joined = torch.cat(list(values))
+    return joined.float() if joined.is_floating_point() else joined
+
+
+def _widened(value: Tensor, width: int) -> Tensor:
+    missing = width - value.shape[1]
+    return pad(value, (0, 0) * (value.ndim - 2) + (0, missing)) if missing else value

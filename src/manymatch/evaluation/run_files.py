@@ -1,0 +1,48 @@
+"""TREC run files: the best items of every query, for any tool that scores such files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from manymatch import files
+from manymatch.evaluation.ranks import Direction
+
+_UNSAFE = re.compile(r"[\s%]")
+
+
+def run_id(name: str) -> str:
+    """`name` without white space, which would end the field: percent-encoded ("a b" -> "a%20b").
+
+    `urllib.parse.unquote` gives the name back.
+    """
+    return _UNSAFE.sub(lambda match: quote(match[0]), name)
+
+
+def write_run(
+    target: Path, direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
+) -> None:
+    """Write lines `query Q0 item rank score tag`, ranks from 1, whole or not at all.
+
+    Args:
+        queries, items: ids of the rows and of the gallery.
+        tag: the name of the run.
+    """
+    with (
+        files.replacing(target) as partial,
+        partial.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
+        stream.writelines(
+            _lines(direction, [*map(run_id, queries)], [*map(run_id, items)], run_id(tag))
+        )
+
+
+def _lines(
+    direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
+) -> Iterator[str]:
+    for query, found, scores in zip(queries, direction.items, direction.scores, strict=True):
+        ranked = zip(found.tolist(), scores.tolist(), strict=True)
+        for rank, (item, score) in enumerate(ranked, start=1):
+            yield f"{query} Q0 {items[item]} {rank} {score:.9g} {tag}\n"

@@ -1,0 +1,124 @@
+"""What a person wants to see: for a few queries, what was retrieved and whether it is right."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.ranks import Direction, Ranking
+from manymatch.evaluation.relevance import Judgments
+from manymatch.shards.sample import CaptionEntry, Sample
+
+SHOWN = 10
+"""Items shown of each query."""
+
+Stored = Callable[[Sequence[int]], Iterable[Sample]]
+"""Images as the shards hold them, by their (ascending) rows."""
+
+
+def sample_queries(
+    ranking: Ranking, owner: Tensor, judgments: Judgments, stored: Stored, count: int, seed: int = 0
+) -> dict[str, Any]:
+    """`{"images": [...], "captions": [...]}`: `count` random queries of each, with what they found.
+
+    The same queries for every method on the same split, so that methods can be compared.
+    """
+    images = _drawn(len(ranking.i2t.items), count, f"images {seed}")
+    captions = _drawn(len(ranking.t2i.items), count, f"captions {seed}")
+    rows = _rows_shown(ranking, owner, images, captions)
+    gallery = _Gallery(dict(zip(rows, stored(rows), strict=True)), owner, judgments)
+    return {
+        "images": [_image_query(gallery, row, ranking.i2t) for row in images],
+        "captions": [_caption_query(gallery, row, ranking.t2i) for row in captions],
+    }
+
+
+def _drawn(total: int, count: int, seed: str) -> list[int]:
+    return sorted(Random(seed).sample(range(total), min(count, total)))
+
+
+def _rows_shown(
+    ranking: Ranking, owner: Tensor, images: list[int], captions: list[int]
+) -> list[int]:
+    """Rows of all images that are seen, or whose caption is, ascending."""
+    shown = [
+        torch.tensor(images, dtype=torch.int64),
+        owner[ranking.i2t.items[images, :SHOWN].flatten()],
+        owner[captions],
+        ranking.t2i.items[captions, :SHOWN].flatten(),
+    ]
+    return torch.cat(shown).unique().tolist()
+
+
+@dataclass(frozen=True)
+class _Gallery:
+    """The stored images by row, and which captions are true of which."""
+
+    images: dict[int, Sample]
+    owner: Tensor
+    judgments: Judgments
+
+    def caption(self, row: int) -> CaptionEntry:
+        image = int(self.owner[row])
+        first = int(torch.searchsorted(self.owner, image))
+        return self.images[image].captions[row - first]
+
+    def thumbnail(self, image: int) -> str | None:
+        jpeg = self.images[image].thumbnail
+        return base64.b64encode(jpeg).decode("ascii") if jpeg is not None else None
+
+    def mark(self, image: int, caption: int) -> str:
+        if self.owner[caption] == image:
+            return "own"
+        extra = self.judgments.extra
+        judged = (extra[:, 0] == image) & (extra[:, 1] == caption)
+        return "true" if bool(judged.any()) else "wrong"
+
+
+def _best(direction: Direction, query: int) -> list[tuple[int, float]]:
+    items, scores = direction.items[query, :SHOWN], direction.scores[query, :SHOWN]
+    return [
+        (item, round(score, 4)) for item, score in zip(items.tolist(), scores.tolist(), strict=True)
+    ]
+
+
+def _image_query(gallery: _Gallery, image: int, direction: Direction) -> dict[str, Any]:
+    stored = gallery.images[image]
+    return {
+        "image_id": stored.image_id,
+        "thumbnail": gallery.thumbnail(image),
+        "captions": [caption.text for caption in stored.captions],
+        "retrieved": [
+            {
+                "caption_id": gallery.caption(caption).id,
+                "caption": gallery.caption(caption).text,
+                "score": score,
+                "mark": gallery.mark(image, caption),
+            }
+            for caption, score in _best(direction, image)
+        ],
+    }
+
+
+def _caption_query(gallery: _Gallery, caption: int, direction: Direction) -> dict[str, Any]:
+    entry = gallery.caption(caption)
+    return {
+        "caption_id": entry.id,
+        "caption": entry.text,
+        "graph": entry.graph.to_dict(),
+        "retrieved": [
+            {
+                "image_id": gallery.images[image].image_id,
+                "thumbnail": gallery.thumbnail(image),
+                "score": score,
+                "mark": gallery.mark(image, caption),
+            }
+            for image, score in _best(direction, caption)
+        ],
+    }

@@ -1,0 +1,75 @@
+"""Run files: their lines, and what other tools compute from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.metrics import multi_match_metrics, recall_metrics
+from manymatch.evaluation.protocols import ranks_of_relevant
+from manymatch.evaluation.ranks import Direction, rank
+from manymatch.evaluation.run_files import run_id, write_run
+from manymatch.methods.base import Embeddings
+
+
+def test_lines(tmp_path: Path) -> None:
+    found = Direction(torch.tensor([1]), torch.tensor([[2, 0]]), torch.tensor([[0.5, 1 / 3]]))
+    path = tmp_path / "i2t.trec"
+    write_run(path, found, ["my image.jpg"], ["a", "b", "c"], "cora")
+    assert path.read_text() == (
+        "my%20image.jpg Q0 c 1 0.5 cora\nmy%20image.jpg Q0 a 2 0.333333343 cora\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["a b", "50%", "tab\tnew\nline", "narrow\u202fspace", "é日本"])
+def test_ids_are_one_field_and_come_back(name: str) -> None:
+    assert len(run_id(name).split()) == 1
+    assert unquote(run_id(name)) == name
+
+
+def test_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
+    path = tmp_path / "t2i.trec"
+    path.write_text("earlier")
+    found = Direction(torch.tensor([1]), torch.tensor([[7]]), torch.tensor([[0.5]]))
+    with pytest.raises(IndexError):
+        write_run(path, found, ["q"], ["only one"], "tag")
+    assert path.read_text() == "earlier"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ir_measures_finds_the_same_numbers(tmp_path: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    n, m = 8, 24
+    table = torch.rand(n, m, generator=torch.Generator().manual_seed(0))
+    owner = torch.arange(n).repeat_interleave(3)
+    ranking = rank(
+        lambda images, texts: table[_row(images)][:, _row(texts)], _rows(n), _rows(m), owner, m
+    )
+    queries, items = [f"i {row}" for row in range(n)], [f"c {row}" for row in range(m)]
+    write_run(tmp_path / "i2t.trec", ranking.i2t, queries, items, "random")
+
+    run = list(ir_measures.read_trec_run(str(tmp_path / "i2t.trec")))
+    relevant = owner == torch.arange(n)[:, None]
+    truth = [
+        ir_measures.Qrel(run_id(queries[row]), run_id(items[column]), 1)
+        for row, column in relevant.nonzero().tolist()
+    ]
+    success = {cut: ir_measures.Success @ cut for cut in (1, 5, 10)}
+    theirs = ir_measures.calc_aggregate([*success.values(), ir_measures.Rprec], truth, run)
+    recalls = recall_metrics(ranking.i2t.ranks)
+    multi = multi_match_metrics([ranks_of_relevant(table, relevant)])
+    for cut, measure in success.items():
+        assert recalls[f"r{cut}"] == pytest.approx(100 * theirs[measure])
+    assert multi["r_precision"] == pytest.approx(100 * theirs[ir_measures.Rprec])
+
+
+def _rows(count: int) -> Embeddings:
+    return Embeddings(torch.arange(count).view(-1, 1, 1).float())
+
+
+def _row(embeddings: Embeddings) -> Tensor:
+    return embeddings.vectors.flatten().long()

@@ -1,0 +1,79 @@
+"""Sample queries: what they show and how it is marked."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from manymatch.evaluation.ranks import Direction, Ranking
+from manymatch.evaluation.relevance import Judgments
+from manymatch.evaluation.samples import sample_queries
+from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.shards.sample import CaptionEntry, Sample
+
+OWNER = torch.tensor([0, 0, 1, 2])
+GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())
+
+
+def _stored(rows: Sequence[int]) -> Iterator[Sample]:
+    captions = {0: ("a0", "a1"), 1: ("b0",), 2: ("c0",)}
+    for row in rows:
+        entries = tuple(CaptionEntry(name, f"text {name}", GRAPH) for name in captions[row])
+        yield Sample(
+            key=str(row),
+            image_id="abc"[row],
+            file="",
+            labels=(),
+            captions=entries,
+            features=np.zeros((1, 1), np.float16),
+            thumbnail=b"\xff\xd8jpeg" if row == 0 else None,
+        )
+
+
+def _ranking() -> Ranking:
+    i2t = torch.tensor([[1, 2, 3], [3, 2, 0], [0, 1, 2]])
+    t2i = torch.tensor([[0, 1], [1, 0], [0, 1], [2, 0]])
+    return Ranking(
+        Direction(torch.ones(3), i2t, torch.tensor([0.9, 0.5, 0.123456]).expand(3, 3)),
+        Direction(torch.ones(4), t2i, torch.tensor([0.9, 0.5]).expand(4, 2)),
+    )
+
+
+def _samples(count: int, seed: int = 0) -> dict:
+    judged = Judgments(torch.tensor([[0, 2], [1, 1]]), True)
+    return sample_queries(_ranking(), OWNER, judged, _stored, count, seed)
+
+
+def test_all_queries_are_shown_with_marks() -> None:
+    shown = _samples(10)
+    first = shown["images"][0]
+    assert first["image_id"] == "a"
+    assert first["captions"] == ["text a0", "text a1"]
+    assert base64.b64decode(first["thumbnail"]) == b"\xff\xd8jpeg"
+    assert first["retrieved"] == [
+        {"caption_id": "a1", "caption": "text a1", "score": 0.9, "mark": "own"},
+        {"caption_id": "b0", "caption": "text b0", "score": 0.5, "mark": "true"},
+        {"caption_id": "c0", "caption": "text c0", "score": 0.1235, "mark": "wrong"},
+    ]
+    second = shown["captions"][1]
+    assert (second["caption_id"], second["caption"]) == ("a1", "text a1")
+    assert second["graph"]["objects"] == ("dog",)
+    assert [(item["image_id"], item["mark"]) for item in second["retrieved"]] == [
+        ("b", "true"),
+        ("a", "own"),
+    ]
+    assert second["retrieved"][0]["thumbnail"] is None
+    json.dumps(shown, allow_nan=False)
+
+
+def test_drawn_queries_depend_on_the_seed_alone() -> None:
+    assert _samples(2) == _samples(2)
+    assert len({json.dumps(_samples(1, seed)) for seed in range(10)}) > 1
+
+
+def test_no_samples() -> None:
+    assert _samples(0) == {"images": [], "captions": []}
