@@ -31,7 +31,7 @@ BOXES = pa.schema([("image_id", pa.string()), ("boxes", pa.list_(pa.list_(pa.flo
 _PAIRS_A_JOB = 32
 _PROCESSES_FROM = 400
 """Images from which further processes are worth their start."""
-_CAPTIONS_A_JOB = 500
+_CAPTIONS_A_JOB = 5000
 
 
 class Scenes:
@@ -160,7 +160,7 @@ def _extra_pairs(raw: Path) -> Iterator[tuple[str, str]]:
         told = [row for row in captions if row["image_id"] in inside]
         jobs = [told[k : k + _CAPTIONS_A_JOB] for k in range(0, len(told), _CAPTIONS_A_JOB)]
         search = partial(_true_of, graphs)
-        found = _mapped(search, jobs, len(images) >= 4 * _PROCESSES_FROM)
+        found = _mapped(search, jobs, len(told) > _CAPTIONS_A_JOB)
         for job, pairs in zip(
             jobs, track(found, f"scenes: truth of {split}", len(jobs)), strict=True
         ):

@@ -100,8 +100,10 @@ class Pattern:
             if candidate in chosen:
                 continue
             chosen.append(candidate)
-            if all((chosen[a], name, chosen[b]) in relations for a, name, b in self.checks[depth]):
-                if self._embeds(choices, relations, chosen):
-                    return True
+            related = all(
+                (chosen[a], name, chosen[b]) in relations for a, name, b in self.checks[depth]
+            )
+            if related and self._embeds(choices, relations, chosen):
+                return True
             chosen.pop()
         return False

@@ -10,7 +10,8 @@ The rules, decided for ALL ordered pairs (a, b):
 - next to: both stand on the ground in the same row, at most 0.08 of the picture apart.
 - look at: a person or beast, awake, faces b, which is next to it.
 - Actions imply what they show: who holds, wears, rides, pulls, pushes, walks or flies something is
-  `with` it; who rides something is `on` it.
+  `with` it; who rides something is `on` it. Between a wearer and what it wears there is no other
+  relation.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ RELATIONS = (
 def all_relations(things: Sequence[Thing], ties: Sequence[Tie]) -> tuple[Tie, ...]:
     """The closure: `ties`, what they imply, what the geometry shows, and the inverses of all."""
     found = set(ties)
+    worn = {(tie.subject, tie.object) for tie in ties if tie.relation == "wear"}
     found.update(
         Tie(t.subject, name, t.object) for t in ties for name in IMPLIED.get(t.relation, ())
     )
@@ -62,7 +64,7 @@ def all_relations(things: Sequence[Thing], ties: Sequence[Tie]) -> tuple[Tie, ..
         Tie(a, name, b)
         for a in range(len(things))
         for b in range(len(things))
-        if a != b
+        if a != b and (a, b) not in worn and (b, a) not in worn
         for name in spatial(things[a], things[b])
     )
     found.update(

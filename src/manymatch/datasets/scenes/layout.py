@@ -41,7 +41,7 @@ def extent(spec: Spec, posed: str | None = None) -> tuple[float, float]:
 
 
 def _on_ground(blueprint: Blueprint, index: int) -> bool:
-    """Roots stand on the ground, and what is chased, pulled ... beside them; lamps on tables not."""
+    """Roots stand on the ground, and what is chased, pulled ... beside them."""
     for tie in blueprint.ties:
         if tie.relation in HANGS_ON_OBJECT and tie.subject == index:
             return tie.relation == "below"
@@ -113,7 +113,7 @@ def _in_hand(at: Box, holder: Spec, spec: Spec) -> Box:
     width, height = extent(spec)
     if spec.kind == "umbrella" and spec.state == "open":
         # The canopy is held clear of the head, however long the stick has to be.
-        top = at.y1 - 0.07
+        top = at.y1 - 0.1
         return Box(x - width / 2, top, x + width / 2, y + 0.02)
     low = {"balloon": 0.0, "flower": 0.03, "basket": height, "umbrella": height - 0.04}
     bottom = y + low.get(spec.kind, height / 2)
@@ -159,7 +159,7 @@ def _on_top(at: Box, carrier: Spec, spec: Spec) -> Box:
     size = extent(spec)
     if spec.kind in PEOPLE:
         # Seated people touch the seat with their hips; their legs hang over it.
-        return _box(at.cx, surface + 0.36 * size[1], size)
+        return _box(at.cx, surface + 0.33 * size[1], size)
     sunk = {"tree": 0.02, "house": 0.01, "table": 0.01}.get(carrier.kind, 0.01)
     return _box(at.cx, surface + sunk, size)
 
@@ -206,7 +206,7 @@ def _kept_inside(x: float, hull: Box) -> float:
 
 
 def _legible(blueprint: Blueprint, placed: Placed) -> bool:
-    """Inside the picture, nothing in the sky or the back row hidden, nothing too big to go under."""
+    """Inside the picture, nothing hidden, nothing too big for its place."""
     hulls = [around(list(boxes.values())) for _, boxes in placed]
     if any(hull.y1 < MARGIN or hull.x1 < 0 or hull.x2 > 1 for hull in hulls):
         return False
@@ -232,9 +232,13 @@ def _goes_under(boxes: dict[int, Box], tie: Tie) -> bool:
 
 
 def _stands_firm(boxes: dict[int, Box], tie: Tie) -> bool:
-    """Things on or in others are narrower than these."""
+    """Loads are narrower than what carries them, look out of it, and keep off the ground."""
     load, carrier = boxes[tie.subject], boxes[tie.object]
-    return tie.relation not in ("on", "in") or load.width <= 0.9 * carrier.width
+    if tie.relation == "in" and load.y1 > carrier.y1 + 0.05 * carrier.height:
+        return False
+    if tie.relation in ("on", "in") and load.width > 0.9 * carrier.width:
+        return False
+    return tie.relation not in ("on", "in", "ride") or load.y2 <= carrier.y2 + 0.01
 
 
 def _hides(row: str, other: str, hull: Box, behind: Box) -> bool:

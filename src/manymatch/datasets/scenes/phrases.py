@@ -189,7 +189,7 @@ class Draft:
         return state if state in ACTIVITIES else None
 
     def locate(self, tie: Tie, subject: Mention, *, finite: bool) -> tuple[str, str]:
-        """Words and label of a place before its noun phrase: (`is sleeping under`, `sleep under`)."""
+        """Words before the noun phrase of a place, and label: `is sleeping under`, `sleep under`."""
         preposition = self.preposition(tie)
         be = f"{subject.be} " if finite else ""
         activity = self.activity(subject)

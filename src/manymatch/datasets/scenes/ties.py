@@ -43,12 +43,12 @@ class Rule:
 
 _INDOORS = LAND | {"room"}
 _RUNNERS = (*PEOPLE, *BEASTS)
+_HELD = ("ball", "cup", "bottle", "book", "flower", "umbrella", "balloon", "basket")
 _LOADS = ("cup", "bottle", "book", "ball", "hat", "basket", "box")
 _UPRIGHT = ("standing", "sitting")
 
 RULES = (
-    Rule("hold", PEOPLE, ("ball", "cup", "bottle", "book", "flower", "umbrella", "balloon", "basket"),
-         _UPRIGHT, places=_INDOORS, weight=3.5),
+    Rule("hold", PEOPLE, _HELD, _UPRIGHT, places=_INDOORS, weight=3.5),
     Rule("ride", PEOPLE, ("horse", "bicycle"), POSED, ("standing", "running", None), LAND, 1.5),
     Rule("wear", (*PEOPLE, "dog", "cat", "horse", "cow"), ("hat",), ("standing", "sitting", None),
          places=_INDOORS, weight=1.0),
@@ -60,14 +60,15 @@ RULES = (
     Rule("on", PEOPLE, ("chair", "bench"), ("sitting",), places=_INDOORS, weight=1.5),
     Rule("on", ("bird",), ("house", "tree", "car", "bus", "truck", "bench", "table"),
          ("sitting",), places=LAND, weight=1.0),
-    Rule("in", ("cat", "ball", "bottle", "book"), ("box",), ("sitting", "full", "empty", "closed", None),
-         ("open",), _INDOORS, 1.0),
+    Rule("in", ("cat", "ball", "bottle", "book"), ("box",),
+         ("sitting", "full", "empty", "closed", None), ("open",), _INDOORS, 1.0),
     Rule("in", ("cat", "ball", "bottle"), ("basket",), ("sitting", "full", "empty", None),
          ("empty",), _INDOORS, 0.8),
     Rule("in", ("dog", "cat", "boy", "girl"), ("wagon",), ("sitting",), places=LAND, weight=0.5),
     Rule("in", PEOPLE, ("boat",), ("standing", "waving"), places=SEA, weight=3.0),
     Rule("below", ("cat", "ball", "basket", "box", "dog"), ("table",),
-         ("sleeping", "sitting", "full", "empty", "open", "closed", None), places=_INDOORS, weight=1.2),
+         ("sleeping", "sitting", "full", "empty", "open", "closed", None),
+         places=_INDOORS, weight=1.2),
     Rule("pull", (*PEOPLE, "dog", "horse", "cow"), ("wagon",), POSED, places=LAND, weight=1.5),
     Rule("push", PEOPLE, ("wagon", "box", "car"), POSED, places=LAND, weight=1.2),
     Rule("kick", PEOPLE, ("ball",), POSED, places=_INDOORS, weight=1.0),

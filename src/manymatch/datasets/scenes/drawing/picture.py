@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -55,7 +56,7 @@ def _back_to_front(scene: Scene) -> list[int]:
     return sorted(range(len(scene.things)), key=of)
 
 
-def _depth(scene: Scene, index: int, of) -> float:  # type: ignore[no-untyped-def]
+def _depth(scene: Scene, index: int, of: Callable[[int], float]) -> float:
     for tie in scene.ties:
         if tie.subject == index and tie.relation in ("ride", "on"):
             return of(tie.object) + 0.1

@@ -134,7 +134,7 @@ def umbrella(pen: Pen, kind: str, state: str | None) -> None:
         pen.line([(0.5, 0.8), (0.5, 0.94), (0.75, 0.98), (0.9, 0.9)], "wood", 0.04)
         return
     pen.line([(0.5, 0.0), (0.5, 0.98)], "ink", 0.03)
-    depth = 0.11 / pen.box.height
+    depth = 0.42 / pen.stretch
     pen.arch((0.5, depth), (0.5, depth), 0.5, 1.0)
     for x in (0.17, 0.5, 0.83):
         pen.arch((x, depth), (0.165, depth * 0.25), 0.5, 1.0, "shade")
