@@ -63,19 +63,19 @@ def _override(text: str) -> tuple[str, Any]:
 @app.command()
 def check() -> None:
     """Check params.yaml and the recipes it names, and say what will run."""
-    from manymatch.datasets import dataset
+    from manymatch import datasets
     from manymatch.features import backbone
-    from manymatch.methods import check_settings
+    from manymatch.methods import check_model
 
     params = _params()
     for features in params.features:
         backbone(features)
         params.extraction_of(features)
     for name in params.datasets:
-        dataset(name).check(params.source(name))
+        datasets.check_settings(name, params.source(name))
         for method in params.methods:
             recipe = _recipe(name, method)
-            check_settings(recipe.method, recipe.model)
+            check_model(recipe.method, recipe.model)
             if recipe.features not in params.features:
                 raise ConfigError(
                     f"{preset_path(_LAYOUT.presets, name, method)}: features "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manymatch.config.strict import validate
+from manymatch.config.strict import Strict, validate
 from manymatch.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ def method_class(name: str) -> type[Method]:
     return found
 
 
+def check_model(name: str, settings: dict[str, Any]) -> Strict:
+    """A recipe's `model:` mapping as the method's own settings; a fault is a `ConfigError`."""
+    return validate(method_class(name).Settings, settings, f"model of method '{name}'")
+
+
 def build_method(
     name: str, settings: dict[str, Any], *, vocabulary: Vocabulary, feature_width: int
 ) -> Method:
-    """The method `name` with fresh weights (torch's seed decides them).
-
-    `settings` is a recipe's `model:` mapping; a key or value that does not fit is a `ConfigError`.
-    """
-    kind = method_class(name)
-    checked = validate(kind.Settings, settings, f"model of method '{name}'")
-    return kind(checked, vocabulary, feature_width)
+    """The method `name` with fresh weights (torch's seed decides them)."""
+    return method_class(name)(check_model(name, settings), vocabulary, feature_width)
