@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from feature_store import write_store
 from PIL import Image
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.features.store import FeatureWriter
 from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.write import write_shards
 
 OBJECTS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair", "girl", "boy")
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")
 RELATIONS = ("above", "next to", "behind")
+MADE_BY = {"backbone": "made up"}
 SIZES = {"train": 24, "validation": 8, "test": 8}
 
 
@@ -90,7 +91,12 @@ def make_data(
     counts = rng.integers(1, regions + 1, len(scenes)) if variable else [regions] * len(scenes)
     features = list(_features(scenes, counts, width, rng))
     places = [rng.random((count, 4), dtype=np.float32) for count in counts] if boxes else None
-    write_store(data.store, [scene["image_id"] for scene in scenes], features, places, regions)
+    names = [scene["image_id"] for scene in scenes]
+    with FeatureWriter(
+        data.store, names, max_regions=regions, width=width, boxes=boxes, attributes=MADE_BY
+    ) as writer:
+        for row, array in enumerate(features):
+            writer.write(row, array, places[row] if places else None)
     for scene in scenes[::2]:  # the others show that a picture may be missing
         path = data.raw / scene["file"]
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,9 @@ def augmented(count: int, **settings: float) -> list[NumberedCaption]:
 
 def test_without_settings_nothing_changes() -> None:
     assert augmented(1) == [CAPTION]
-    assert drop_regions(4, 0.0, Random(0)) == slice(None)
+    features = np.arange(8.0).reshape(4, 2)
+    kept, real = drop_regions(features, 0.0, Random(0))
+    assert kept is features and real.all()
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -41,8 +43,16 @@ def test_never_all(count: int) -> None:
 
 def test_regions_are_dropped_at_their_rate() -> None:
     rng = Random(0)
-    kept = [np.zeros((49, 2))[drop_regions(49, 0.35, rng)].shape[0] for _ in range(400)]
+    kept = [drop_regions(np.ones((49, 2)), 0.35, rng)[1].sum() for _ in range(400)]
     assert abs(np.mean(kept) / 49 - 0.65) < 0.01
+
+
+def test_regions_that_stay_keep_their_place() -> None:
+    features = np.arange(1.0, 99.0).reshape(49, 2)
+    kept, real = drop_regions(features, 0.5, Random(0))
+    assert 0 < real.sum() < 49
+    np.testing.assert_array_equal(kept[real], features[real])
+    assert not kept[~real].any()
 
 
 def test_hit_words_are_masked_replaced_or_deleted() -> None:

@@ -24,7 +24,7 @@ def item(name: str, regions: int, graphs: list[NumberedGraph], boxes: bool = Fal
         for n, graph in enumerate(graphs)
     ]
     places = np.ones((regions, 4), dtype=np.float32) if boxes else None
-    return Item(name, features, places, captions)
+    return Item(name, features, np.ones(len(features), dtype=bool), places, captions)
 
 
 def test_regions_and_words_are_padded_and_masked() -> None:

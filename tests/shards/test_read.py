@@ -191,7 +191,7 @@ def test_truncated_shard(shards: Path, vocabulary: Vocabulary, workers: int, kee
     path = shards / "train-000001.tar"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * keep) // 512 * 512 + 100])
-    with pytest.raises(DataError, match="damaged shard|cut off") as caught:
+    with pytest.raises(DataError, match=r"damaged shard|cut off") as caught:
         read_all(shards, vocabulary, workers)
     assert "\n" not in str(caught.value)
 

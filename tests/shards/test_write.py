@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import webdataset
 from PIL import Image
-from tiny_data import TinyData, make_data
+from tiny_data import MADE_BY, TinyData, make_data
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.errors import DataError
@@ -42,6 +42,7 @@ def test_index_counts_splits(tiny: TinyData) -> None:
     assert (train.images, train.captions) == (24, 72)
     assert (index.width, index.max_regions, index.boxes) == (8, 4, True)
     assert (index.dataset, index.features) == ("tiny", "grid")
+    assert index.attributes == MADE_BY
     assert set(index.splits) == {"train", "validation", "test"}
 
 

@@ -14,6 +14,9 @@ import numpy as np
 from manymatch.config.recipe import Augmentation
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
 
+Regions = tuple[np.ndarray, np.ndarray]
+"""Features (n, F) and which of the n rows are real."""
+
 MASKED, REPLACED = 0.5, 0.1
 """What becomes of a hit word (VSE-infinity, DivE): mask, random word; the rest is deleted."""
 
@@ -26,11 +29,15 @@ def spared(count: int, probability: float, rng: Random) -> list[bool]:
     return flags
 
 
-def drop_regions(count: int, probability: float, rng: Random) -> np.ndarray | slice:
-    """An index that selects the regions that stay, at least one of `count`."""
+def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regions:
+    """`features (n, F)` with dropped rows zeroed, and which rows stay: at least one.
+
+    A dropped region keeps its row, since the place of a region in the list tells where it is.
+    """
     if not probability:
-        return slice(None)
-    return np.array(spared(count, probability, rng))
+        return features, np.ones(len(features), dtype=bool)
+    stays = np.array(spared(len(features), probability, rng))
+    return features * stays[:, None], stays
 
 
 class CaptionAugmenter:

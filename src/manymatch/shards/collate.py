@@ -15,10 +15,12 @@ from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
 
 @dataclass(frozen=True)
 class Item:
-    """One image of a batch: `features (n, F)`, `boxes (n, 4)` or None, and its captions."""
+    """One image of a batch: `features (n, F)`, which rows are `real (n,)` (the others were
+    dropped), `boxes (n, 4)` or None, and its captions."""
 
     image_id: str
     features: np.ndarray
+    real: np.ndarray
     boxes: np.ndarray | None
     captions: Sequence[NumberedCaption]
 
@@ -27,30 +29,28 @@ def collate(items: Sequence[Item]) -> Batch:
     """A batch of the images and all their captions, in the given order."""
     captions = [caption for item in items for caption in item.captions]
     words, lengths = pad_words([caption.words for caption in captions])
-    features, region_mask = pad_regions([item.features for item in items])
     boxes = [item.boxes for item in items if item.boxes is not None]
     return Batch(
         image_ids=[item.image_id for item in items],
         caption_ids=[caption.id for caption in captions],
         owner=torch.repeat_interleave(torch.tensor([len(item.captions) for item in items])),
-        features=features,
-        region_mask=region_mask,
+        # torch turns float16 into float32 several times faster than numpy.
+        features=pad_rows([item.features for item in items]).float(),
+        region_mask=pad_rows([item.real for item in items]),
         words=words,
         word_mask=torch.arange(words.shape[1]) < lengths[:, None],
-        boxes=pad_regions(boxes)[0] if boxes else None,
+        boxes=pad_rows(boxes) if boxes else None,
         graphs=collate_graphs([caption.graph for caption in captions]),
     )
 
 
-def pad_regions(arrays: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
-    """Arrays (n_i, F) as (n, R, F) float32, zero where padded, and the mask (n, R) of the real."""
-    counts = np.array([len(array) for array in arrays])
-    padded = np.zeros((len(arrays), counts.max(), arrays[0].shape[1]), dtype=arrays[0].dtype)
+def pad_rows(arrays: Sequence[np.ndarray]) -> Tensor:
+    """Arrays (n_i, ...) as (n, R, ...), zero (or False) where padded."""
+    longest = max(len(array) for array in arrays)
+    padded = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), dtype=arrays[0].dtype)
     for row, array in zip(padded, arrays, strict=True):
         row[: len(array)] = array
-    mask = np.arange(counts.max()) < counts[:, None]
-    # torch turns float16 into float32 several times faster than numpy.
-    return torch.from_numpy(padded).float(), torch.from_numpy(mask)
+    return torch.from_numpy(padded)
 
 
 def pad_words(sequences: Sequence[Phrase]) -> tuple[Tensor, Tensor]:

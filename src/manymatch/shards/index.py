@@ -27,14 +27,15 @@ class Split(Strict):
 
 
 class Index(Strict):
-    """Of what the shards were made, and the splits. `boxes`: every sample has them."""
+    """Of what the shards were made, and the splits. `boxes`: every sample has them; `attributes`
+    are those of the feature store: backbone, weights and the like."""
 
     dataset: str
     features: str
     width: Count
     max_regions: Count
     boxes: bool
-    store_sha: str
+    attributes: dict[str, str]
     splits: dict[str, Split]
 
     def split(self, name: str) -> Split:

@@ -32,11 +32,12 @@ class Preparation:
     def __call__(self, sample: Sample) -> Item:
         rng = Random(f"{self._shuffle} {sample.key}")
         captions = [self._numbering.caption(entry) for entry in self._draw(sample.captions, rng)]
-        stays = drop_regions(len(sample.features), self._augmentation.region_drop, rng)
+        features, real = drop_regions(sample.features, self._augmentation.region_drop, rng)
         return Item(
             image_id=sample.image_id,
-            features=sample.features[stays],
-            boxes=None if sample.boxes is None else sample.boxes[stays],
+            features=features,
+            real=real,
+            boxes=sample.boxes,
             captions=[self._augment(caption, rng) for caption in captions],
         )
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from webdataset import TarWriter
 
 from manymatch.errors import DataError
@@ -53,7 +52,7 @@ def write_shards(
         partial.mkdir()
         images = track(read_images(captions, graphs), f"shards {folder}", total=len(wanted))
         with contextlib.closing(_Writers(partial, images_per_shard)) as writers:
-            for image, sample in _samples(images, features, rows, store):
+            for image, sample in _samples(images, features, rows):
                 small = thumbnail_of(raw, image.file, thumbnail)
                 writers[image.split].write(replace(sample, thumbnail=small))
         index = Index(
@@ -61,8 +60,8 @@ def write_shards(
             features=store.stem,
             width=features.width,
             max_regions=features.max_regions,
-            boxes=sample.boxes is not None,
-            store_sha=sha256(store),
+            boxes=features.has_boxes,
+            attributes=features.attributes,
             splits={name: writer.summary() for name, writer in writers.items()},
         )
         write_json(partial / NAME, index.model_dump())
@@ -87,15 +86,13 @@ def _rows(wanted: Sequence[str], table: Path, stored: Sequence[str], store: Path
 
 
 def _samples(
-    images: Iterable[Image], features: FeatureStore, rows: dict[str, int], store: Path
+    images: Iterable[Image], features: FeatureStore, rows: dict[str, int]
 ) -> Iterator[tuple[Image, Sample]]:
     """Each image with its regions; the store is read a block of images at a time."""
     images = iter(images)
     while block := list(itertools.islice(images, _BLOCK)):
         arrays, counts, boxes = features.read([rows[image.image_id] for image in block])
         for number, (image, count) in enumerate(zip(block, counts.tolist(), strict=True)):
-            regions = arrays[number, :count]
-            _check_regions(regions, image.image_id, store)
             yield (
                 image,
                 Sample(
@@ -104,19 +101,10 @@ def _samples(
                     file=image.file,
                     labels=image.labels,
                     captions=image.captions,
-                    features=regions.astype("<f2", copy=False),
+                    features=arrays[number, :count].astype("<f2", copy=False),
                     boxes=None if boxes is None else boxes[number, :count].astype("<f4"),
                 ),
             )
-
-
-def _check_regions(regions: np.ndarray, image_id: str, store: Path) -> None:
-    if not len(regions):
-        raise DataError(f"{store}: image '{image_id}' has no region; extract its features again")
-    if not np.isfinite(regions).all():
-        raise DataError(
-            f"{store}: features of image '{image_id}' are not finite; extract them again"
-        )
 
 
 class _Writers(dict[str, "_SplitWriter"]):
