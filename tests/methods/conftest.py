@@ -36,7 +36,7 @@ def make_batch(vocabulary: Vocabulary) -> Callable[[list[int]], Batch]:
         noise = rng.normal(size=(2 + i % 4, WIDTH)) / 10
         features = (noise + patterns[kind, colour] + patterns[other, colour]).astype(np.float16)
         captions = [numbering.caption(entry) for entry in _captions(i, kind, colour, other)]
-        return Item(f"image{i}", features, None, captions)
+        return Item(f"image{i}", features, np.ones(len(features), dtype=bool), None, captions)
 
     return lambda images: collate([item(i) for i in images])
 
