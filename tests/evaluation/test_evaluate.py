@@ -1,0 +1,141 @@
+"""The stage on shards of a few made-up images, with untrained models."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from tiny_data import TinyData, make_data
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.base import RELEVANCE
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import CheckpointError, DataError, ManyMatchError
+from manymatch.evaluation import evaluate as stage
+from manymatch.methods import build_method
+from manymatch.methods.checkpoint import save_model
+from manymatch.reporting.results import Metrics, Provenance, Samples
+from manymatch.shards.read import read_index
+
+WIDTH = 8
+SETTINGS: dict[str, dict[str, Any]] = {
+    "vsepp": {"size": 8, "word_size": 4},
+    "cora": {"size": 8, "heads": 2, "word_vectors": "learned", "word_size": 4, "concept_size": 4},
+}
+
+
+@dataclass(frozen=True)
+class _Stage:
+    data: TinyData
+    out: Path
+    split: str = "test"
+
+    @property
+    def relevance(self) -> Path:
+        return self.out / "relevance.parquet"
+
+    def __call__(self) -> dict[str, Any]:
+        stage.evaluate(
+            self.out / "models" / "untrained",
+            self.data.shards,
+            self.relevance,
+            self.out / "metrics.json",
+            self.out / "provenance.json",
+            self.out / "run",
+            split=self.split,
+            depth=5,
+            samples=3,
+        )
+        return json.loads((self.out / "metrics.json").read_text())
+
+    def judge(self, *pairs: tuple[str, str]) -> None:
+        rows = [{"image_id": image, "caption_id": caption} for image, caption in pairs]
+        schema = RELEVANCE.with_metadata({"complete": "true"})
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), self.relevance)
+
+
+@pytest.fixture(params=SETTINGS)
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> _Stage:
+    (tmp_path / "data").mkdir()
+    data = make_data(tmp_path / "data", width=WIDTH, variable=True)
+    data.write_shards()
+    index, vocabulary = read_index(data.shards), Vocabulary.load(data.vocabulary)
+    name, settings = request.param, SETTINGS[request.param]
+    torch.manual_seed(0)
+    method = build_method(name, settings, vocabulary=vocabulary, feature_width=WIDTH)
+    recipe = Recipe(method=name, features=index.features, seed=7, model=settings)
+    save_model(tmp_path / "models" / "untrained", method, recipe, vocabulary, WIDTH)
+    made = _Stage(data, tmp_path)
+    made.judge()
+    return made
+
+
+def test_writes_what_the_report_reads(run: _Stage) -> None:
+    values = run()
+    Metrics.model_validate(values)
+    assert "multi" not in values
+    recalls = [values[way][f"r{cut}"] for way in ("i2t", "t2i") for cut in (1, 5, 10)]
+    assert values["rsum"] == pytest.approx(sum(recalls), abs=0.05)
+
+    record = Provenance.model_validate_json((run.out / "provenance.json").read_text())
+    assert (record.preset, record.split, record.seed) == ("untrained", "test", 7)
+    assert (record.images, record.captions) == (8, 24)
+    shown = Samples.model_validate_json((run.out / "run" / "samples.json").read_text())
+    assert len(shown.images) == len(shown.captions) == 3
+
+
+def test_run_files_hold_every_query(run: _Stage) -> None:
+    run()
+    for name, queries in (("i2t", 8), ("t2i", 24)):
+        lines = (run.out / "run" / f"{name}.trec").read_text().splitlines()
+        assert len(lines) == 5 * queries
+        assert {len(line.split()) for line in lines} == {6}
+        assert len({line.split()[0] for line in lines}) == queries
+
+
+def test_two_runs_are_equal(run: _Stage) -> None:
+    files = ["metrics.json", "run/i2t.trec", "run/t2i.trec", "run/samples.json"]
+    run()
+    first = [(run.out / name).read_bytes() for name in files]
+    run()
+    assert [(run.out / name).read_bytes() for name in files] == first
+
+
+def test_judgments_add_multi_match(run: _Stage) -> None:
+    run.judge(("test.0", "test.1#0"), ("test.3", "test.1#0"), ("train.0", "test.1#0"))
+    values = run()
+    Metrics.model_validate(values)
+    assert set(values["multi"]["t2i"]) == {"map_at_r", "r_precision", "r1"}
+
+
+@pytest.mark.parametrize("change", [{"features": "resnet152"}, {"width": 9}])
+def test_shards_of_other_features_are_refused(run: _Stage, change: dict[str, Any]) -> None:
+    path = run.data.shards / "index.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(CheckpointError, match="trained on") as fault:
+        run()
+    assert "\n" not in str(fault.value)
+    assert not (run.out / "metrics.json").exists()
+
+
+def test_unknown_split_and_missing_relevance(run: _Stage) -> None:
+    with pytest.raises(ManyMatchError, match="did you mean 'test'"):
+        replace(run, split="tset")()
+    run.relevance.unlink()
+    with pytest.raises(DataError, match="relevance"):
+        run()
+
+
+def test_failed_run_keeps_the_earlier_results(run: _Stage) -> None:
+    run()
+    earlier = {path: path.read_bytes() for path in (run.out / "run").iterdir()}
+    run.relevance.write_bytes(b"broken")
+    with pytest.raises(DataError):
+        run()
+    assert {path: path.read_bytes() for path in (run.out / "run").iterdir()} == earlier
