@@ -11,6 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.scene_graphs.inflection import verb_base
 
 Lemmatise = Callable[[str], str]
 Parts = dict[str, Counter[tuple[str, ...]]]
@@ -69,16 +70,21 @@ def parts(graph: SceneGraph, lemmatise: Lemmatise) -> Parts:
 
 
 def lemmatiser(model: Language) -> Lemmatise:
-    """A function that lemmatises each word of a phrase by itself: as a verb, else as a noun, else
-    as an adjective. Without context it may err, but alike on both sides of a comparison."""
+    """A function that lemmatises each word of a phrase by itself, as a verb, else as a noun.
+
+    Without context it may err ("leaves" is "leave"), but alike on both sides of a comparison.
+    """
     rules = model.get_pipe("lemmatizer")
+    bases = rules.lookups.get_table("lemma_index")  # type: ignore[attr-defined]
 
     @cache
     def lemma(word: str) -> str:
-        for kind in ("VERB", "NOUN", "ADJ"):
+        for kind in ("VERB", "NOUN"):
+            if word in bases[kind.lower()]:
+                return word
             token = Doc(model.vocab, words=[word], pos=[kind])[0]
-            if (base := rules.lemmatize(token)[0]) != word:  # type: ignore[attr-defined]
-                return base.lower()
+            if (base := rules.lemmatize(token)[0].lower()) != word:  # type: ignore[attr-defined]
+                return verb_base(word, base) if kind == "VERB" else base
         return word
 
     return lambda phrase: " ".join(lemma(word) for word in phrase.split())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from manymatch.scene_graphs.lexicon import RELATIVES
 from manymatch.scene_graphs.tree import Tree
 
+_CLAUSES = frozenset({"relcl", "acl"})
 _COORDINATES = frozenset({"conj", "appos"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj"})
 _BORROWING = frozenset({"conj", "advcl", "xcomp", "ccomp", "pcomp", "dep", "parataxis"})
@@ -36,7 +37,7 @@ def coordinated(tree: Tree, token: int) -> list[int]:
 def antecedent(tree: Tree, token: int) -> int | None:
     """The noun that the relative clause around `token` describes, if there is one."""
     for ancestor in (token, *tree.above(token)):
-        if tree.deps[ancestor] == "relcl":
+        if tree.deps[ancestor] in _CLAUSES:
             return tree.heads[ancestor]
     return None
 
@@ -69,8 +70,8 @@ def subjects(tree: Tree, verb: int) -> list[int]:
     own = tree.below(verb, _SUBJECTS)
     if own:
         return nouns(tree, own)
-    if tree.below(verb, {"expl"}):
-        return nouns(tree, tree.below(verb, {"attr", "dobj"}))
+    if tree.lemmas[verb] == "be" and (shown := tree.below(verb, {"attr", "dobj"})):
+        return nouns(tree, shown)  # "There is a dog", "On the table is a cup".
     head = tree.heads[verb]
     if head == verb:
         return []
@@ -84,7 +85,7 @@ def subjects(tree: Tree, verb: int) -> list[int]:
 def direct_objects(tree: Tree, verb: int) -> list[int]:
     """What the verb acts on, with the antecedent of "the ball (that) the man holds"."""
     found = nouns(tree, tree.below(verb, {"dobj", "dative"}))
-    if found or tree.deps[verb] != "relcl" or not tree.below(verb, {"nsubj"}):
+    if found or tree.deps[verb] not in _CLAUSES or not tree.below(verb, {"nsubj"}):
         return found
     return [tree.heads[verb]] if _lacks_object(tree, verb) else []
 

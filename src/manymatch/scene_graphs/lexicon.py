@@ -33,6 +33,7 @@ SPATIAL = frozenset(
         "right of",
         "next to",
         "close to",
+        "in the background of",
         "adjacent to",
         "away from",
         "out of",
@@ -72,12 +73,6 @@ QUANTITIES = _words("couple dozen dozens hundreds lot lots number plenty variety
 COPULAS = _words("be seem look appear become remain stay")
 """Verbs that tie an adjective to their subject."""
 
-STATES = _words("""
-    crouch float fly hang hover jump kneel lay lean lie park perch pose rest run sit sleep smile
-    squat stand swim walk wave
-""")
-"""Verbs that describe their subject even where they also relate it to something."""
-
 MOMENTS = _words("afternoon day evening morning night time today")
 """Nouns that as adverbs say when, and are not seen."""
 
@@ -85,3 +80,22 @@ UNSEEN_ADVERBS = _words(
     """also even here how just not now only so still then there too when where while why"""
 )
 """Adverbs that say nothing that a picture shows."""
+
+LOCATING = _words("""
+    above against along alongside amid among around at atop behind below beneath beside between by
+    in inside near on outside over under underneath within
+""") | {phrase for phrase in map(" ".join, SPATIAL) if not phrase.endswith("from")}
+"""Prepositions that say where something is, whatever is done there."""
+
+PLACES = _words("""
+    airport alley area arena bathroom bay beach bedroom bridge building bus cafe city classroom
+    concert corner court desert dirt driveway field floor forest garden grass ground gym hall
+    hallway harbor hill house ice intersection kitchen lake lawn living market mountain museum
+    ocean office park path playground pond pool rain restaurant rink river road room sand school
+    sea shop shore sidewalk sky snow stadium stage station store street subway sun town track trail
+    water woods yard zoo
+""")
+"""Where whole scenes take place: "in the park" is said of who acts, not of what is acted on."""
+
+PLACING = _words("hang lay load place pour put set stack throw")
+"""Verbs that bring what they act on to the place that follows."""

@@ -15,12 +15,15 @@ from manymatch.scene_graphs.clauses import (
     subjects,
 )
 from manymatch.scene_graphs.graph import Relation
-from manymatch.scene_graphs.lexicon import COPULAS
+from manymatch.scene_graphs.lexicon import LOCATING, PLACES, PLACING, RELATIVES
 from manymatch.scene_graphs.tree import Tree
 
 POSSESSION = "have"
 Edge = tuple[list[int], str, list[int]]
 """Subject tokens, label, object tokens: each subject relates to each object."""
+_NO_EDGE: Edge = ([], "", [])
+_AT = frozenset({"in", "on", "at"})
+_LINKS = frozenset({"prep", "prt", "advmod"})
 
 
 def find_relations(tree: Tree, number: dict[int, int]) -> list[Relation]:
@@ -28,38 +31,42 @@ def find_relations(tree: Tree, number: dict[int, int]) -> list[Relation]:
     found: dict[Relation, None] = {}
     for token in range(len(tree)):
         for sources, label, targets in _edges(tree, token):
-            for source in sources:
-                for target in targets:
-                    ends = number.get(source), number.get(target)
-                    if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-                        found[Relation(ends[0], label, ends[1])] = None
+            for subject in _numbers(sources, number):
+                for target in _numbers(targets, number):
+                    if subject != target:
+                        found[Relation(subject, label, target)] = None
     return list(found)
 
 
+def _numbers(tokens: list[int], number: dict[int, int]) -> list[int]:
+    return [number[token] for token in tokens if token in number]
+
+
 def _edges(tree: Tree, token: int) -> Iterator[Edge]:
-    if is_verb(tree, token):
-        yield from _verb(tree, token)
     dep = tree.deps[token]
-    if dep == "poss":
+    if is_verb(tree, token):
+        yield _action(tree, token)
+    if tree.lemmas[token] == "be" and tree.below(token, {"nsubj"}):
+        yield subjects(tree, token), "be", nouns(tree, tree.below(token, {"attr"}))
+    elif dep == "poss":
         yield nouns(tree, [token]), POSSESSION, [tree.heads[token]]
     elif dep == "agent":
         yield _agent(tree, token)
-    elif dep in {"prep", "prt", "advmod"} or tree.tags[token] == "IN":
+    elif (dep in _LINKS or tree.tags[token] == "IN") and tree.words[token] not in RELATIVES:
         yield _preposition(tree, token)
 
 
-def _verb(tree: Tree, verb: int) -> Iterator[Edge]:
-    targets = direct_objects(tree, verb)
-    if targets and not is_passive(tree, verb):
-        yield subjects(tree, verb), _with_particle(tree, verb, tree.lemmas[verb]), targets
-    if tree.lemmas[verb] in COPULAS and not tree.below(verb, {"expl"}):
-        yield subjects(tree, verb), tree.lemmas[verb], nouns(tree, tree.below(verb, {"attr"}))
+def _action(tree: Tree, verb: int) -> Edge:
+    if is_passive(tree, verb):
+        return _NO_EDGE
+    label = _label(tree, verb, tree.lemmas[verb])
+    return subjects(tree, verb), label, direct_objects(tree, verb)
 
 
 def _agent(tree: Tree, by: int) -> Edge:
     """The passive turned round: "a ball held by a man" is man, hold, ball."""
     verb = tree.heads[by]
-    label = _with_particle(tree, verb, tree.lemmas[verb])
+    label = _label(tree, verb, tree.lemmas[verb])
     return complements(tree, by), label, subjects(tree, verb)
 
 
@@ -67,26 +74,66 @@ def _preposition(tree: Tree, preposition: int) -> Edge:
     """A preposition with what governs it: "jump over", "dressed in", "full of", "above"."""
     targets = complements(tree, preposition)
     if not targets:
-        return [], "", []
-    governor, label = tree.heads[preposition], tree.words[preposition]
-    while tree.deps[governor] in {"prep", "prt", "advmod"} and not is_noun(tree, governor):
-        if not tree.below(governor, {"pobj"}) and not tree.tags[governor].startswith("RB"):
-            label = f"{tree.words[governor]} {label}"
-        governor = tree.heads[governor]
+        return _NO_EDGE
+    governor, label = _governor(tree, preposition)
     if is_verb(tree, governor):
-        return subjects(tree, governor), _verb_label(tree, governor, label), targets
+        return _verb_preposition(tree, governor, label, targets)
     if is_noun(tree, governor):
-        return [governor], label, targets
+        return _noun_preposition(tree, governor, label, targets)
     return bearers(tree, governor), f"{tree.words[governor]} {label}", targets
 
 
-def _verb_label(tree: Tree, verb: int, preposition: str) -> str:
-    if tree.lemmas[verb] in COPULAS and not is_passive(tree, verb):
-        return preposition
-    word = tree.words[verb] if is_passive(tree, verb) else tree.lemmas[verb]
-    return f"{_with_particle(tree, verb, word)} {preposition}"
+def _governor(tree: Tree, preposition: int) -> tuple[int, str]:
+    """The verb, noun or adjective before a preposition, and the words in between with it."""
+    token, words = tree.heads[preposition], [tree.words[preposition]]
+    while tree.deps[token] in _LINKS and not is_noun(tree, token):
+        if not tree.below(token, {"pobj"}) and not tree.tags[token].startswith("RB"):
+            words.insert(0, tree.words[token])
+        token = tree.heads[token]
+    return token, " ".join(words)
 
 
-def _with_particle(tree: Tree, verb: int, word: str) -> str:
+def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int]) -> Edge:
+    if tree.lemmas[verb] == "be":
+        return subjects(tree, verb), preposition, targets
+    if is_passive(tree, verb):
+        if agents := tree.below(verb, {"agent"}):
+            return complements(tree, agents[0]), preposition, targets
+        return subjects(tree, verb), _label(tree, verb, tree.words[verb], preposition), targets
+    acted_on = direct_objects(tree, verb)
+    if acted_on and _brings(tree, verb, preposition, targets):
+        return acted_on, preposition, targets
+    if acted_on and _locates(tree, preposition, targets):
+        return subjects(tree, verb), preposition, targets
+    return subjects(tree, verb), _label(tree, verb, tree.lemmas[verb], preposition), targets
+
+
+def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int]) -> Edge:
+    """Said of the noun before it, but "in the park" of who acts on that noun."""
+    verb = tree.heads[noun]
+    if tree.deps[noun] == "dobj" and _is_place(tree, targets) and preposition in _AT:
+        return subjects(tree, verb), preposition, targets
+    return [noun], preposition, targets
+
+
+def _brings(tree: Tree, verb: int, preposition: str, targets: list[int]) -> bool:
+    """Whether what the verb acts on is at the targets: "hold a ball in his hand", "put on"."""
+    if tree.lemmas[verb] in PLACING:
+        return preposition in LOCATING
+    return preposition in _AT and any(
+        tree.tags[word] == "PRP$" for target in targets for word in tree.children[target]
+    )
+
+
+def _locates(tree: Tree, preposition: str, targets: list[int]) -> bool:
+    return preposition in LOCATING or (preposition in _AT and _is_place(tree, targets))
+
+
+def _is_place(tree: Tree, targets: list[int]) -> bool:
+    return any(tree.lemmas[target] in PLACES for target in targets)
+
+
+def _label(tree: Tree, verb: int, word: str, *prepositions: str) -> str:
+    """The verb in the form `word` with its particles ("pick up") and prepositions."""
     particles = [t for t in tree.below(verb, {"prt"}) if not tree.below(t, {"pobj"})]
-    return " ".join([word, *(tree.words[t] for t in particles)])
+    return " ".join([word, *(tree.words[t] for t in particles), *prepositions])
