@@ -22,7 +22,12 @@ Frame = Callable[[Draft], str]
 _WEIGHTS = {
     **dict.fromkeys(("hold", "ride", "pull", "push", "kick", "fly", "walk"), 3.0),
     **dict.fromkeys(("left of", "right of", "in front of", "behind", "next to", "on", "in"), 2.0),
-    "chase": 4.0, "look at": 1.5, "wear": 1.5, "above": 1.2, "below": 1.2, "with": 0.4,
+    "chase": 4.0,
+    "look at": 1.5,
+    "wear": 1.5,
+    "above": 1.2,
+    "below": 1.2,
+    "with": 0.4,
 }
 """How often each relation is told where there is a choice."""
 _CLOTHING = ("shirt", "dress")
@@ -107,8 +112,9 @@ def _subject(draft: Draft, thing: int) -> Mention:
 
 
 def _dressed(draft: Draft, subject: Mention, relation: str, share: float = 0.3) -> str:
+    wanted = draft.chance(share)
     person = draft.scene.things[subject.thing].spec.kind in PEOPLE
-    return draft.clothes(subject) if person and relation != "wear" and draft.chance(share) else ""
+    return draft.clothes(subject) if wanted and person and relation != "wear" else ""
 
 
 def _set_in(draft: Draft, sentence: str, nodes: list[Mention], verb: str = "") -> str:

@@ -208,7 +208,7 @@ def _kept_inside(x: float, hull: Box) -> float:
 def _legible(blueprint: Blueprint, placed: Placed) -> bool:
     """Inside the picture, nothing hidden, nothing too big for its place."""
     hulls = [around(list(boxes.values())) for _, boxes in placed]
-    if any(hull.y1 < MARGIN or hull.x1 < 0 or hull.x2 > 1 for hull in hulls):
+    if any(hull.y1 < MARGIN or hull.y2 > 1 or hull.x1 < 0 or hull.x2 > 1 for hull in hulls):
         return False
     rows = [spot.row for spot in blueprint.spots]
     boxes = {k: box for _, cluster in placed for k, box in cluster.items()}

@@ -1,8 +1,17 @@
-"""One caption in the making: every phrase adds to its text, its form and its text graph at once."""
+"""One caption in the making: every phrase adds to its text, its form and its text graph at once.
+
+What kind of sentence tells which relations is drawn from `Draft.rng`; how a thing is worded, from
+`Draft.fate`, whose draws belong to the thing and not to its place in the sentence. So a caption of
+a scene and the same caption of its twin hold the same words: "a small dog is chasing a guy", "a guy
+is chasing a small dog".
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from random import Random
 from typing import Any
 
@@ -26,6 +35,8 @@ from manymatch.scene_graphs.graph import Relation, SceneGraph
 
 _TOLD = {"colour": 0.6, "size": 0.35, "state": 0.3}
 """How often an attribute is told before the noun."""
+_MEDIUM = 0.3
+"""How much rarer a medium size is told."""
 _FOCUS = 0.9
 """The same for the attribute in which twins differ."""
 _HYPERNYM = 0.15
@@ -72,6 +83,10 @@ class Draft:
     attributes: list[list[str]] = field(default_factory=list)
     edges: list[Relation] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._seed = self.rng.getrandbits(64)
+        self._mentioned: Counter[str] = Counter()
+
     def graph(self) -> SceneGraph:
         return SceneGraph(
             tuple(self.objects),
@@ -83,6 +98,14 @@ class Draft:
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
 
+    def fate(self, *key: object) -> float:
+        """A number in [0, 1) that belongs to `key` throughout this caption."""
+        digest = blake2b(repr((self._seed, key)).encode(), digest_size=6).digest()
+        return int.from_bytes(digest, "big") / (1 << 48)
+
+    def pick(self, options: Sequence[str], *key: object) -> str:
+        return options[int(self.fate(*key) * len(options))]
+
     # Noun phrases
 
     def mention(
@@ -91,25 +114,29 @@ class Draft:
         """`a small red dog`; without `state` it is left to the predicate, `bare`: no attribute;
         `the`: how likely the article is definite."""
         spec = self.scene.things[thing].spec
-        noun = self._noun(spec.kind)
+        # Things of one kind are told apart by the order in which they are mentioned.
+        self._mentioned[spec.kind] += 1
+        key = (spec.kind, self._mentioned[spec.kind])
+        noun = self._noun(spec.kind, key)
         told = FormObject(noun)
         words = []
         for name in ("size", "state", "colour"):
             value = getattr(spec, name)
-            if value and not bare and (state or name != "state") and self._tells(thing, name):
+            told_here = not bare and (state or name != "state")
+            if value and told_here and self.fate(key, name) < self._share(thing, name):
                 setattr(told, name, value)
                 words.append(self._attribute(value))
-        head = self.rng.choice(words_of(noun))
+        head = self.pick(words_of(noun), key, "word")
         node = self._node(head, head, words)
         phrase = " ".join([*words, head])
-        determiner = "the" if self.chance(the) else article(phrase)
+        determiner = "the" if self.fate(key, "the") < the else article(phrase)
         return Mention(f"{determiner} {phrase}", node, self._tell(told), thing)
 
     def mention_many(self, things: list[int], noun: str, shared: dict[str, str]) -> Mention:
         """`two small dogs`: as many as `things`, all with the `shared` attributes."""
         told = FormObject(noun, count=len(things), **shared)
         words = [self._attribute(shared[n]) for n in ("size", "state", "colour") if n in shared]
-        head = self.rng.choice(words_of(noun))
+        head = self.pick(words_of(noun), noun)
         numeral = NUMERALS[len(things)]
         # The lemma of "people" is "people".
         name = "people" if head == "person" else head
@@ -117,21 +144,23 @@ class Draft:
         text = " ".join([numeral, *words, plural(head)])
         return Mention(text, node, self._tell(told), things[0], plural=True)
 
-    def _noun(self, kind: str) -> str:
+    def _noun(self, kind: str, key: object) -> str:
         hypernyms = KINDS[kind].hypernyms
-        return self.rng.choice(hypernyms) if hypernyms and self.chance(_HYPERNYM) else kind
+        if hypernyms and self.fate(key, "hypernym") < _HYPERNYM:
+            return self.pick(hypernyms, key, "which hypernym")
+        return kind
 
-    def _tells(self, thing: int, attribute: str) -> bool:
-        if attribute == "colour" and self.scene.things[thing].spec.kind in CLOTHES.values():
-            return True  # that somebody wears a shirt says nothing
-        focused = thing in self.focus.objects and attribute == self.focus.attribute
-        probability = _FOCUS if focused else _TOLD[attribute]
-        if attribute == "size" and self.scene.things[thing].spec.size == "medium" and not focused:
-            probability *= 0.3
-        return self.chance(probability)
+    def _share(self, thing: int, attribute: str) -> float:
+        """How often an attribute of a thing is told before the noun."""
+        spec = self.scene.things[thing].spec
+        if attribute == "colour" and spec.kind in CLOTHES.values():
+            return 1.0  # that somebody wears a shirt says nothing
+        if attribute == self.focus.attribute and thing in self.focus.objects:
+            return _FOCUS
+        return _TOLD[attribute] * (_MEDIUM if spec.size == "medium" and attribute == "size" else 1)
 
     def _attribute(self, value: str) -> str:
-        return self.rng.choice({**COLOUR_WORDS, **SIZE_WORDS}.get(value, (value,)))
+        return self.pick({**COLOUR_WORDS, **SIZE_WORDS}.get(value, (value,)), value)
 
     def _node(self, surface: str, name: str, attributes: list[str]) -> int:
         self.objects.append(surface)
@@ -172,14 +201,14 @@ class Draft:
         self.edge(subject, label, object.node)
 
     def verb(self, name: str) -> Verb:
-        return self.rng.choice(VERBS[name])
+        return VERBS[name][int(self.fate(name) * len(VERBS[name]))]
 
     def preposition(self, tie: Tie) -> str:
         words = PREPOSITIONS[tie.relation]
         carrier = self.scene.things[tie.object].spec.kind
         if tie.relation == "on" and carrier not in _FLAT_TOPS:
             return "on"
-        return self.rng.choice(words)
+        return self.pick(words, tie.relation)
 
     def activity(self, subject: Mention) -> str | None:
         """The participle of what the subject is doing, if nothing has told its state."""
@@ -189,11 +218,11 @@ class Draft:
         return state if state in ACTIVITIES else None
 
     def locate(self, tie: Tie, subject: Mention, *, finite: bool) -> tuple[str, str]:
-        """Words before the noun phrase of a place, and label: `is sleeping under`, `sleep under`."""
+        """Words before a place, and label: (`is sleeping under`, `sleep under`), (`under`,) * 2."""
         preposition = self.preposition(tie)
         be = f"{subject.be} " if finite else ""
         activity = self.activity(subject)
-        if activity and self.chance(0.5):
+        if activity and self.fate("active", tie.relation) < 0.5:
             self.form.objects[subject.told].state = activity
             return f"{be}{activity} {preposition}", f"{ACTIVITIES[activity]} {preposition}"
         return f"{be}{preposition}", preposition
@@ -237,7 +266,7 @@ class Draft:
     def who(self, mention: Mention) -> str:
         noun = self.form.objects[mention.told].noun
         person = noun in PEOPLE or noun in ("person", "child")
-        return self.rng.choice(("who", "that")) if person else self.rng.choice(("that", "which"))
+        return self.pick(("that", "who" if person else "which"), "who")
 
     # Background
 

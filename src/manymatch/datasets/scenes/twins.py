@@ -22,8 +22,13 @@ from manymatch.datasets.scenes.world import Blueprint, Scene, Tie
 
 CONTRASTS = 3
 """Captions of a twin (of its five) that are false of its sibling, word for word the same bag."""
+_SWAPS = 5
+"""Exchanges tried before another scene is drawn."""
 _TRIES = 40
 _WHOLE = "kind"
+_WEIGHTS = {_WHOLE: 24.0, "colour": 1.0, "size": 0.6, "state": 12.0}
+"""How often each exchange is tried first."""
+_ACTING = 6.0
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,7 @@ def compose_twins(rng: Random) -> Twins:
     """Two scenes that differ in one binding, with `CONTRASTS` parallel captions each."""
     while True:
         blueprint, scene = compose(rng)
-        swaps = _swaps(blueprint)
-        rng.shuffle(swaps)
-        for i, j, attribute in swaps[:4]:
+        for i, j, attribute in _swaps(blueprint, rng)[:_SWAPS]:
             other = exchange(blueprint, i, j, attribute)
             twin = lay_out(other) if allowed(other) else None
             if twin is None:
@@ -68,14 +71,28 @@ def exchange(blueprint: Blueprint, i: int, j: int, attribute: str) -> Blueprint:
     return replace(swapped, ties=ties)
 
 
-def _swaps(blueprint: Blueprint) -> list[tuple[int, int, str]]:
-    """What could be exchanged: attributes that both have and that differ, kinds that differ."""
-    return [
+def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
+    """What could be exchanged, in random order: attributes that differ, and kinds that do."""
+    swaps = [
         (i, j, attribute)
         for i, j in combinations(range(len(blueprint.specs)), 2)
-        for attribute in ("colour", "size", "state", _WHOLE)
+        for attribute in _WEIGHTS
         if _differ(getattr(blueprint.specs[i], attribute), getattr(blueprint.specs[j], attribute))
     ]
+    # Weighted order without replacement (Efraimidis and Spirakis): each attribute gets its share.
+    of_attribute = Counter(attribute for *_, attribute in swaps)
+    keys = {
+        swap: rng.random() ** (of_attribute[swap[2]] / (_WEIGHTS[swap[2]] * _ease(blueprint, swap)))
+        for swap in swaps
+    }
+    return sorted(swaps, key=keys.__getitem__, reverse=True)
+
+
+def _ease(blueprint: Blueprint, swap: tuple[int, int, str]) -> float:
+    """Whole objects are rather exchanged where one does something to the other."""
+    i, j, attribute = swap
+    acting = any({i, j} == {t.subject, t.object} for t in blueprint.ties)
+    return _ACTING if attribute == _WHOLE and acting else 1.0
 
 
 def _differ(one: str | None, other: str | None) -> bool:

@@ -1,0 +1,160 @@
+"""The files of `scenes`: whole, deterministic, and independent of how many come after."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.scenes import Scenes, ScenesSettings, dataset, truth_graphs
+from manymatch.datasets.scenes.forms import Form, Pattern
+from manymatch.errors import DataError
+
+SETTINGS = ScenesSettings(seed=3, train=9, validation=12, test=13, image_size=64)
+
+
+def made(folder, **changes):
+    folder.mkdir()
+    Scenes().download(SETTINGS.model_copy(update=changes), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("scenes") / "raw")
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_it_is_a_dataset():
+    scenes: Dataset = Scenes()
+    assert scenes
+
+
+def test_all_files_are_there(raw):
+    scenes = rows(raw / "scenes.jsonl")
+    assert [row["split"] for row in scenes] == ["train"] * 9 + ["validation"] * 12 + ["test"] * 13
+    assert len(list((raw / "images").iterdir())) == len(scenes)
+    for caption in Scenes().captions(raw):
+        with Image.open(raw / caption.file) as image:
+            assert image.size == (64, 64)
+
+
+def test_boxes_stand_in_the_order_of_objects(raw):
+    table = pq.read_table(raw / "boxes.parquet").to_pylist()
+    for scene, row in zip(rows(raw / "scenes.jsonl"), table, strict=True):
+        assert row["image_id"] == scene["image_id"]
+        boxes = np.array(row["boxes"])
+        assert boxes.shape == (len(scene["objects"]), 4)
+        assert (boxes >= 0).all() and (boxes <= 1).all()
+        for a, name, b in scene["relations"]:
+            if name == "left of":
+                assert boxes[a][2] <= boxes[b][0]
+
+
+def test_five_captions_an_image(raw):
+    captions = list(Scenes().captions(raw))
+    assert len(captions) == 5 * 34
+    assert len({caption.caption_id for caption in captions}) == len(captions)
+    for k in range(0, len(captions), 5):
+        own = captions[k : k + 5]
+        assert len({caption.image_id for caption in own}) == 1
+        assert len({caption.caption for caption in own}) == 5
+        assert isinstance(own[0], Caption)
+
+
+def test_relevance_lists_every_true_pair_but_the_own_ones(raw):
+    relevance = Scenes().relevance(raw)
+    assert relevance.complete
+    expected = set()
+    for split in ("validation", "test"):
+        scenes = [row for row in rows(raw / "scenes.jsonl") if row["split"] == split]
+        inside = {row["image_id"] for row in scenes}
+        for caption in rows(raw / "captions.jsonl"):
+            if caption["image_id"] not in inside:
+                continue
+            pattern = Pattern(Form.from_dict(caption["form"]))
+            for scene in scenes:
+                relations = frozenset(map(tuple, scene["relations"]))
+                true = pattern.true_of(scene["background"], scene["objects"], relations)
+                if scene["image_id"] == caption["image_id"]:
+                    assert true
+                elif true:
+                    expected.add((scene["image_id"], caption["caption_id"]))
+    assert set(relevance.pairs) == expected
+    assert len(list(relevance.pairs)) == len(expected) > 0
+
+
+def test_twins_stand_behind_each_other(raw):
+    scenes = rows(raw / "scenes.jsonl")
+    twins = [k for k, row in enumerate(scenes) if row["twin_of"]]
+    assert twins
+    for k in twins:
+        assert scenes[k]["twin_of"] == scenes[k - 1]["image_id"]
+        assert scenes[k]["split"] == scenes[k - 1]["split"]
+
+
+def test_truth_graphs_by_caption(raw):
+    graphs = truth_graphs(raw)
+    assert list(graphs) == [caption.caption_id for caption in Scenes().captions(raw)]
+
+
+def test_the_same_seed_gives_the_same_bytes(raw, tmp_path):
+    assert contents(made(tmp_path / "again")) == contents(raw)
+
+
+def test_another_seed_gives_other_pictures(raw, tmp_path):
+    other = made(tmp_path / "other", seed=4)
+    assert rows(other / "captions.jsonl") != rows(raw / "captions.jsonl")
+
+
+def test_images_do_not_depend_on_how_many_follow(raw, tmp_path):
+    larger = made(tmp_path / "larger", train=20)
+    for name in ("scenes.jsonl", "captions.jsonl"):
+        count = 9 if name == "scenes.jsonl" else 45
+        assert rows(larger / name)[:count] == rows(raw / name)[:count]
+    for index in range(9):
+        name = f"images/{index:06d}.jpg"
+        assert (larger / name).read_bytes() == (raw / name).read_bytes()
+
+
+def test_several_processes_write_the_same_bytes(raw, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "_PROCESSES_FROM", 1)
+    monkeypatch.setattr(dataset, "_CAPTIONS_A_JOB", 20)
+    several = made(tmp_path / "several")
+    assert contents(several) == contents(raw)
+    assert list(Scenes().relevance(several).pairs) == list(Scenes().relevance(raw).pairs)
+
+
+def test_no_images_at_all(tmp_path):
+    empty = made(tmp_path / "empty", train=0, validation=0, test=0)
+    assert list(Scenes().captions(empty)) == []
+    assert list(Scenes().relevance(empty).pairs) == []
+
+
+def test_a_damaged_file_is_named_with_its_line(raw, tmp_path):
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "scenes.jsonl").write_text((raw / "scenes.jsonl").read_text())
+    lines = (raw / "captions.jsonl").read_text().splitlines()
+    (damaged / "captions.jsonl").write_text("\n".join([lines[0], lines[1][:50]]))
+    with pytest.raises(DataError, match=r"captions\.jsonl:2: not JSON"):
+        list(Scenes().captions(damaged))
+    (damaged / "captions.jsonl").write_text("7\n")
+    with pytest.raises(DataError, match=r"captions\.jsonl:1: expected an object"):
+        list(Scenes().captions(damaged))
+    (damaged / "captions.jsonl").unlink()
+    with pytest.raises(DataError, match="no such file"):
+        list(Scenes().captions(damaged))
