@@ -126,7 +126,9 @@ def test_form_and_graph_tell_the_same_relations(told):
         edges = {(r.subject, r.object): r.label for r in sentence.graph.relations}
         for s, name, o in sentence.form.relations:
             label = edges[nodes[s], nodes[o]]
-            wordings = [verb.lemma for verb in VERBS.get(name, ())] + list(PREPOSITIONS.get(name, ()))
+            wordings = [verb.lemma for verb in VERBS.get(name, ())] + list(
+                PREPOSITIONS.get(name, ())
+            )
             clothing = ["in", "with", "dress in", "have"] if name in ("wear", "with") else []
             assert any(
                 label == wording or label.endswith(" " + wording) for wording in wordings + clothing

@@ -73,7 +73,10 @@ SCENE = graph(DOG, CAT, TABLE, relations=[(0, "chase", 1), (1, "next to", 2), (2
         (Form(None, [FormObject("dog"), FormObject("cat")], [(0, "chase", 1)]), True),
         (Form(None, [FormObject("dog"), FormObject("cat")], [(1, "chase", 0)]), False),
         (Form(None, [FormObject("animal"), FormObject("animal")], [(0, "chase", 1)]), True),
-        (Form(None, [FormObject("animal", count=2), FormObject("table")], [(0, "next to", 1)]), False),
+        (
+            Form(None, [FormObject("animal", count=2), FormObject("table")], [(0, "next to", 1)]),
+            False,
+        ),
     ],
 )
 def test_a_form_is_true_exactly_if_it_embeds(form, expected):

@@ -75,6 +75,19 @@ def test_exchanging_a_man_and_a_dog_reverses_the_chase_and_moves_the_clothes():
     assert allowed(other)
 
 
+def test_two_garments_on_one_boy_are_refused():
+    boy, shirt, hat = Spec("boy", state="standing"), Spec("shirt", "red"), Spec("hat", "blue")
+    dressed = Blueprint(
+        "park",
+        (boy, shirt, hat, boy, shirt, hat),
+        tuple(Tie(who, "wear", what) for who, what in ((0, 1), (0, 2), (3, 4), (3, 5))),
+        (Spot(0, "front", 0.3), Spot(3, "front", 0.3)),
+        0,
+    )
+    assert allowed(dressed)
+    assert not allowed(exchange(dressed, 1, 5, "kind"))
+
+
 def test_exchanging_twice_gives_the_first_back():
     blueprint, _ = compose(Random("twice"))
     for attribute in ("colour", "size", "state", "kind"):

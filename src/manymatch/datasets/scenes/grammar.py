@@ -10,27 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from manymatch.datasets.scenes import choice
 from manymatch.datasets.scenes.forms import ATTRIBUTES, Form
-from manymatch.datasets.scenes.kinds import KINDS, PEOPLE
+from manymatch.datasets.scenes.kinds import PEOPLE
 from manymatch.datasets.scenes.phrases import Draft, Focus, Inapplicable, Mention
 from manymatch.datasets.scenes.words import ACTIVITIES, VERBS, article
-from manymatch.datasets.scenes.world import Scene, Tie
+from manymatch.datasets.scenes.world import Scene
 from manymatch.scene_graphs.graph import Relation, SceneGraph
 
 Frame = Callable[[Draft], str]
-
-_WEIGHTS = {
-    **dict.fromkeys(("hold", "ride", "pull", "push", "kick", "fly", "walk"), 3.0),
-    **dict.fromkeys(("left of", "right of", "in front of", "behind", "next to", "on", "in"), 2.0),
-    "chase": 4.0,
-    "look at": 1.5,
-    "wear": 1.5,
-    "above": 1.2,
-    "below": 1.2,
-    "with": 0.4,
-}
-"""How often each relation is told where there is a choice."""
-_CLOTHING = ("shirt", "dress")
 
 
 @dataclass(frozen=True)
@@ -57,53 +45,7 @@ def tell(scene: Scene, rng: Random, focus: Focus = Focus()) -> Sentence:  # noqa
         return Sentence(text, draft.form, draft.graph(), name)
 
 
-# --- what to tell ---------------------------------------------------------------------------
-
-
-def _ties(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) -> list[Tie]:
-    """Relations worth telling; those of the focus alone, if there are any."""
-    things = draft.scene.things
-
-    def telling(tie: Tie) -> bool:
-        clothing = (
-            things[tie.object].spec.kind in _CLOTHING or things[tie.subject].spec.kind in _CLOTHING
-        )
-        return wanted(tie) and (tie.relation == "wear" or not clothing)
-
-    ties = [tie for tie in draft.scene.relations if telling(tie)]
-    for enough in (2, 1):
-        focused = [t for t in ties if len({t.subject, t.object} & {*draft.focus.objects}) >= enough]
-        if focused:
-            return focused
-    return ties
-
-
-def _tie(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) -> Tie:
-    ties = _ties(draft, wanted)
-    if not ties:
-        raise Inapplicable
-    names = sorted({tie.relation for tie in ties})
-    name = draft.rng.choices(names, [_WEIGHTS[name] for name in names])[0]
-    return draft.rng.choice([tie for tie in ties if tie.relation == name])
-
-
-def _transitive(tie: Tie) -> bool:
-    return tie.relation in VERBS
-
-
-def _locative(tie: Tie) -> bool:
-    return tie.relation not in VERBS and tie.relation != "with"
-
-
-def _nouns(draft: Draft, count: int) -> list[int]:
-    """Different objects, those of the focus first."""
-    things = draft.scene.things
-    rest = [k for k, thing in enumerate(things) if thing.spec.kind not in _CLOTHING]
-    if len(rest) < count:
-        raise Inapplicable
-    drawn = draft.rng.sample(rest, len(rest))
-    drawn.sort(key=lambda k: k not in draft.focus.objects)
-    return drawn[:count]
+# --- parts of sentences -----------------------------------------------------------------
 
 
 def _subject(draft: Draft, thing: int) -> Mention:
@@ -133,40 +75,34 @@ def _ending_in(draft: Draft, sentence: str, mentions: list[Mention], verb: str =
     return f"{sentence} {phrase}"
 
 
-def _intransitive_lemma(draft: Draft, words: str) -> str:
-    """The lemma of the activity that heads a predicate such as `is sleeping under a table`."""
-    return next((ACTIVITIES[word] for word in words.split()[:2] if word in ACTIVITIES), "")
-
-
 # --- frames ---------------------------------------------------------------------------------
 
 
 def clause(draft: Draft) -> str:
     """`A man in a red shirt is riding a horse`, `In a park, a dog is sleeping under a table`."""
-    tie = _tie(draft)
+    tie = choice.relation(draft)
     subject = _subject(draft, tie.subject)
     clothes = _dressed(draft, subject, tie.relation)
-    words, _ = draft.predicate(tie, subject, finite=True)
-    sentence = f"{subject.text}{clothes} {words}"
+    said = draft.predicate(tie, subject, finite=True)
+    sentence = f"{subject.text}{clothes} {said.text}"
     if not draft.chance(0.3):
         return sentence
-    lemma = "" if _transitive(tie) else _intransitive_lemma(draft, words)
-    if _transitive(tie) and draft.chance(0.4):
+    if choice.transitive(tie) and draft.chance(0.4):
         return _ending_in(draft, sentence, [subject])
-    return _set_in(draft, sentence, [subject], lemma)
+    return _set_in(draft, sentence, [subject], said.activity)
 
 
 def fragment(draft: Draft) -> str:
     """`A dog chasing a small cat`, `A red car behind a tree`."""
-    tie = _tie(draft)
+    tie = choice.relation(draft)
     subject = _subject(draft, tie.subject)
-    words, _ = draft.predicate(tie, subject, finite=False)
+    words = draft.predicate(tie, subject, finite=False).text
     return f"{subject.text} {words}"
 
 
 def passive(draft: Draft) -> str:
     """`A cart is being pulled by a horse`, `An umbrella held by a man`."""
-    tie = _tie(draft, lambda tie: any(verb.past for verb in VERBS.get(tie.relation, ())))
+    tie = choice.relation(draft, lambda tie: any(verb.past for verb in VERBS.get(tie.relation, ())))
     verb = draft.rng.choice([verb for verb in VERBS[tie.relation] if verb.past])
     object = draft.mention(tie.object)
     finite = draft.chance(0.6)
@@ -178,15 +114,15 @@ def passive(draft: Draft) -> str:
 
 def existential(draft: Draft) -> str:
     """`There is a dog under a table`, `There is a man riding a horse`."""
-    tie = _tie(draft)
+    tie = choice.relation(draft)
     subject = draft.mention(tie.subject, state=draft.chance(0.4), the=0.0)
-    words, _ = draft.predicate(tie, subject, finite=False)
+    words = draft.predicate(tie, subject, finite=False).text
     return f"there is {subject.text} {words}"
 
 
 def presence(draft: Draft) -> str:
     """`There is a red car in the park`, `On the beach, there are a dog and a ball`."""
-    mentions = [draft.mention(k, the=0.0) for k in _nouns(draft, draft.rng.choice((1, 2)))]
+    mentions = [draft.mention(k, the=0.0) for k in choice.things(draft, draft.rng.choice((1, 2)))]
     be = "is" if len(mentions) == 1 else "are"
     sentence = f"there {be} {_listed(mentions)}"
     if len(mentions) == 1:
@@ -196,7 +132,7 @@ def presence(draft: Draft) -> str:
 
 def inversion(draft: Draft) -> str:
     """`On a table there is a lamp`, `Behind the car is a small tree`."""
-    tie = _tie(draft, _locative)
+    tie = choice.relation(draft, choice.locative)
     preposition = draft.preposition(tie)
     object = draft.mention(tie.object)
     subject = draft.mention(tie.subject, the=0.0)
@@ -207,29 +143,31 @@ def inversion(draft: Draft) -> str:
 
 def relative_subject(draft: Draft) -> str:
     """`A man who is wearing a hat is riding a horse`."""
-    first = _tie(draft, _transitive)
-    second = _tie(draft, lambda t: t.subject == first.subject and t.object != first.object)
+    first = choice.relation(draft, choice.transitive)
+    second = choice.relation(
+        draft, lambda t: t.subject == first.subject and t.object != first.object
+    )
     subject = draft.mention(first.subject)
-    inner, _ = draft.predicate(first, subject, finite=True)
-    outer, _ = draft.predicate(second, subject, finite=True)
+    inner = draft.predicate(first, subject, finite=True).text
+    outer = draft.predicate(second, subject, finite=True).text
     return f"{subject.text} {draft.who(subject)} {inner} {outer}"
 
 
 def relative_object(draft: Draft) -> str:
     """`A dog is looking at a car that is to the left of a tree`."""
-    first = _tie(draft)
-    second = _tie(
+    first = choice.relation(draft)
+    second = choice.relation(
         draft, lambda t: t.subject == first.object and t.object not in (first.subject, first.object)
     )
     subject = _subject(draft, first.subject)
-    outer, object = draft.predicate(first, subject, finite=draft.chance(0.7))
-    inner, _ = draft.predicate(second, object, finite=True)
-    return f"{subject.text} {outer} {draft.who(object)} {inner}"
+    outer = draft.predicate(first, subject, finite=draft.chance(0.7))
+    inner = draft.predicate(second, outer.object, finite=True).text
+    return f"{subject.text} {outer.text} {draft.who(outer.object)} {inner}"
 
 
 def gap(draft: Draft) -> str:
     """`The kite that a girl is flying is red`, `There is a ball that a boy is holding`."""
-    tie = _tie(draft, _transitive)
+    tie = choice.relation(draft, choice.transitive)
     verb = draft.verb(tie.relation)
     object = draft.mention(tie.object, the=1.0)
     subject = draft.mention(tie.subject)
@@ -242,7 +180,7 @@ def gap(draft: Draft) -> str:
 
 def state_clause(draft: Draft) -> str:
     """`A horse that is running`, `A small dog is sleeping in the park`, `There is an open box`."""
-    things = [k for k in _nouns(draft, 1) if draft.scene.things[k].spec.state]
+    things = [k for k in choice.things(draft, 1) if draft.scene.things[k].spec.state]
     if not things:
         raise Inapplicable
     subject = draft.mention(things[0], state=False)
@@ -259,11 +197,13 @@ def state_clause(draft: Draft) -> str:
 
 def predicative(draft: Draft) -> str:
     """`The dog next to a car is brown`, `The umbrella held by a woman is small and red`."""
-    tie = _tie(draft, lambda tie: draft.scene.things[tie.subject].spec.colour is not None)
+    tie = choice.relation(
+        draft, lambda tie: draft.scene.things[tie.subject].spec.colour is not None
+    )
     subject = draft.mention(tie.subject, bare=True, the=1.0)
     inner = ""
     if draft.chance(0.6):
-        words, _ = draft.predicate(tie, subject, finite=False)
+        words = draft.predicate(tie, subject, finite=False).text
         inner = f" {words}"
     told = draft.untold(subject)
     if "size" in told and draft.chance(0.4):
@@ -275,7 +215,7 @@ def predicative(draft: Draft) -> str:
 
 def possession(draft: Draft) -> str:
     """`The girl's dress is red`, `A boy has a blue ball`."""
-    tie = _tie(draft, lambda tie: tie.relation in ("wear", "hold"))
+    tie = choice.relation(draft, lambda tie: tie.relation in ("wear", "hold"))
     garment = tie.relation == "wear"
     if garment and draft.scene.things[tie.object].spec.colour and draft.chance(0.6):
         owner = draft.mention(tie.subject, the=1.0)
@@ -293,17 +233,17 @@ def possession(draft: Draft) -> str:
 
 def joint_subjects(draft: Draft) -> str:
     """`A man and a dog are next to a car`: both of them."""
-    tie = _tie(draft, lambda tie: tie.relation != "with")
+    tie = choice.relation(draft, lambda tie: tie.relation != "with")
     others = [
         t.subject
-        for t in _ties(draft)
+        for t in choice.relations(draft)
         if (t.relation, t.object) == (tie.relation, tie.object) and t.subject != tie.subject
     ]
     if not others:
         raise Inapplicable
     first = draft.mention(tie.subject)
     second = draft.mention(draft.rng.choice(others))
-    if _transitive(tie):
+    if choice.transitive(tie):
         verb = draft.verb(tie.relation)
         words, label = f"are {verb.ing}", verb.lemma
     else:
@@ -317,86 +257,73 @@ def joint_subjects(draft: Draft) -> str:
 
 def joint_predicates(draft: Draft) -> str:
     """`A girl is wearing a hat and holding a balloon`."""
-    first = _tie(draft, _transitive)
-    second = _tie(
+    first = choice.relation(draft, choice.transitive)
+    second = choice.relation(
         draft,
         lambda t: (
-            _transitive(t)
+            choice.transitive(t)
             and t.subject == first.subject
             and (t.object, t.relation) != (first.object, first.relation)
             and t.object != first.object
         ),
     )
     subject = _subject(draft, first.subject)
-    one, _ = draft.predicate(first, subject, finite=False)
-    two, _ = draft.predicate(second, subject, finite=False)
+    one = draft.predicate(first, subject, finite=False).text
+    two = draft.predicate(second, subject, finite=False).text
     return f"{subject.text} is {one} and {two}"
 
 
 def two_clauses(draft: Draft) -> str:
     """`A dog is chasing a cat and a bird is above a house`."""
-    first = _tie(draft)
-    second = _tie(draft, lambda t: not {t.subject, t.object} & {first.subject, first.object})
+    first = choice.relation(draft)
+    second = choice.relation(
+        draft, lambda t: not {t.subject, t.object} & {first.subject, first.object}
+    )
     clauses = []
     for tie in (first, second):
         subject = _subject(draft, tie.subject)
-        words, _ = draft.predicate(tie, subject, finite=True)
+        words = draft.predicate(tie, subject, finite=True).text
         clauses.append(f"{subject.text} {words}")
     return draft.rng.choice((" and ", " while ", ", and ")).join(clauses)
 
 
 def count(draft: Draft) -> str:
     """`Two dogs are running`, `There are three balls in the park`, `Two people next to a bus`."""
-    group, noun = _group(draft)
-    specs = [draft.scene.things[k].spec for k in group]
-    shared = {
-        name: value
-        for name in ATTRIBUTES
-        if (value := getattr(specs[0], name)) and {getattr(s, name) for s in specs} == {value}
-    }
+    group, noun = choice.group(draft)
+    shared = _shared(draft, group)
     doing = shared.get("state") in ACTIVITIES and draft.chance(0.5)
     state = shared.pop("state") if doing else ""
     many = draft.mention_many(group, noun, {n: v for n, v in shared.items() if draft.chance(0.5)})
     if doing:
+        # Without a place the verb is an attribute, with one it is part of the relation.
         draft.form.objects[many.told].state = state
-        return _ending_in(draft, f"{many.text} are {state}", [many], ACTIVITIES[state])
-    common = [tie for tie in _ties(draft) if _distributes(draft, tie, group)]
+        sentence = f"{many.text} are {state}"
+        if draft.chance(0.6):
+            return _ending_in(draft, sentence, [many], ACTIVITIES[state])
+        draft.attributes[many.node].append(state)
+        return sentence
+    common = [tie for tie in choice.relations(draft) if choice.distributes(draft, tie, group)]
     if common and draft.chance(0.7):
         tie = draft.rng.choice(common)
-        words, _ = draft.predicate(tie, many, finite=draft.chance(0.6))
+        words = draft.predicate(tie, many, finite=draft.chance(0.6)).text
         return f"{many.text} {words}"
     there = f"there are {many.text}"
     return _ending_in(draft, there, [many]) if draft.chance(0.6) else there
 
 
-def _group(draft: Draft) -> tuple[list[int], str]:
-    """Two to four objects that share a noun, and that noun."""
-    groups: dict[str, list[int]] = {}
-    for k, thing in enumerate(draft.scene.things):
-        if thing.spec.kind not in _CLOTHING:
-            for noun in (thing.spec.kind, *KINDS[thing.spec.kind].hypernyms):
-                groups.setdefault(noun, []).append(k)
-    nouns = [noun for noun, members in groups.items() if len(members) > 1]
-    if not nouns:
-        raise Inapplicable
-    noun = draft.rng.choice(nouns)
-    members = groups[noun]
-    return draft.rng.sample(members, draft.rng.randint(2, min(4, len(members)))), noun
-
-
-def _distributes(draft: Draft, tie: Tie, group: list[int]) -> bool:
-    """Whether every member stands in the relation to the same object outside the group."""
-    relations = draft.scene.relations
-    return (
-        tie.subject == group[0]
-        and tie.object not in group
-        and all(Tie(k, tie.relation, tie.object) in relations for k in group)
-    )
+def _shared(draft: Draft, group: list[int]) -> dict[str, str]:
+    """The attributes that all members have."""
+    first, *others = (draft.scene.things[k].spec for k in group)
+    return {
+        name: value
+        for name in ATTRIBUTES
+        if (value := getattr(first, name)) and all(getattr(s, name) == value for s in others)
+    }
 
 
 def listing(draft: Draft) -> str:
     """`A dog, a red car and a house`, `A park with a tree and a bench`."""
-    things = _nouns(draft, draft.rng.choice((2, 3)))
+    things = choice.things(draft, draft.rng.choice((2, 3)))
     if draft.chance(0.5) or draft.scene.background in ("sea", "snow"):
         return _listed([draft.mention(k) for k in things])
     _, _, node = draft.background()

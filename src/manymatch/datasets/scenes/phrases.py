@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
-from typing import Any
+from typing import NamedTuple
 
 from manymatch.datasets.scenes.forms import ATTRIBUTES, Form, FormObject
 from manymatch.datasets.scenes.kinds import CLOTHES, KINDS, PEOPLE
@@ -68,6 +68,15 @@ class Mention:
     @property
     def be(self) -> str:
         return "are" if self.plural else "is"
+
+
+class Predicate(NamedTuple):
+    """What is said of a subject: the words, the object in them, and the lemma of an intransitive
+    verb, to which further places belong ("" if the verb is transitive or a copula)."""
+
+    text: str
+    object: Mention
+    activity: str
 
 
 @dataclass
@@ -218,27 +227,27 @@ class Draft:
         return state if state in ACTIVITIES else None
 
     def locate(self, tie: Tie, subject: Mention, *, finite: bool) -> tuple[str, str]:
-        """Words before a place, and label: (`is sleeping under`, `sleep under`), (`under`,) * 2."""
+        """Words before the place, and the verb's lemma in its label: (`is sleeping under`,
+        `sleep`), or (`is under`, ``)."""
         preposition = self.preposition(tie)
         be = f"{subject.be} " if finite else ""
         activity = self.activity(subject)
         if activity and self.fate("active", tie.relation) < 0.5:
             self.form.objects[subject.told].state = activity
-            return f"{be}{activity} {preposition}", f"{ACTIVITIES[activity]} {preposition}"
-        return f"{be}{preposition}", preposition
+            return f"{be}{activity} {preposition}", ACTIVITIES[activity]
+        return f"{be}{preposition}", ""
 
-    def predicate(
-        self, tie: Tie, subject: Mention, *, finite: bool, **about: Any
-    ) -> tuple[str, Mention]:
+    def predicate(self, tie: Tie, subject: Mention, *, finite: bool) -> Predicate:
         """`is holding a ball`, `holding a ball`, `is next to a car`, `sleeping under a table`."""
         if tie.relation in VERBS:
             verb = self.verb(tie.relation)
-            words, label = self._inflected(verb, subject, finite), verb.lemma
+            words, label, activity = self._inflected(verb, subject, finite), verb.lemma, ""
         else:
-            words, label = self.locate(tie, subject, finite=finite)
-        object = self.mention(tie.object, **about)
+            words, activity = self.locate(tie, subject, finite=finite)
+            label = f"{activity} {self.preposition(tie)}".strip()
+        object = self.mention(tie.object)
         self.relate(subject, tie.relation, object, label)
-        return f"{words} {object.text}", object
+        return Predicate(f"{words} {object.text}", object, activity)
 
     def _inflected(self, verb: Verb, subject: Mention, finite: bool) -> str:
         if not finite:

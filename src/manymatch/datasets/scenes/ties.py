@@ -102,10 +102,19 @@ def fits(rule: Rule, subject: Spec, object: Spec) -> bool:
 
 
 def allowed(blueprint: Blueprint) -> bool:
-    """Whether every tie has a rule and every cluster may stand where it does."""
-    return all(_tie_allowed(blueprint, tie) for tie in blueprint.ties) and all(
-        _spot_allowed(blueprint, spot.root, spot.row) for spot in blueprint.spots
+    """Whether every tie has a rule, every cluster may stand where it does, and all are dressed."""
+    return (
+        all(_tie_allowed(blueprint, tie) for tie in blueprint.ties)
+        and all(_spot_allowed(blueprint, spot.root, spot.row) for spot in blueprint.spots)
+        and all(_dressed(blueprint, k) for k in range(len(blueprint.specs)))
     )
+
+
+def _dressed(blueprint: Blueprint, index: int) -> bool:
+    """People wear exactly one garment besides hats."""
+    worn = [blueprint.specs[t.object].kind for t in blueprint.ties if t[:2] == (index, "wear")]
+    person = blueprint.specs[index].kind in PEOPLE
+    return not person or sum(kind in CLOTHES.values() for kind in worn) == 1
 
 
 def _tie_allowed(blueprint: Blueprint, tie: Tie) -> bool:

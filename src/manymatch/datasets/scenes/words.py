@@ -37,7 +37,6 @@ SIZE_WORDS = {
     "medium": ("medium-sized",),
     "large": ("large", "big", "huge"),
 }
-STATE_WORDS = {"sleeping": ("sleeping",), "lit": ("lit",)}
 
 ACTIVITIES = {
     "standing": "stand",
