@@ -1,0 +1,199 @@
+"""The HDF5 layout of a feature store, and the checks that a file with it must pass.
+
+n images, R = most regions of an image, F = feature width. All datasets are contiguous, so that a
+row lies at `offset + row * row_bytes` and is read or written without HDF5 in between: a reader
+is a plain `pread`, and a writer that is killed cannot have damaged HDF5's own structures.
+
+    features   (n, R, F) float16   zero where padded
+    n_regions  (n,) int32          0 = the row is not written yet; never in a finished store
+    boxes      (n, R, 4) float32   x1 y1 x2 y2 in 0..1, zero where padded; optional
+    checksum   (n,) uint64         `row_checksum`
+    image_id   (n,) UTF-8 strings of fixed length
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from manymatch.errors import DataError
+
+FORMAT, VERSION = "manymatch-features", 1
+_LIBRARY = ("v110", "v110")
+"""Fixed, so that equal content gives equal bytes, and with checksums on HDF5's own structures."""
+_DTYPES = {"features": "<f2", "n_regions": "<i4", "boxes": "<f4", "checksum": "<u8"}
+_SPACE_ERROR = re.compile(r"errno = (\d+)")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the rows of a store lie. `boxes` is None for a store without boxes."""
+
+    image_ids: list[str]
+    max_regions: int
+    width: int
+    offsets: dict[str, int]  # dataset -> byte position of its row 0
+    attributes: dict[str, str]
+
+    @property
+    def has_boxes(self) -> bool:
+        return "boxes" in self.offsets
+
+
+def row_checksum(
+    features: NDArray[np.float16], boxes: NDArray[np.float32] | None, n_regions: int, image_id: str
+) -> int:
+    """XXH3-64 of a row: features (R, F), boxes (R, 4), n_regions, image id, in this order."""
+    digest = xxhash.xxh3_64(features.data)
+    if boxes is not None:
+        digest.update(boxes.data)
+    digest.update(np.int32(n_regions).tobytes())
+    digest.update(image_id.encode())
+    return digest.intdigest()
+
+
+def all_finite(values: NDArray[np.float16]) -> bool:
+    """Whether no value is NaN or infinite; ten times as fast as `np.isfinite` on float16.
+
+    A half is NaN or infinite if its exponent bits are all ones: as integers those patterns are
+    the greatest, signed ones among the positive numbers, unsigned ones among the negative.
+    """
+    bits = np.ascontiguousarray(values)
+    return bool(bits.view(np.int16).max() < 0x7C00 and bits.view(np.uint16).max() < 0xFC00)
+
+
+def create(
+    path: Path,
+    image_ids: Sequence[str],
+    max_regions: int,
+    width: int,
+    boxes: bool,
+    attributes: Mapping[str, str],
+) -> None:
+    """Write a store without rows to `path`: structure, image ids and attributes."""
+    shapes = {"features": (max_regions, width), "n_regions": (), "checksum": ()}
+    if boxes:
+        shapes["boxes"] = (max_regions, 4)
+    try:
+        with h5py.File(path, "w", libver=_LIBRARY) as file:
+            described = {**attributes, "format": FORMAT, "version": str(VERSION)}
+            for name, value in sorted(described.items()):
+                encoded = value.encode()
+                file.attrs.create(name, encoded, dtype=_fixed_string([encoded]))
+            _create_ids(file, image_ids)
+            for name, shape in sorted(shapes.items()):
+                _create_dataset(file, name, (len(image_ids), *shape))
+    except (OSError, RuntimeError) as error:
+        # HDF5 tells the system's error number in its message alone.
+        found = _SPACE_ERROR.search(str(error))
+        raise OSError(int(found[1]), str(error)) if found else error from None
+
+
+def reserve(path: Path) -> None:
+    """Allot all the file's blocks, so that a full disk shows before hours of work, not after."""
+    with path.open("r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+
+
+def _create_ids(file: h5py.File, image_ids: Sequence[str]) -> None:
+    encoded = [image_id.encode() for image_id in image_ids]
+    data = np.array(encoded, dtype=_fixed_string(encoded))
+    file.create_dataset("image_id", data=data, track_times=False)
+
+
+def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:
+    """Strings of fixed length: those of variable length lie on HDF5's global heap, which has no
+    checksum and whose damage can make the library loop for ever."""
+    return h5py.string_dtype("utf-8", max(1, *map(len, values)))
+
+
+def _create_dataset(file: h5py.File, name: str, shape: tuple[int, ...]) -> None:
+    """A contiguous dataset whose place in the file is fixed now and whose bytes come later."""
+    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    settings.set_layout(h5py.h5d.CONTIGUOUS)
+    settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    settings.set_obj_track_times(False)
+    kind = h5py.h5t.py_create(np.dtype(_DTYPES[name]))
+    h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple(shape), settings)
+
+
+def inspect(path: Path) -> Layout:
+    """The layout of the store at `path`; a damaged or foreign file is a `DataError`."""
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return _inspect(file, path)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such feature store; run the features stage") from None
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(
+            f"{path}: damaged or not an HDF5 file; remove it and run the features stage ({reason})"
+        ) from None
+
+
+def _inspect(file: h5py.File, path: Path) -> Layout:
+    attributes = {name: _attribute(file, name, path) for name in file.attrs}
+    if attributes.pop("format", "") != FORMAT or attributes.pop("version", "") != str(VERSION):
+        raise DataError(f"{path}: not a feature store of version {VERSION}; extract it again")
+    names = [name for name in _DTYPES if name in file or name != "boxes"]
+    offsets = {name: _offset(file, name, path) for name in [*names, "image_id"]}
+    n, max_regions, width = _shape(file, names, path)
+    image_ids = [value.decode() for value in file["image_id"][:]]
+    if len(image_ids) != n or len(set(image_ids)) != n:
+        raise DataError(f"{path}: image ids are missing or twice there; extract it again")
+    return Layout(image_ids, max_regions, width, offsets, attributes)
+
+
+def _attribute(file: h5py.File, name: str, path: Path) -> str:
+    if _is_fixed_string(file.attrs.get_id(name).dtype):
+        return file.attrs[name].decode()
+    raise DataError(f"{path}: attribute '{name}' is no string of fixed length; extract it again")
+
+
+def _is_fixed_string(kind: np.dtype[Any]) -> bool:
+    found = h5py.check_string_dtype(kind)
+    return found is not None and found.length is not None
+
+
+def _shape(file: h5py.File, names: list[str], path: Path) -> tuple[int, int, int]:
+    """n, R, F; all datasets must agree on them."""
+    shape = file["features"].shape
+    n, max_regions, width = shape if len(shape) == 3 else (0, 0, 0)
+    expected = {
+        "features": shape,
+        "n_regions": (n,),
+        "checksum": (n,),
+        "boxes": (n, max_regions, 4),
+    }
+    for name in names:
+        if file[name].shape != expected[name] or file[name].dtype != np.dtype(_DTYPES[name]):
+            found = f"{file[name].dtype} {file[name].shape}"
+            raise DataError(f"{path}: dataset '{name}' is {found}, not as a feature store has it")
+    if 0 in shape:
+        raise DataError(f"{path}: the feature store is empty (features {shape})")
+    return n, max_regions, width
+
+
+def _offset(file: h5py.File, name: str, path: Path) -> int:
+    """Where dataset `name` begins; it must lie in this very file, in one piece, in full."""
+    if name not in file or file.get(name, getlink=True).__class__ is not h5py.HardLink:
+        raise DataError(f"{path}: no dataset '{name}'; not a feature store, extract it again")
+    dataset = file[name]
+    offset = dataset.id.get_offset() if isinstance(dataset, h5py.Dataset) else None
+    if name == "image_id" and not _is_fixed_string(dataset.dtype):
+        raise DataError(f"{path}: image ids are no strings of fixed length; extract it again")
+    if offset is None or dataset.chunks or dataset.external or dataset.is_virtual:
+        raise DataError(f"{path}: dataset '{name}' is not contiguous; extract it again")
+    if offset + dataset.nbytes > path.stat().st_size:
+        raise DataError(f"{path}: cut off inside dataset '{name}'; extract it again")
+    return int(offset)

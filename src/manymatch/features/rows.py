@@ -1,0 +1,78 @@
+"""Rows of a feature store's file, read and written at their places (see `layout.py`)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manymatch.errors import DataError
+from manymatch.features.layout import Layout, all_finite, inspect, row_checksum
+
+Features = NDArray[np.float16]
+Boxes = NDArray[np.float32] | None
+
+
+class RowFile:
+    """The bytes of a store. Holds no HDF5 state: safe in threads and in forked processes."""
+
+    def __init__(self, path: Path, mode: Literal["rb", "r+b"]) -> None:
+        self.path = path
+        self.layout: Layout = inspect(path)
+        self._file = path.open(mode, buffering=0)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def sync(self) -> None:
+        os.fsync(self._file.fileno())
+
+    def fill(self, name: str, row: int, out: NDArray[Any]) -> None:
+        """Read dataset `name` from `row` on into all of `out`, whose first axis is rows."""
+        at, view = self._place(name, row, out)
+        while view:
+            count = os.preadv(self._file.fileno(), [view], at)
+            if count == 0:
+                raise DataError(f"{self.path}: cut off; remove it and run the features stage")
+            view, at = view[count:], at + count
+
+    def put(self, name: str, row: int, values: NDArray[Any]) -> None:
+        """Write `values`, whose first axis is rows, into dataset `name` from `row` on."""
+        at, view = self._place(name, row, values)
+        while view:
+            count = os.pwrite(self._file.fileno(), view, at)
+            view, at = view[count:], at + count
+
+    def column(self, name: Literal["n_regions", "checksum"]) -> NDArray[Any]:
+        """The whole of a dataset with one number a row."""
+        kind = np.int32 if name == "n_regions" else np.uint64
+        out = np.empty(len(self.layout.image_ids), kind)
+        self.fill(name, 0, out)
+        return out
+
+    def empty(self, count: int) -> tuple[Features, Boxes]:
+        """Room for `count` rows: features (count, R, F), boxes (count, R, 4) if the store has."""
+        regions, width = self.layout.max_regions, self.layout.width
+        boxes = np.empty((count, regions, 4), np.float32) if self.layout.has_boxes else None
+        return np.empty((count, regions, width), np.float16), boxes
+
+    def check(
+        self, row: int, features: Features, boxes: Boxes, n_regions: int, checksum: int
+    ) -> None:
+        """A `DataError` that names the image if the row just read is not what was written."""
+        image_id = self.layout.image_ids[row]
+        if row_checksum(features, boxes, n_regions, image_id) != checksum:
+            raise DataError(
+                f"{self.path}: image '{image_id}': wrong checksum, the file is damaged; "
+                "remove it and run the features stage"
+            )
+        if not all_finite(features):
+            raise DataError(f"{self.path}: image '{image_id}': features hold NaN or infinity")
+
+    def _place(self, name: str, row: int, values: NDArray[Any]) -> tuple[int, memoryview]:
+        row_bytes = values.nbytes // len(values)
+        view = values.reshape(-1).view(np.uint8).data
+        return self.layout.offsets[name] + row * row_bytes, view
