@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from workspace import Workspace, stages_run
 
 ROOT = Path(__file__).parents[1]
+TINY = {"train": 48, "validation": 16, "test": 16}
+SMALL_MODEL = {"training.epochs": 2, "training.images_per_batch": 16}
+SHOWN = ("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "presets", "src", "README.md")
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +29,39 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no real data here: set MANYMATCH_DATA to the folder that holds it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def new_workspace(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Workspace]:
+    """Make fresh tiny workspaces."""
+
+    def make() -> Workspace:
+        folder = tmp_path_factory.mktemp("workspace")
+        for name in SHOWN:
+            source, target = root / name, folder / name
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, target)
+        (folder / ".dvc").mkdir()
+        shutil.copy(root / ".dvc" / "config", folder / ".dvc" / "config")
+        workspace = Workspace(folder)
+        workspace.run("git", "init", "-q")
+        workspace.edit("params.yaml", {f"sources.scenes.{key}": n for key, n in TINY.items()})
+        workspace.edit("params.yaml", {"shards.images_per_shard": 16, "evaluation.samples": 3})
+        for preset in ("vsepp", "cora"):
+            workspace.edit(f"presets/scenes/{preset}.yaml", SMALL_MODEL)
+        workspace.commit("Start")
+        return workspace
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def finished(new_workspace: Callable[[], Workspace]) -> Workspace:
+    """A workspace after one undisturbed `dvc repro`, committed."""
+    workspace = new_workspace()
+    output = workspace.run("dvc", "repro")
+    assert len(stages_run(output)) == 10
+    workspace.commit("Results")
+    return workspace

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,21 @@ class Workspace:
     """A git repository in which `dvc` and `manymatch` run as a user would run them."""
 
     folder: Path
+    own_sources: bool = False
 
     @property
     def environment(self) -> dict[str, str]:
         paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
-        return {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+        own = {"PYTHONPATH": str(self.folder / "src")} if self.own_sources else {}
+        path = os.pathsep.join(paths)
+        return {**os.environ, **own, "PATH": path, "PYTHONUNBUFFERED": "1"}
+
+    def with_own_sources(self) -> Workspace:
+        """The same, but commands run the copied `src`, so that a test may change it."""
+        return replace(self, own_sources=True)
+
+    def copy_data_from(self, other: Workspace) -> None:
+        shutil.copytree(other.folder / "data", self.folder / "data")
 
     def start(self, *command: str) -> subprocess.Popen[str]:
         """The command in a process group of its own, output merged."""

@@ -1,0 +1,98 @@
+"""The documentation is followed to the letter: files written, lines added, commands run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from workspace import Workspace
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# ((?:src|presets)/\S+)\n")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
+
+
+def write_files(page: Path, workspace: Workspace) -> None:
+    """Every block that begins with a file's name becomes that file."""
+    for text in [*blocks(page, "python"), *blocks(page, "yaml")]:
+        if named := FILE.match(text):
+            path = workspace.folder / named[1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.removeprefix(named[0]))
+
+
+def register(page: Path, workspace: Workspace, registry: str, opening: str) -> None:
+    """Add the page's one registry line behind `opening`."""
+    (line,) = (text for text in blocks(page, "python") if not FILE.match(text))
+    path = workspace.folder / registry
+    source = path.read_text()
+    assert source.count(opening) == 1
+    path.write_text(source.replace(opening, opening + line))
+
+
+def run_commands(page: Path, workspace: Workspace) -> None:
+    for text in blocks(page, "sh"):
+        for command in text.splitlines():
+            workspace.run(*command.split())
+
+
+def metrics(workspace: Workspace, dataset: str, method: str) -> dict:
+    path = workspace.folder / "reports" / "metrics" / dataset / f"{method}.json"
+    return json.loads(path.read_text())
+
+
+@pytest.mark.slow
+def test_a_method_is_added_as_the_page_says(
+    root: Path, finished: Workspace, new_workspace: Callable[[], Workspace]
+) -> None:
+    page = root / "docs" / "adding-a-method.md"
+    workspace = new_workspace().with_own_sources()
+    workspace.copy_data_from(finished)
+    write_files(page, workspace)
+    register(page, workspace, "src/manymatch/methods/__init__.py", "METHODS = {\n")
+    run_commands(page, workspace)
+    assert metrics(workspace, "scenes", "bag")["rsum"] > 0
+    assert "bag" in (workspace.folder / "reports" / "index.html").read_text()
+
+
+@pytest.mark.slow
+def test_a_dataset_is_added_as_the_page_says(
+    root: Path, new_workspace: Callable[[], Workspace], tmp_path: Path
+) -> None:
+    page = root / "docs" / "adding-a-dataset.md"
+    workspace = new_workspace().with_own_sources()
+    write_files(page, workspace)
+    register(page, workspace, "src/manymatch/datasets/__init__.py", "_CLASSES = {\n")
+    workspace.edit(
+        "params.yaml",
+        {"datasets": ["pairs"], "sources.pairs": {"folder": str(pairs_folder(tmp_path))}},
+    )
+    run_commands(page, workspace)
+    assert metrics(workspace, "pairs", "vsepp")["t2i"]["r10"] > 0
+
+
+def pairs_folder(folder: Path) -> Path:
+    """What the page's dataset expects: 20 plain images with two captions each."""
+    (folder / "images").mkdir()
+    lines = []
+    for i in range(20):
+        Image.new("RGB", (40, 40), (12 * i, 0, 255 - 12 * i)).save(folder / "images" / f"{i}.png")
+        split = "train" if i < 12 else "validation" if i < 16 else "test"
+        lines += [f"{split}\t{i}.png\tshade number {i} {word}\n" for word in ("here", "there")]
+    (folder / "captions.tsv").write_text("".join(lines))
+    return folder
+
+
+def test_every_link_of_the_pages_leads_somewhere(root: Path) -> None:
+    pages = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "benchmarks").glob("*.md")]
+    assert len(pages) >= 4
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
