@@ -14,8 +14,10 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from manymatch.similarities.side_by_side import side_by_side
+
 _CPU_ELEMENTS, _GPU_ELEMENTS = 1024, 8192
-"""Elements (set members) on each edge of a block: measured, 4 MiB of cosines on a CPU."""
+"""Elements (set members) on each edge of a block: measured; 4 MiB of cosines on a CPU core."""
 _LONGEST = 1.01
 """Norm products up to which `factors_per_log` holds (1, and some rounding of half precision)."""
 
@@ -35,22 +37,33 @@ def blocked_smooth_chamfer(images: Tensor, texts: Tensor, alpha: float) -> Tenso
 
     Needs `factors_per_log(alpha, max(K, L), dtype) >= 1`; exact to rounding for every cosine.
     """
-    edge = _CPU_ELEMENTS if images.device.type == "cpu" else _GPU_ELEMENTS
-    n_rows, n_columns = max(1, edge // images.shape[1]), max(1, edge // texts.shape[1])
+    on_cpu = images.device.type == "cpu"
+    edge = _CPU_ELEMENTS if on_cpu else _GPU_ELEMENTS
     scores = images.new_empty(len(images), len(texts))
-    buffer = images.new_empty(n_rows * images.shape[1] * n_columns * texts.shape[1])
-    for row in range(0, len(images), n_rows):
-        rows = slice(row, row + n_rows)
-        for column in range(0, len(texts), n_columns):
-            columns = slice(column, column + n_columns)
+    row_blocks = _runs(len(images), max(1, edge // images.shape[1]))
+    column_blocks = _runs(len(texts), max(1, edge // texts.shape[1]))
+
+    def score(columns: slice) -> None:
+        buffer = images.new_empty(0)
+        for rows in row_blocks:
             scores[rows, columns] = _block(images[rows], texts[columns], alpha, buffer)
+
+    if on_cpu:
+        side_by_side(score, column_blocks)
+    else:
+        for columns in column_blocks:
+            score(columns)
     return scores
+
+
+def _runs(count: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def _block(images: Tensor, texts: Tensor, alpha: float, buffer: Tensor) -> Tensor:
     n, n_image, _ = images.shape
     m, n_text, _ = texts.shape
-    exponentials = buffer[: n_text * n * n_image * m].view(n_text, n * n_image, m)
+    exponentials = buffer.resize_(n_text, n * n_image, m)
     flat = images.flatten(0, 1)
     for index in range(n_text):  # texts along the last axis: every sum below runs over whole rows
         exponentials[index].addmm_(flat, texts[:, index].T, beta=0, alpha=alpha)
