@@ -154,7 +154,8 @@ def test_telling_is_deterministic():
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        ("man", "men"), ("bus", "buses"), ("box", "boxes"), ("bench", "benches"), ("lady", "ladies"),
+        ("man", "men"), ("bus", "buses"), ("box", "boxes"), ("bench", "benches"),
+        ("lady", "ladies"),
         ("boy", "boys"), ("fish", "fish"), ("person", "people"), ("child", "children"),
         ("piece of furniture", "pieces of furniture"), ("toy", "toys"), ("dress", "dresses"),
     ],

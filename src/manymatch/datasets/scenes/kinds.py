@@ -126,7 +126,6 @@ _ALL = (
 KINDS = {kind.name: kind for kind in _ALL}
 PEOPLE = ("man", "woman", "boy", "girl")
 BEASTS = ("dog", "cat", "horse", "cow")
-ANIMATE = (*PEOPLE, *BEASTS, "bird", "duck", "fish")
 CLOTHES = {"man": "shirt", "boy": "shirt", "woman": "dress", "girl": "dress"}
 
 

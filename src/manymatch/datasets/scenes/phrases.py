@@ -95,6 +95,7 @@ class Draft:
     def __post_init__(self) -> None:
         self._seed = self.rng.getrandbits(64)
         self._mentioned: Counter[str] = Counter()
+        self._things: set[int] = set()
 
     def graph(self) -> SceneGraph:
         return SceneGraph(
@@ -122,6 +123,10 @@ class Draft:
     ) -> Mention:
         """`a small red dog`; without `state` it is left to the predicate, `bare`: no attribute;
         `the`: how likely the article is definite."""
+        if thing in self._things:
+            # Two phrases mean two things: the form maps objects to different ones.
+            raise Inapplicable
+        self._things.add(thing)
         spec = self.scene.things[thing].spec
         # Things of one kind are told apart by the order in which they are mentioned.
         self._mentioned[spec.kind] += 1
@@ -143,6 +148,7 @@ class Draft:
 
     def mention_many(self, things: list[int], noun: str, shared: dict[str, str]) -> Mention:
         """`two small dogs`: as many as `things`, all with the `shared` attributes."""
+        self._things.update(things)
         told = FormObject(noun, count=len(things), **shared)
         words = [self._attribute(shared[n]) for n in ("size", "state", "colour") if n in shared]
         head = self.pick(words_of(noun), noun)
