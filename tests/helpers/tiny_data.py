@@ -53,7 +53,7 @@ class TinyData:
 
     @property
     def shards(self) -> Path:
-        return self.folder / "shards"
+        return self.folder / "grid"
 
     def write_shards(self, images_per_shard: int = 10, thumbnail: int = 16) -> Path:
         write_shards(

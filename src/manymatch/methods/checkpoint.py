@@ -1,0 +1,125 @@
+"""A trained model as a folder of safetensors, YAML and JSON, and back; or one line why not.
+
+model.safetensors  the weights; the file itself names its method
+recipe.yaml        the resolved recipe
+vocabulary.json    the words that the ids mean
+model.json         feature width, and which epoch it is
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from manymatch.config.recipe import Recipe, read_recipe
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import CheckpointError
+from manymatch.files import replacing, write_json, write_text
+from manymatch.methods import build_method
+from manymatch.methods.base import Method
+
+WEIGHTS, RECIPE, VOCABULARY, FACTS = (
+    "model.safetensors",
+    "recipe.yaml",
+    "vocabulary.json",
+    "model.json",
+)
+
+
+def save_model(
+    folder: Path,
+    method: Method,
+    recipe: Recipe,
+    vocabulary: Vocabulary,
+    feature_width: int,
+    **facts: float,
+) -> None:
+    """Write the whole folder or nothing; `facts` are further numbers for `model.json`."""
+    with replacing(folder) as partial:
+        partial.mkdir()
+        save_weights(partial / WEIGHTS, method, recipe.method)
+        write_text(partial / RECIPE, recipe.to_yaml())
+        vocabulary.save(partial / VOCABULARY)
+        known = {"method": recipe.method, "feature_width": feature_width}
+        write_json(partial / FACTS, known | facts)
+
+
+def save_weights(path: Path, method: Method, name: str) -> None:
+    """Write the weights of `method` as safetensors that say they are of the method `name`."""
+    # Clones: safetensors refuses tensors that share memory, as those of tied modules do.
+    state = {key: value.detach().cpu().clone() for key, value in method.state_dict().items()}
+    with replacing(path) as partial:
+        save_file(state, partial, metadata={"method": name})
+
+
+def load_model(folder: Path) -> tuple[Method, Recipe, Vocabulary]:
+    """The trained method (on the CPU, in evaluation mode), its recipe and vocabulary.
+
+    Raises:
+        CheckpointError: a file is missing or unreadable, or weights and recipe do not fit.
+    """
+    for name in (WEIGHTS, RECIPE, VOCABULARY, FACTS):
+        if not (folder / name).is_file():
+            raise CheckpointError(f"{folder}: no {name}, so not a trained model; run 'train' first")
+    recipe = read_recipe(folder / RECIPE)
+    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    method = build_method(
+        recipe.method, recipe.model, vocabulary=vocabulary, feature_width=feature_width(folder)
+    )
+    load_weights(folder / WEIGHTS, method, recipe.method)
+    return method.eval(), recipe, vocabulary
+
+
+def feature_width(folder: Path) -> int:
+    """The width of the features that the model in `folder` takes."""
+    path = folder / FACTS
+    try:
+        facts: Any = json.loads(path.read_text(encoding="utf-8"))
+        return int(facts["feature_width"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path}: cannot be used ({error!r}); train the model again"
+        ) from None
+
+
+def load_weights(path: Path, method: Method, name: str) -> None:
+    """Load weights of the method `name` into `method`, all of them or `CheckpointError`."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            found = (file.metadata() or {}).get("method", name)
+            state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
+    if found != name:
+        raise CheckpointError(
+            f"{path}: weights of the method '{found}', but the recipe is of '{name}'; "
+            "give the folder that was trained by this recipe"
+        )
+    _check_fit(path, state, method.state_dict())
+    method.load_state_dict(state)
+
+
+def _check_fit(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Refuse weights whose names or shapes are not those of the method."""
+    missing, unexpected = expected.keys() - found.keys(), found.keys() - expected.keys()
+    shapes = {
+        key: f"{tuple(found[key].shape)} for {tuple(value.shape)}"
+        for key, value in expected.items()
+        if key in found and found[key].shape != value.shape
+    }
+    problems = (
+        ("lacks", sorted(missing)),
+        ("has an unknown", sorted(unexpected)),
+        ("has another shape of", [f"{key} {shape}" for key, shape in shapes.items()]),
+    )
+    for problem, keys in problems:
+        if keys:
+            more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+            raise CheckpointError(
+                f"{path}: {problem} '{keys[0]}'{more}; the weights do not belong to this recipe"
+            )

@@ -1,0 +1,52 @@
+"""What a person sees of a training: a bar per epoch on a terminal, a line per epoch anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytorch_lightning as pl
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from manymatch.progress import say
+from manymatch.training.history import RSUM, History
+
+
+class Bar(pl.Callback):
+    """The batches of the running epoch, if standard error is a terminal; else nothing."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+        self._task = TaskID(0)
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        console = Console(stderr=True)
+        if trainer.is_global_zero and console.is_terminal:
+            self._progress = Progress(console=console, transient=True)
+            title = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
+            self._task = self._progress.add_task(title, total=trainer.num_training_batches)
+            self._progress.start()
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        if self._progress is not None:
+            self._progress.advance(self._task)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._stop()
+
+    def on_exception(self, *_: Any) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+def tell(history: History, epochs: int, seconds: float) -> None:
+    """Say what the last epoch gave."""
+    row, best = history.rows[-1], " (best)" if history.improved else ""
+    say(
+        f"epoch {len(history.rows)}/{epochs}: loss {row['train/loss']:.4f}, "
+        f"validation rsum {row[RSUM]:.1f}{best}, {seconds:.1f} s"
+    )

@@ -1,0 +1,76 @@
+"""The training batches of one process, epoch after epoch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import ConfigError
+from manymatch.shards.batch import Batch
+from manymatch.shards.loader import Loader
+from manymatch.shards.read import Batches, batches
+
+_MOST_WORKERS = 4
+
+
+@dataclass(frozen=True)
+class Data:
+    """What training reads: a folder of shards and the words that captions are numbered by."""
+
+    shards: Path
+    vocabulary: Vocabulary
+
+
+class TrainingBatches:
+    """The batches of process `rank` of `world` in the order of `epoch`, which the loop sets.
+
+    The recipe's `images_per_batch` is that of all processes together, so that a recipe means the
+    same on any number of GPUs. An epoch's last batch is left out unless it is full.
+    """
+
+    def __init__(
+        self, recipe: Recipe, data: Data, rank: int = 0, world: int = 1, gpu: bool = False
+    ) -> None:
+        if recipe.training.images_per_batch % world:
+            raise ConfigError(
+                f"training.images_per_batch: {recipe.training.images_per_batch} images cannot be "
+                f"shared out equally among {world} processes"
+            )
+        self._recipe = recipe
+        self._data = data
+        self._rank = rank
+        self._world = world
+        self._gpu = gpu
+        self.epoch = 0
+        self._length = len(self._of_epoch())
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Batch]:
+        workers = _workers(self._world) if self._gpu else 0
+        yield from Loader(self._of_epoch(), workers, pin_memory=self._gpu)
+
+    def _of_epoch(self) -> Batches:
+        training = self._recipe.training
+        return batches(
+            self._data.shards,
+            "train",
+            self._data.vocabulary,
+            training.images_per_batch // self._world,
+            captions_per_image=training.captions_per_image,
+            augmentation=self._recipe.augmentation,
+            shuffle=(self._recipe.seed, self.epoch),
+            rank=self._rank,
+            world=self._world,
+            drop_last=True,
+        )
+
+
+def _workers(world: int) -> int:
+    """Processes that prepare batches for one GPU, where each of `world` has its own."""
+    return max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) // world))

@@ -1,0 +1,83 @@
+"""What happens after each epoch, in an order that a kill at any moment cannot spoil."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import pytorch_lightning as pl
+
+from manymatch.errors import ConfigError
+from manymatch.methods.base import Method
+from manymatch.training.bar import tell
+from manymatch.training.checkpoints import Checkpoints
+from manymatch.training.curves import Curves
+from manymatch.training.history import History
+from manymatch.training.module import Learner
+from manymatch.training.validation import validate
+
+
+class EpochEnd(pl.Callback):
+    """Validate, keep the best weights, then the state; draw the curves; stop when told to.
+
+    The process of rank 0 validates and writes, the others wait for what it found.
+
+    Args:
+        kept: the weights to validate and keep: the trained method, or its average.
+        history: of the epochs before, if the run is resumed; grows by a row an epoch.
+    """
+
+    def __init__(
+        self, kept: Method, history: History, checkpoints: Checkpoints, curves: Curves
+    ) -> None:
+        self._kept = kept
+        self._history = history
+        self._checkpoints = checkpoints
+        self._curves = curves
+        self._started = 0.0
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._started = time.monotonic()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, Learner)
+        training = pl_module.recipe.training
+        row = self._row(trainer, pl_module)
+        self._history.rows.append(row)
+        if trainer.is_global_zero and self._history.improved:
+            self._checkpoints.save_best(self._kept, pl_module.recipe.method, self._history.best)
+        self._checkpoints.save_last(trainer, self._history)
+        if trainer.is_global_zero:
+            self._curves.add(row)
+            tell(self._history, training.epochs, time.monotonic() - self._started)
+        trainer.should_stop = self._history.ended(training.epochs, training.patience)
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        checkpoint["history"] = self._history.rows
+        checkpoint["fingerprint"] = self._checkpoints.fingerprint
+
+    def _row(self, trainer: pl.Trainer, learner: Learner) -> dict[str, float]:
+        losses = learner.epoch_losses()
+        _refuse_divergence(losses, trainer.current_epoch)
+        recalls: dict[str, float] = {}
+        if trainer.is_global_zero:
+            images = learner.recipe.training.images_per_batch
+            recalls = validate(self._kept, learner.data, images, learner.device)
+        recalls = trainer.strategy.broadcast(recalls)
+        return {
+            **{f"train/{name}": value for name, value in losses.items()},
+            **{f"validation/{name}": value for name, value in recalls.items()},
+            "learning_rate": learner.last_learning_rate(),
+        }
+
+
+def _refuse_divergence(losses: dict[str, float], epoch: int) -> None:
+    for name, value in losses.items():
+        if not math.isfinite(value):
+            raise ConfigError(
+                f"training diverged: the loss '{name}' is {value} in epoch {epoch + 1}; "
+                "lower training.optimizer.lr, or raise training.schedule.warmup_epochs"
+            )

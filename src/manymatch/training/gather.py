@@ -1,0 +1,109 @@
+"""Negatives from all processes: every process sees the embeddings of the whole batch.
+
+Each process computes the loss of the whole batch, the same number everywhere. Backward, a
+process's embeddings receive the SUM of the gradients that all processes have for them, i.e.
+`world` times the true one; what data-parallel training then averages over processes is exactly
+the gradient of one process with the whole batch, for encoders and for the loss's own parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+from torch.nn.functional import pad
+
+from manymatch.methods.base import Embeddings
+
+
+def world_size() -> int:
+    """How many processes train together."""
+    together = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if together else 1
+
+
+def gather(
+    images: Embeddings, texts: Embeddings, owner: Tensor
+) -> tuple[Embeddings, Embeddings, Tensor]:
+    """Embeddings and `owner (m,)` of all processes, one after another by rank.
+
+    Row counts may differ between processes. `owner` and `entity_owner` count on.
+    """
+    if world_size() == 1:
+        return images, texts, owner
+    parts = [*images.parts().values(), *texts.parts().values(), owner]
+    shapes = _shapes(parts)
+    whole = list(_Gather.apply(shapes, *parts))
+    count = len(images.parts())
+    all_images = replace(images, **dict(zip(images.parts(), whole[:count], strict=True)))
+    all_texts = replace(texts, **dict(zip(texts.parts(), whole[count:-1], strict=True)))
+    image_rows, text_rows, owner_rows = shapes[:, 0, 0], shapes[:, count, 0], shapes[:, -1, 0]
+    if all_texts.entity_owner is not None:
+        entity_rows = shapes[:, count + list(texts.parts()).index("entity_owner"), 0]
+        counted = _count_on(all_texts.entity_owner, entity_rows, text_rows)
+        all_texts = replace(all_texts, entity_owner=counted)
+    return all_images, all_texts, _count_on(whole[-1], owner_rows, image_rows)
+
+
+def _count_on(values: Tensor, rows: Tensor, owners: Tensor) -> Tensor:
+    """Add to each process's `rows` of `values` the number of owners that the others have before."""
+    before = (owners.cumsum(0) - owners).to(values.device)
+    return values + before.repeat_interleave(rows.to(values.device))
+
+
+def _shapes(parts: list[Tensor]) -> Tensor:
+    """(world, parts, 2): the first two sizes of each part in each process, on the CPU."""
+    device = parts[0].device
+    own = torch.tensor([[*part.shape, 1][:2] for part in parts], device=device)
+    found = [torch.empty_like(own) for _ in range(world_size())]
+    distributed.all_gather(found, own)
+    return torch.stack(found).cpu()
+
+
+class _Gather(torch.autograd.Function):
+    """All parts in one node, so that its backward runs before any encoder's: the collectives
+    then come in the same order in every process, ahead of those of data-parallel training."""
+
+    @staticmethod
+    def forward(ctx: Any, shapes: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+        ctx.shapes = shapes
+        whole = tuple(_rows(part, shapes[:, n]) for n, part in enumerate(parts))
+        ctx.mark_non_differentiable(*(part for part in whole if not part.is_floating_point()))
+        return whole
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        needed = zip(gradients, ctx.needs_input_grad[1:], strict=True)
+        return None, *(
+            _own_gradient(gradient, ctx.shapes[:, n]) if wanted else None
+            for n, (gradient, wanted) in enumerate(needed)
+        )
+
+
+def _rows(part: Tensor, shapes: Tensor) -> Tensor:
+    """The rows of all processes; `shapes (world, 2)` are their first two sizes."""
+    rows, width = shapes.amax(0).tolist()
+    found = [part.new_empty(_padded(part, rows, width).shape) for _ in shapes]
+    distributed.all_gather(found, _padded(part.detach(), rows, width).contiguous())
+    return torch.cat([whole[:count] for whole, count in zip(found, shapes[:, 0], strict=True)])
+
+
+def _padded(part: Tensor, rows: int, width: int) -> Tensor:
+    """`part` with zeros up to that many rows and, if it has columns, that many of those."""
+    part = pad(part, (0, 0) * (part.ndim - 1) + (0, rows - part.shape[0]))
+    if part.ndim > 1:
+        part = pad(part, (0, 0) * (part.ndim - 2) + (0, width - part.shape[1]))
+    return part
+
+
+def _own_gradient(gradient: Tensor, shapes: Tensor) -> Tensor:
+    """This process's rows of the gradient summed over all processes."""
+    gradient = gradient.contiguous()
+    distributed.all_reduce(gradient)
+    rank = distributed.get_rank()
+    start = int(shapes[:rank, 0].sum())
+    rows, width = shapes[rank].tolist()
+    own = gradient[start : start + rows]
+    return own[:, :width] if own.ndim > 1 else own

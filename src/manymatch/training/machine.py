@@ -1,0 +1,64 @@
+"""On what training runs: which devices, how many, at which precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from pytorch_lightning.strategies import DDPStrategy
+from pytorch_lightning.utilities import rank_zero_only
+
+from manymatch.config.recipe import Training
+from manymatch.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`devices` GPUs or CPU processes, and Lightning's name of the precision."""
+
+    accelerator: str
+    devices: int
+    precision: Any
+
+    def trainer_settings(self) -> dict[str, Any]:
+        """The `Trainer`'s arguments about devices."""
+        together = self.devices > 1
+        return {
+            "accelerator": self.accelerator,
+            "devices": self.devices,
+            "precision": self.precision,
+            # A batch without relations, say, leaves some parameters without gradient.
+            "strategy": DDPStrategy(find_unused_parameters=True) if together else "auto",
+            # Batch statistics are those of the whole batch. torch has no such layer for the CPU,
+            # where each process normalises by its own part.
+            "sync_batchnorm": together and self.accelerator == "gpu",
+        }
+
+
+def first_process() -> bool:
+    """Whether this is the process that speaks and writes; known before training begins."""
+    return getattr(rank_zero_only, "rank", 0) == 0
+
+
+def choose(training: Training) -> Machine:
+    """What the recipe asks for; "auto" takes every GPU, or one CPU process where there is none.
+
+    Raises:
+        ConfigError: more GPUs are asked for than there are.
+    """
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if training.devices == "auto":
+        devices = gpus or 1
+    elif gpus and training.devices > gpus:
+        raise ConfigError(f"training.devices: {training.devices} GPUs asked for, {gpus} are here")
+    else:
+        devices = training.devices
+    precision = _auto_precision(gpus) if training.precision == "auto" else training.precision
+    return Machine("gpu" if gpus else "cpu", devices, precision)
+
+
+def _auto_precision(gpus: int) -> str:
+    if not gpus:
+        return "32-true"
+    return "bf16-mixed" if torch.cuda.is_bf16_supported(False) else "16-mixed"

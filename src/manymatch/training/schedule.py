@@ -1,0 +1,25 @@
+"""The learning rate over the steps of training, as a factor of the recipe's."""
+
+from __future__ import annotations
+
+import math
+
+from manymatch.config.recipe import Training
+
+
+def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) -> float:
+    """The factor at `step` (0-based) of a training with `steps_per_epoch`.
+
+    Warm-up rises linearly to 1; after it `cosine` falls to zero over the remaining steps, `step`
+    falls by `factor` after every `every` epochs counted from the start of training.
+    """
+    schedule = training.schedule
+    warmup = schedule.warmup_epochs * steps_per_epoch
+    if step < warmup:
+        return min(1.0, (step + 1) / warmup)
+    if schedule.name == "cosine":
+        remaining = training.epochs * steps_per_epoch - warmup
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / remaining)))
+    if schedule.name == "step":
+        return schedule.factor ** (step // (steps_per_epoch * schedule.every))
+    return 1.0

@@ -1,0 +1,129 @@
+"""The stage `train`: one recipe to one model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytorch_lightning as pl
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import ConfigError
+from manymatch.files import remove
+from manymatch.methods import build_method
+from manymatch.methods.base import Method
+from manymatch.methods.checkpoint import save_model
+from manymatch.progress import say
+from manymatch.shards.read import Index, read_index
+from manymatch.training.averaging import WeightAverage
+from manymatch.training.bar import Bar
+from manymatch.training.checkpoints import Checkpoints, fingerprint
+from manymatch.training.curves import Curves
+from manymatch.training.data import Data
+from manymatch.training.epoch_end import EpochEnd
+from manymatch.training.history import RSUM, History
+from manymatch.training.machine import Machine, choose, first_process
+from manymatch.training.module import Learner, reseed
+from manymatch.training.quiet import deterministic, quiet
+
+
+def train(
+    recipe: Recipe, shards: Path, vocabulary: Path, model: Path, curves: Path, checkpoints: Path
+) -> None:
+    """Train by `recipe` and write the folder `model` with the weights of the best epoch.
+
+    A run that was killed goes on from the last whole epoch and, on the CPU, ends bit by bit as
+    it would have. With several GPUs every process runs this function; the first one writes.
+
+    Args:
+        shards: a folder of shards with the splits `train` and `validation`.
+        vocabulary: the training captions' words.
+        curves: folder for dvclive's files.
+        checkpoints: folder for what a resumed run needs; removed at the end.
+
+    Raises:
+        ConfigError, DataError: recipe and data do not fit, or training diverges.
+    """
+    index = _checked_index(recipe, shards)
+    machine = choose(recipe.training)
+    data = Data(shards, Vocabulary.load(vocabulary))
+    store = Checkpoints(checkpoints, fingerprint(recipe, shards, vocabulary, repr(machine)))
+    history = _history(store)
+    learner = Learner(_fresh_method(recipe, data.vocabulary, index.width), recipe, data)
+    with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as drawn:
+        # A run killed between the last epoch and the model has nothing left to train.
+        if not history.ended(recipe.training.epochs, recipe.training.patience):
+            _fit(learner, history, machine, store, drawn)
+    if first_process():
+        _write(model, learner, index.width, history, store)
+
+
+def _checked_index(recipe: Recipe, shards: Path) -> Index:
+    index = read_index(shards)
+    if index.features != recipe.features:
+        raise ConfigError(
+            f"the recipe is for features '{recipe.features}', but {shards} holds '{index.features}'"
+        )
+    for split in ("train", "validation"):
+        index.split(split)
+    return index
+
+
+def _history(store: Checkpoints) -> History:
+    """Of the checkpoint to go on from, or an empty one."""
+    history, problem = store.find()
+    tell = say if first_process() else lambda line: None
+    if problem:
+        tell(f"{store.last} is ignored and training starts anew: {problem}")
+    if history is None:
+        return History()
+    tell(f"resuming after epoch {len(history.rows)}")
+    return history
+
+
+def _fresh_method(recipe: Recipe, vocabulary: Vocabulary, width: int) -> Method:
+    reseed(recipe.seed, 0, 0)
+    return build_method(recipe.method, recipe.model, vocabulary=vocabulary, feature_width=width)
+
+
+def _fit(
+    learner: Learner, history: History, machine: Machine, store: Checkpoints, curves: Curves
+) -> None:
+    """Train to the recipe's end, from the checkpoint if there is a history; it grows."""
+    trainer = pl.Trainer(
+        max_epochs=learner.recipe.training.epochs,
+        gradient_clip_val=learner.recipe.training.clip_norm,
+        callbacks=_callbacks(learner, history, store, curves),
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        **machine.trainer_settings(),
+    )
+    try:
+        resumed_from = store.last if history.rows else None
+        trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
+    except SystemExit:  # Lightning's answer to an interrupt from the keyboard
+        raise KeyboardInterrupt from None
+
+
+def _callbacks(
+    learner: Learner, history: History, store: Checkpoints, curves: Curves
+) -> list[pl.Callback]:
+    decay = learner.recipe.training.weight_average
+    average = [WeightAverage(learner.method, decay)] if decay else []
+    kept = average[0].method if average else learner.method
+    return [Bar(), *average, EpochEnd(kept, history, store, curves)]
+
+
+def _write(
+    folder: Path, learner: Learner, feature_width: int, history: History, store: Checkpoints
+) -> None:
+    """The model of the best epoch; then the checkpoints are no longer needed."""
+    recipe, best = learner.recipe, history.best
+    store.load_best(learner.method, recipe.method, best)
+    facts = {"epoch": best + 1, "epochs": len(history.rows), "rsum": history.rows[best][RSUM]}
+    save_model(folder, learner.method, recipe, learner.data.vocabulary, feature_width, **facts)
+    remove(store.folder)
+    say(f"{folder}: epoch {best + 1} of {len(history.rows)}, validation rsum {facts['rsum']:.1f}")

@@ -1,0 +1,72 @@
+"""Trainings of the tiny method on the tiny data, here or (`python tiny_run.py`) in a process."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tiny_method  # noqa: F401  registers the method
+from tiny_data import TinyData
+
+from manymatch.config.recipe import Recipe, read_recipe
+from manymatch.training.train import train
+
+
+def recipe(model: dict[str, Any] | None = None, **training: Any) -> Recipe:
+    """Four epochs of six steps, with everything on that could spoil a resumed run."""
+    settings = {
+        "epochs": 4,
+        "images_per_batch": 8,
+        "captions_per_image": 2,
+        "optimizer": {"lr": 0.02},
+        "weight_average": 0.9,
+        **training,
+    }
+    return Recipe.model_validate(
+        {
+            "method": "tiny",
+            "features": "grid",
+            "model": model or {},
+            "augmentation": {"word_drop": 0.2, "region_drop": 0.2},
+            "training": settings,
+        }
+    )
+
+
+@dataclass
+class Run:
+    """One training in a folder of its own."""
+
+    folder: Path
+    data: TinyData
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+    @property
+    def curves(self) -> Path:
+        return self.folder / "curves"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    def train(self, chosen: Recipe) -> None:
+        data = self.data
+        train(chosen, data.shards, data.vocabulary, self.model, self.curves, self.checkpoints)
+
+    def outputs(self) -> dict[str, bytes]:
+        """Every file of the model and of the curves."""
+        paths = [path for root in (self.model, self.curves) for path in root.rglob("*")]
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in sorted(paths)
+            if path.is_file()
+        }
+
+
+if __name__ == "__main__":
+    Run(Path(sys.argv[1]), TinyData(Path(sys.argv[2]))).train(read_recipe(Path(sys.argv[3])))

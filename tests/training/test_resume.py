@@ -1,0 +1,185 @@
+"""A run killed at any moment ends, resumed, with the same bytes as an undisturbed one."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_run import Run, recipe
+
+from manymatch.training.checkpoints import Checkpoints
+
+NewRun = Callable[[str], Run]
+
+
+def kill_at(target: str, call: int) -> None:
+    """Make the `call`-th call of the function `target` end this process on the spot."""
+    path, name = target.rsplit(".", 1)
+    owner: Any
+    try:
+        owner = importlib.import_module(path)
+    except ModuleNotFoundError:
+        module, kind = path.rsplit(".", 1)
+        owner = getattr(importlib.import_module(module), kind)
+    inner, calls = getattr(owner, name), []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return inner(*args, **kwargs)
+
+    setattr(owner, name, counted)
+
+
+def train_and_kill(run: Run, target: str, call: int, **training: Any) -> None:
+    """Train in a child process that is killed (with -9) at a call; the test fails if it lives."""
+    child = os.fork()
+    if not child:
+        try:
+            torch.set_num_threads(1)  # the parent's threads are not there
+            kill_at(target, call)
+            run.train(recipe(**training))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "the call at which to kill never came"
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: Any) -> dict[str, bytes]:
+    run = Run(tmp_path_factory.mktemp("undisturbed"), tiny)
+    run.train(recipe())
+    return run.outputs()
+
+
+STEP = "manymatch.training.module.Learner.training_step"
+MOVE = "manymatch.files.move_into_place"
+VALIDATE = "manymatch.training.epoch_end.validate"
+
+
+@pytest.mark.parametrize(
+    ("target", "call", "resumed"),
+    [
+        (STEP, 3, 0),
+        (STEP, 15, 2),
+        (VALIDATE, 2, 1),
+        (MOVE, 3, 1),  # the second epoch's best weights are written, not in place
+        (MOVE, 4, 1),  # they are in place, the state is not
+        ("manymatch.training.curves.Curves.add", 3, 3),  # the state is, the curves are not
+        ("manymatch.training.train.save_model", 1, 4),
+        (MOVE, 13, 4),  # the model is written, not in place
+        ("manymatch.training.train.remove", 1, 4),  # the model is in place
+    ],
+)
+def test_killed_and_resumed(
+    new_run: NewRun,
+    undisturbed: dict[str, bytes],
+    capsys: pytest.CaptureFixture[str],
+    target: str,
+    call: int,
+    resumed: int,
+) -> None:
+    run = new_run("killed")
+    train_and_kill(run, target, call)
+    run.train(recipe())
+    assert run.outputs() == undisturbed
+    assert not run.checkpoints.exists()
+    told = capsys.readouterr().err
+    assert (f"resuming after epoch {resumed}" in told) == bool(resumed)
+
+
+def test_killed_again_and_again(new_run: NewRun, undisturbed: dict[str, bytes]) -> None:
+    run = new_run("killed")
+    for call in (8, 9, 3, 11):
+        train_and_kill(run, STEP, call)
+    run.train(recipe())
+    assert run.outputs() == undisturbed
+
+
+def test_a_resumed_run_ends_when_patience_had_ended_it(new_run: NewRun) -> None:
+    settings: dict[str, Any] = {"patience": 1, "optimizer": {"lr": 1e-9}, "epochs": 6}
+    whole, killed = new_run("whole"), new_run("killed")
+    whole.train(recipe(**settings))
+    train_and_kill(killed, "manymatch.training.train.save_model", 1, **settings)
+    killed.train(recipe(**settings))
+    assert killed.outputs() == whole.outputs()
+
+
+# --- checkpoints that are not ours ------------------------------------------------------------
+
+
+def test_checkpoint_of_other_settings_is_ignored(
+    new_run: NewRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, fresh = new_run("killed"), new_run("fresh")
+    train_and_kill(run, STEP, 15)
+    chosen = recipe(clip_norm=0.5)
+    run.train(chosen)
+    assert "is ignored and training starts anew: it was made with another recipe" in (
+        capsys.readouterr().err
+    )
+    fresh.train(chosen)
+    assert run.outputs() == fresh.outputs()
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("evil",)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", pickle.dumps(Evil())])
+def test_damaged_or_hostile_checkpoint_is_ignored(
+    new_run: NewRun,
+    undisturbed: dict[str, bytes],
+    content: bytes,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = new_run("run")
+    run.checkpoints.mkdir(parents=True)
+    (run.checkpoints / "last.ckpt").write_bytes(content)
+    run.train(recipe())
+    assert "is ignored and training starts anew: it cannot be read" in capsys.readouterr().err
+    assert run.outputs() == undisturbed
+    assert not (tmp_path / "evil").exists()
+
+
+def test_hostile_torch_file_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"fingerprint": Evil()}, tmp_path / "last.ckpt")
+    history, problem = Checkpoints(tmp_path, {}).find()
+    assert history is None
+    assert problem == "it cannot be read (UnpicklingError)"
+    assert not (tmp_path / "evil").exists()
+
+
+def test_checkpoint_without_its_best_weights_is_ignored(
+    new_run: NewRun, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = new_run("killed")
+    train_and_kill(run, STEP, 15)
+    for path in run.checkpoints.glob("best-*"):
+        path.unlink()
+    run.train(recipe())
+    assert "its best weights are gone" in capsys.readouterr().err
+    assert run.outputs() == undisturbed
+
+
+def test_only_the_best_weights_are_kept(new_run: NewRun) -> None:
+    run = new_run("killed")
+    train_and_kill(run, STEP, 20)
+    assert sorted(path.name for path in run.checkpoints.iterdir()) == [
+        "best-0002.safetensors",
+        "last.ckpt",
+    ]
