@@ -7,6 +7,7 @@ import pytest
 
 from manymatch.datasets.scenes.compose import compose
 from manymatch.datasets.scenes.generate import pair
+from manymatch.datasets.scenes.kinds import KINDS
 from manymatch.datasets.scenes.ties import allowed
 from manymatch.datasets.scenes.twins import CONTRASTS, compose_twins, exchange, holds
 from manymatch.datasets.scenes.world import Blueprint, Spec, Spot, Tie
@@ -86,6 +87,20 @@ def test_two_garments_on_one_boy_are_refused():
     )
     assert allowed(dressed)
     assert not allowed(exchange(dressed, 1, 5, "kind"))
+
+
+def test_states_that_a_kind_cannot_have_are_refused():
+    basket, cat = Spec("basket", "red", "large", "empty"), Spec("cat", "blue", "small", "sitting")
+    inside = Blueprint("park", (basket, cat), (Tie(1, "in", 0),), (Spot(0, "front", 0.5),), 0)
+    assert allowed(inside)
+    assert not allowed(exchange(inside, 0, 1, "state"))
+
+
+def test_only_known_states_occur(twins):
+    for both in twins:
+        for thing in (thing for scene in both.scenes for thing in scene.things):
+            about = KINDS[thing.spec.kind]
+            assert thing.spec.state in (None, *about.states, *about.extents)
 
 
 def test_exchanging_twice_gives_the_first_back():

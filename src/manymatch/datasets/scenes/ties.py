@@ -86,10 +86,9 @@ FLYERS = {"bird": "flying", "duck": "flying", "plane": "flying", "balloon": None
 
 
 def state_fits(kind: Kind, state: str | None, states: tuple[str | None, ...]) -> bool:
-    """Whether a rule's `states` allow `state` for an object of `kind`."""
-    if states == ANY:
-        return state is None or state in kind.states or state in kind.extents
-    return state in states
+    """Whether an object of `kind` can be in `state`, and a rule's `states` allow it."""
+    known = state is None or state in kind.states or state in kind.extents
+    return known and (states == ANY or state in states)
 
 
 def fits(rule: Rule, subject: Spec, object: Spec) -> bool:
