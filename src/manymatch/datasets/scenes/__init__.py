@@ -4,10 +4,11 @@
     ties, compose     who may hold, ride, chase what; drawing a blueprint
     layout, geometry  from blueprint to boxes; every relation that is true of them
     drawing/          from boxes to pictures
+    choice            what a caption tells
     phrases, grammar  captions: text, logical form and text graph grow together
     forms, relevance  when a caption is true of an image, for all pairs of a split
     twins             pairs of scenes that differ in one binding
-    generate, dataset files under data/raw/scenes
+    generate, dataset files under data/raw/scenes; `truth` reads them
 
 Truth of a caption's text (`graph` in captions.jsonl), the conventions a scene graph parser is
 measured against; METHODS (CORA) made definite:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +17,7 @@ from manymatch.datasets.scenes import truth
 from manymatch.datasets.scenes.drawing.picture import save
 from manymatch.datasets.scenes.forms import Form
 from manymatch.datasets.scenes.generate import Picture, pair
+from manymatch.datasets.scenes.processes import mapped
 from manymatch.datasets.scenes.relevance import Gallery, true_pairs
 from manymatch.datasets.scenes.settings import ScenesSettings
 from manymatch.files import storage_errors
@@ -88,24 +86,13 @@ def _write(settings: ScenesSettings, raw: Path) -> None:
         (raw / truth.CAPTIONS).open("w", encoding="utf-8") as captions,
         pq.ParquetWriter(raw / truth.BOXES, BOXES) as boxes,
     ):
-        done = _mapped(partial(_draw, settings, raw), jobs, total >= _PROCESSES_FROM)
+        done = mapped(partial(_draw, settings, raw), jobs, total >= _PROCESSES_FROM)
         for rows in track(done, "scenes: drawing", total=len(jobs)):
             boxes.write_table(pa.Table.from_pylist([row["boxes"] for row in rows], BOXES))
             for row in rows:
                 print(json.dumps(row["scene"]), file=scenes)
                 for caption in row["captions"]:
                     print(json.dumps(caption), file=captions)
-
-
-def _mapped(function: Any, jobs: Iterable[Any], parallel: bool) -> Iterator[Any]:
-    """`map` in order, over all processors if `parallel`."""
-    if not parallel:
-        yield from map(function, jobs)
-        return
-    # Processes start afresh: a fork of a process with threads (torch) can hang.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-        yield from pool.map(function, jobs)
 
 
 def _draw(settings: ScenesSettings, raw: Path, job: _Job) -> list[dict[str, Any]]:
@@ -160,7 +147,7 @@ def _extra_pairs(raw: Path) -> Iterator[tuple[str, str]]:
         told = [row for row in captions if row["image_id"] in inside]
         jobs = [told[k : k + _CAPTIONS_A_JOB] for k in range(0, len(told), _CAPTIONS_A_JOB)]
         search = partial(_true_of, graphs)
-        found = _mapped(search, jobs, len(told) > _CAPTIONS_A_JOB)
+        found = mapped(search, jobs, len(told) > _CAPTIONS_A_JOB)
         for job, pairs in zip(
             jobs, track(found, f"scenes: truth of {split}", len(jobs)), strict=True
         ):
