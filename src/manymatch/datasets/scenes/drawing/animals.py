@@ -76,27 +76,35 @@ def _seated(pen: Pen, kind: str) -> None:
     _head(pen, kind, (0.62, 0.26), 0.2)
 
 
+_NODDING = {"horse": ((0.84, 0.26), 0.15), "cow": ((0.80, 0.68), 0.26)}
+"""Where a sleeper's head lies, and its size; a horse's hangs from its long neck."""
+
+
 def _asleep(pen: Pen, kind: str) -> None:
+    head, size = _NODDING.get(kind, ((0.80, 0.68), 0.3))
     _tail(pen, kind, (0.10, 0.72), up=False)
-    pen.oval((0.44, 0.62), (0.37, 0.36), "main")
+    body, neck = (0.44, 0.64), [(0.64, 0.62), (head[0] - 0.04, head[1] + 0.04)]
+    if kind == "horse":
+        pen.limb(neck, "main", 0.28)
+    pen.oval(body, (0.37, 0.34))
+    if kind == "horse":
+        pen.line(neck, "main", 0.28)
     _markings(pen, kind, (0.44, 0.55))
     for x in (0.30, 0.62):
         pen.oval((x, 0.92), (0.13, 0.08), "shade")
-    size = {"horse": 0.2, "cow": 0.26}.get(kind, 0.3)
-    _head(pen, kind, (0.80, 0.68), size, asleep=True)
+    _head(pen, kind, head, size, asleep=True)
     _snore(pen)
 
 
 def _snore(pen: Pen) -> None:
-    for x, y, s in ((0.84, 0.10, 0.09), (0.97, -0.18, 0.12)):
-        step = s * pen.stretch
-        zed = [(x, y), (x + step, y), (x, y + s * 1.2), (x + step, y + s * 1.2)]
-        upright = replace(pen, mirrored=False)
-        points = [(1 - px - step, py) if pen.mirrored else (px, py) for px, py in zed]
-        if pen.mirrored:
-            points = [(1 - x - step + (px - x), py) for px, py in zed]
-        upright.line(points, "white", 0.07)
-        upright.line(points, "ink", 0.035)
+    """Two letters Z over the head, readable whichever way the sleeper faces."""
+    upright = replace(pen, mirrored=False)
+    for x, y, size in ((0.88, -0.06, 0.09), (1.0, -0.34, 0.12)):
+        wide, high = size * pen.stretch, size * 1.2
+        left = 1 - x - wide if pen.mirrored else x
+        zed = [(left, y), (left + wide, y), (left, y + high), (left + wide, y + high)]
+        upright.line(zed, "white", 0.07)
+        upright.line(zed, "ink", 0.035)
 
 
 def _tail(pen: Pen, kind: str, root: Point, up: bool) -> None:
@@ -192,11 +200,12 @@ def _horse_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
     pen.poly([(x - 0.5 * w, y - 0.9 * s), (x - 0.2 * w, y - 2.0 * s), (x + 0.2 * w, y - 0.9 * s)])
     pen.oval((x + 0.35 * w, y + 0.35 * s), (1.75 * w, 0.9 * s), "main", turn=0.6)
     pen.oval((x + 1.3 * w, y + 1.25 * s), (0.65 * w, 0.6 * s), "light")
+    hang = 0.8 if asleep else 1.0
     mane = [
         (x + 0.1 * w, y - 1.2 * s),
         (x - 0.9 * w, y - 0.6 * s),
-        (x - 2.1 * w, y + 2.0 * s),
-        (x - 1.2 * w, y + 1.5 * s),
+        (x - 2.1 * w * hang, y + 2.0 * s * hang),
+        (x - 1.2 * w * hang, y + 1.5 * s * hang),
     ]
     pen.poly(mane, "shade")
     _eye(pen, x + 0.1 * w, y - 0.15 * s, 0.2 * s, asleep)
