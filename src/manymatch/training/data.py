@@ -9,7 +9,6 @@ from pathlib import Path
 
 from manymatch.config.recipe import Recipe
 from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.errors import ConfigError
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
 from manymatch.shards.read import Batches, batches
@@ -35,11 +34,6 @@ class TrainingBatches:
     def __init__(
         self, recipe: Recipe, data: Data, rank: int = 0, world: int = 1, gpu: bool = False
     ) -> None:
-        if recipe.training.images_per_batch % world:
-            raise ConfigError(
-                f"training.images_per_batch: {recipe.training.images_per_batch} images cannot be "
-                f"shared out equally among {world} processes"
-            )
         self._recipe = recipe
         self._data = data
         self._rank = rank

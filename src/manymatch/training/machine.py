@@ -45,7 +45,7 @@ def choose(training: Training) -> Machine:
     """What the recipe asks for; "auto" takes every GPU, or one CPU process where there is none.
 
     Raises:
-        ConfigError: more GPUs are asked for than there are.
+        ConfigError: more GPUs are asked for than there are, or they cannot share a batch.
     """
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if training.devices == "auto":
@@ -54,6 +54,11 @@ def choose(training: Training) -> Machine:
         raise ConfigError(f"training.devices: {training.devices} GPUs asked for, {gpus} are here")
     else:
         devices = training.devices
+    if training.images_per_batch % devices:
+        raise ConfigError(
+            f"training.images_per_batch: {training.images_per_batch} images cannot be shared out "
+            f"equally among {devices} devices"
+        )
     precision = _auto_precision(gpus) if training.precision == "auto" else training.precision
     return Machine("gpu" if gpus else "cpu", devices, precision)
 

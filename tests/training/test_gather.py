@@ -1,0 +1,162 @@
+"""Two processes with half a batch each have the losses and gradients of one with the whole."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_method  # noqa: F401  registers the method
+import torch
+from tiny_data import TinyData
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.methods import build_method
+from manymatch.methods.base import Embeddings, Method
+from manymatch.shards.batch import Batch
+from manymatch.shards.read import batches
+from manymatch.training.gather import gather
+
+
+def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[Any]:
+    """What `work(rank)` returns in each of `world` processes that know each other."""
+    children = []
+    for rank in range(world):
+        child = os.fork()
+        if not child:
+            _work(rank, world, work, folder)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert codes == [0] * world
+    return [torch.load(folder / f"{rank}.pt") for rank in range(world)]
+
+
+def _work(rank: int, world: int, work: Callable[[int], Any], folder: Path) -> None:
+    code = 1
+    try:
+        torch.set_num_threads(1)  # the parent's threads are not there
+        meeting = f"file://{folder}/meeting"
+        distributed.init_process_group("gloo", meeting, rank=rank, world_size=world)
+        torch.save(work(rank), folder / f"{rank}.pt")
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+class Whole(nn.Module):
+    """Encoding and the gathered loss in one forward, as data-parallel training wraps them."""
+
+    def __init__(self, method: Method) -> None:
+        super().__init__()
+        self.method = method
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        images, texts = self.method.encode_images(batch), self.method.encode_texts(batch)
+        images, texts, owner = gather(images, texts, batch.owner)
+        terms = self.method.loss(images, texts, replace(batch, owner=owner))
+        return torch.stack(list(terms.values())).sum(), terms
+
+
+def gradients_of(method: Method) -> dict[str, Tensor]:
+    return {
+        name: parameter.grad
+        for name, parameter in method.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+METHODS: dict[str, dict[str, Any]] = {
+    "tiny": {"dropout": 0.0},
+    "vsepp": {"size": 16, "word_size": 8},
+    "cora": {"size": 16, "heads": 2, "word_vectors": "learned", "word_size": 8,
+             "concept_size": 8},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str) -> None:
+    vocabulary = Vocabulary.load(tiny.vocabulary)
+
+    def fresh() -> Method:
+        torch.manual_seed(0)
+        method = build_method(name, METHODS[name], vocabulary=vocabulary, feature_width=24)
+        for module in method.modules():  # statistics over half a batch differ by nature
+            if isinstance(module, nn.BatchNorm1d):
+                module.eval()
+        return method
+
+    def first_batch(images: int, rank: int, world: int) -> Batch:
+        found = batches(tiny.shards, "train", vocabulary, images, rank=rank, world=world)
+        return next(iter(found))
+
+    def work(rank: int) -> Any:
+        method = fresh()
+        model = DistributedDataParallel(Whole(method), find_unused_parameters=True)
+        loss, terms = model(first_batch(5, rank, 2))
+        loss.backward()
+        return {key: term.detach() for key, term in terms.items()}, gradients_of(method)
+
+    alone = fresh()
+    loss, terms = Whole(alone)(first_batch(10, 0, 1))
+    loss.backward()
+    for found_terms, gradients in in_processes(2, work, tmp_path):
+        torch.testing.assert_close(found_terms, dict(terms), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(gradients, gradients_of(alone), rtol=1e-5, atol=1e-6)
+
+
+def embeddings(rank: int) -> tuple[Embeddings, Embeddings, Tensor]:
+    """Two images with one caption each at rank 0; one image with three captions at rank 1."""
+    images, captions, entities, k = ((2, 2, 3, 1), (1, 3, 4, 2))[rank]
+    start = float(10 * rank)
+    return (
+        Embeddings(torch.arange(images * 2.0).reshape(images, 1, 2) + start),
+        Embeddings(
+            torch.full((captions, k, 2), start + 1),
+            mask=torch.ones(captions, k, dtype=torch.bool),
+            entities=torch.full((entities, 2), start + 2),
+            entity_owner=torch.tensor([[0, 1, 1], [0, 0, 2, 2]][rank]),
+        ),
+        torch.tensor([[0, 1], [0, 0, 0]][rank]),
+    )
+
+
+def test_unequal_rows_owners_and_sets(tmp_path: Path) -> None:
+    def work(rank: int) -> Any:
+        images, texts, owner = gather(*embeddings(rank))
+        return {"images": images.vectors, **texts.parts(), "owner": owner}
+
+    for found in in_processes(2, work, tmp_path):
+        assert found["images"][:, 0, 0].tolist() == [0.0, 2.0, 10.0]
+        assert found["owner"].tolist() == [0, 1, 2, 2, 2]
+        assert found["vectors"].shape == (5, 2, 2)
+        assert found["mask"].tolist() == [[True, False]] * 2 + [[True, True]] * 3
+        assert found["entity_owner"].tolist() == [0, 1, 1, 2, 2, 4, 4]
+        assert found["entities"][:, 0].tolist() == [2.0] * 3 + [12.0] * 4
+
+
+def test_gradients_are_summed_over_processes(tmp_path: Path) -> None:
+    """Each process weighs the gathered rows by its own factor: 1 and 10 make 11."""
+
+    def work(rank: int) -> Any:
+        images, texts, owner = embeddings(rank)
+        vectors = images.vectors.requires_grad_()
+        whole, _, _ = gather(replace(images, vectors=vectors), texts, owner)
+        (whole.vectors.sum() * (1 + 9 * rank)).backward()
+        return vectors.grad
+
+    first, second = in_processes(2, work, tmp_path)
+    assert torch.equal(first, torch.full((2, 1, 2), 11.0))
+    assert torch.equal(second, torch.full((1, 1, 2), 11.0))
+
+
+def test_alone_nothing_is_gathered() -> None:
+    images, texts, owner = embeddings(0)
+    assert gather(images, texts, owner) == (images, texts, owner)

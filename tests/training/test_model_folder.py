@@ -1,0 +1,128 @@
+"""A model folder gives back its method, or one line that says what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_data import TinyData
+from tiny_run import recipe
+
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import CheckpointError
+from manymatch.methods import build_method
+from manymatch.methods.checkpoint import (
+    WEIGHTS,
+    feature_width,
+    load_model,
+    load_weights,
+    save_model,
+    save_weights,
+)
+
+
+@pytest.fixture
+def vocabulary(tiny: TinyData) -> Vocabulary:
+    return Vocabulary.load(tiny.vocabulary)
+
+
+def build(vocabulary: Vocabulary, width: int = 24, **model: Any) -> Any:
+    return build_method("tiny", model, vocabulary=vocabulary, feature_width=width)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, vocabulary: Vocabulary) -> Path:
+    save_model(tmp_path / "model", build(vocabulary), recipe(), vocabulary, 24, rsum=12.5)
+    return tmp_path / "model"
+
+
+def edit_weights(folder: Path, change: Any) -> None:
+    state = load_file(folder / WEIGHTS)
+    change(state)
+    save_file(state, folder / WEIGHTS, metadata={"method": "tiny"})
+
+
+def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
+    method = build(vocabulary)
+    save_model(tmp_path / "model", method, recipe(), vocabulary, 24, rsum=12.5)
+    found, chosen, words = load_model(tmp_path / "model")
+    assert chosen == recipe()
+    assert words.words == vocabulary.words
+    assert not found.training
+    for key, value in method.state_dict().items():
+        assert torch.equal(found.state_dict()[key], value)
+    assert feature_width(tmp_path / "model") == 24
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["rsum"] == 12.5
+
+
+def test_saving_replaces_the_whole_folder(folder: Path, vocabulary: Vocabulary) -> None:
+    (folder / "stale").touch()
+    save_model(folder, build(vocabulary), recipe(), vocabulary, 24)
+    assert not (folder / "stale").exists()
+
+
+def test_tied_modules_are_saved(tmp_path: Path, vocabulary: Vocabulary) -> None:
+    method = build(vocabulary)
+    method.again = method.image
+    save_weights(tmp_path / "w", method, "tiny")
+    load_weights(tmp_path / "w", method, "tiny")
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "recipe.yaml", "vocabulary.json", "model.json"]
+)
+def test_missing_file(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(CheckpointError, match=f"no {name}, so not a trained model"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 100, b"{}"])
+def test_damaged_weights(folder: Path, content: bytes) -> None:
+    (folder / WEIGHTS).write_bytes(content)
+    with pytest.raises(CheckpointError, match="not readable as safetensors") as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_truncated_weights(folder: Path) -> None:
+    path = folder / WEIGHTS
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(CheckpointError, match="not readable as safetensors"):
+        load_model(folder)
+
+
+def test_weights_of_another_method(folder: Path, vocabulary: Vocabulary) -> None:
+    save_weights(folder / WEIGHTS, build(vocabulary), "cora")
+    with pytest.raises(CheckpointError, match="weights of the method 'cora', but the recipe is of"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.pop("image.weight"), "lacks 'image.weight'"),
+        (lambda state: state.clear(), r"lacks 'image.bias' and 4 more"),
+        (lambda state: state.update(x=torch.ones(1)), "has an unknown 'x'"),
+        (
+            lambda state: state.update({"image.weight": torch.ones(16, 3)}),
+            r"another shape of 'image.weight \(16, 3\) for \(16, 24\)'",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit(folder: Path, change: Any, message: str) -> None:
+    edit_weights(folder, change)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"feature_width": "many"}'])
+def test_unusable_facts(folder: Path, content: str) -> None:
+    (folder / "model.json").write_text(content)
+    with pytest.raises(CheckpointError, match="cannot be used"):
+        load_model(folder)

@@ -1,0 +1,176 @@
+"""Optimiser groups, weight averages, the history of epochs, and the choice of devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from torch import nn
+
+from manymatch.config.recipe import ParameterGroup, Training
+from manymatch.errors import ConfigError
+from manymatch.methods.base import Embeddings
+from manymatch.training import machine
+from manymatch.training.averaging import WeightAverage
+from manymatch.training.history import RSUM, History
+from manymatch.training.machine import choose
+from manymatch.training.module import in_float32, reseed
+from manymatch.training.optimizer import make_optimizer, parameter_groups
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cnn = nn.Linear(2, 2)
+        self.head = nn.Linear(2, 1)
+        self.norm = nn.BatchNorm1d(1)
+
+
+def groups(*pairs: tuple[str, float]) -> list[ParameterGroup]:
+    return [ParameterGroup(match=match, lr_scale=scale) for match, scale in pairs]
+
+
+def test_parameters_go_to_the_first_group_they_match() -> None:
+    net = Net()
+    found = parameter_groups(net, groups(("bias$", 0.5), ("^cnn", 0.1)), lr=1.0)
+    names = {id(parameter): name for name, parameter in net.named_parameters()}
+    assert [(group["lr"], [names[id(p)] for p in group["params"]]) for group in found] == [
+        (0.5, ["cnn.bias", "head.bias", "norm.bias"]),
+        (0.1, ["cnn.weight"]),
+        (1.0, ["head.weight", "norm.weight"]),
+    ]
+
+
+def test_scale_zero_freezes() -> None:
+    net = Net()
+    found = parameter_groups(net, groups(("^cnn", 0.0)), lr=1.0)
+    assert [len(group["params"]) for group in found] == [4]
+    assert not any(parameter.requires_grad for parameter in net.cnn.parameters())
+
+
+def test_a_group_shadowed_by_an_earlier_one_is_no_fault() -> None:
+    assert len(parameter_groups(Net(), groups(("^cnn", 0.1), ("weight", 0.2)), lr=1.0)) == 3
+
+
+def test_a_pattern_without_a_match_names_what_there_is() -> None:
+    with pytest.raises(ConfigError, match=r"'vgg' \(names begin with: cnn, head, norm\)"):
+        parameter_groups(Net(), groups(("vgg", 0.1)), lr=1.0)
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_optimizer_takes_the_recipes_settings(name: str) -> None:
+    training = Training.model_validate(
+        {"optimizer": {"name": name, "lr": 0.5, "weight_decay": 0.25}}
+    )
+    optimizer = make_optimizer(Net(), training, fused=True)
+    assert type(optimizer).__name__.lower() == name
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    assert optimizer.param_groups[0]["weight_decay"] == 0.25
+
+
+class Owner(pl.LightningModule):
+    def __init__(self, method: nn.Module) -> None:
+        super().__init__()
+        self.method = method
+
+
+class Steps:
+    """Stands for the trainer, of which the average asks only the step."""
+
+    global_step = 0
+
+
+def test_average_follows_its_formula() -> None:
+    torch.manual_seed(0)
+    net, steps = Net(), Steps()
+    average: Any = WeightAverage(net, decay=0.6)  # type: ignore[arg-type]
+    average.on_train_start(steps, Owner(net))
+    expected = net.head.weight.detach().clone()
+    for step in range(1, 12):
+        steps.global_step = step
+        with torch.no_grad():
+            net.head.weight.add_(torch.randn(1, 2))
+            net.norm.running_mean.add_(1)  # type: ignore[union-attr, operator]
+            net.norm.num_batches_tracked.add_(1)  # type: ignore[union-attr, operator]
+        average.on_train_batch_end(steps)
+        decay = min(0.6, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * net.head.weight.detach()
+        torch.testing.assert_close(average.method.head.weight, expected)
+    assert average.method.norm.num_batches_tracked == 11
+    assert 0 < average.method.norm.running_mean < 11
+    assert not average.method.head.weight.requires_grad
+    again: Any = WeightAverage(Net(), decay=0.6)  # type: ignore[arg-type]
+    again.load_state_dict(average.state_dict())
+    assert torch.equal(again.method.head.weight, average.method.head.weight)
+
+
+def history(*rsums: float) -> History:
+    return History([{RSUM: value} for value in rsums])
+
+
+def test_best_is_the_first_of_the_highest() -> None:
+    assert history(1.0, 4.0, 4.0).best == 1
+    assert not history(1.0, 4.0, 4.0).improved
+    assert history(1.0, 4.0, 4.5).improved
+
+
+def test_end_by_epochs_or_patience() -> None:
+    assert not history().ended(3, 1)
+    assert history(1, 2, 3).ended(3, None)
+    assert not history(1, 2).ended(3, None)
+    assert not history(5, 4).ended(9, 2)
+    assert history(5, 4, 5).ended(9, 2)
+
+
+def test_seeds_of_epochs_and_processes_differ() -> None:
+    drawn = set()
+    for seed, epoch, rank in ((0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)):
+        reseed(seed, epoch, rank)
+        drawn.add(float(torch.rand(())))
+    assert len(drawn) == 4
+
+
+def test_losses_see_float32() -> None:
+    half = Embeddings(torch.ones(1, 1, 2).bfloat16(), entity_owner=torch.tensor([0]))
+    full = in_float32(half)
+    assert full.vectors.dtype == torch.float32
+    assert full.entity_owner is not None
+    assert full.entity_owner.dtype == torch.int64
+
+
+def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated=True: bf16)
+
+
+@pytest.mark.parametrize(
+    ("count", "bf16", "asked", "expected"),
+    [
+        (0, False, {}, ("cpu", 1, "32-true")),
+        (0, False, {"devices": 2}, ("cpu", 2, "32-true")),
+        (4, True, {}, ("gpu", 4, "bf16-mixed")),
+        (4, False, {"devices": 1}, ("gpu", 1, "16-mixed")),
+        (2, True, {"precision": "32-true"}, ("gpu", 2, "32-true")),
+    ],
+)
+def test_devices_and_precision(
+    count: int, bf16: bool, asked: dict, expected: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus(count, bf16, monkeypatch)
+    found = choose(Training(**asked))
+    assert (found.accelerator, found.devices, found.precision) == expected
+
+
+def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(2, True, monkeypatch)
+    with pytest.raises(ConfigError, match="4 GPUs asked for, 2 are here"):
+        choose(Training(devices=4))
+
+
+def test_batch_norm_is_synchronised_on_gpus_only() -> None:
+    assert machine.Machine("gpu", 2, "32-true").trainer_settings()["sync_batchnorm"]
+    assert not machine.Machine("gpu", 1, "32-true").trainer_settings()["sync_batchnorm"]
+    assert not machine.Machine("cpu", 2, "32-true").trainer_settings()["sync_batchnorm"]

@@ -1,0 +1,44 @@
+"""The learning rate over time, against the schedules' definitions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from manymatch.config.recipe import Training
+from manymatch.training.schedule import learning_rate_factor
+
+
+def factors(epochs: int, steps: int, **schedule: Any) -> list[float]:
+    training = Training.model_validate({"epochs": epochs, "schedule": schedule})
+    return [learning_rate_factor(step, steps, training) for step in range(epochs * steps)]
+
+
+def test_constant() -> None:
+    assert factors(2, 3, name="constant") == [1.0] * 6
+
+
+def test_step_falls_after_every_so_many_epochs() -> None:
+    found = factors(5, 2, name="step", every=2, factor=0.1)
+    assert found == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01])
+
+
+def test_cosine_falls_each_step_to_zero() -> None:
+    found = factors(2, 5, name="cosine")
+    assert found == pytest.approx([(1 + math.cos(math.pi * n / 10)) / 2 for n in range(10)])
+    training = Training.model_validate({"epochs": 2, "schedule": {"name": "cosine"}})
+    assert learning_rate_factor(10, 5, training) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("name", ["constant", "step", "cosine"])
+def test_warmup_rises_linearly_to_one(name: str) -> None:
+    found = factors(4, 4, name=name, warmup_epochs=1.5)
+    assert found[:6] == pytest.approx([n / 6 for n in range(1, 7)])
+    assert found[6] == pytest.approx(1.0)
+    assert max(found) <= 1.0
+
+
+def test_warmup_as_long_as_training() -> None:
+    assert factors(1, 4, name="cosine", warmup_epochs=1.0) == pytest.approx([0.25, 0.5, 0.75, 1.0])

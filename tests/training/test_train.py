@@ -1,0 +1,217 @@
+"""The stage as a whole: what it writes, says and refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_run
+import torch
+from tiny_data import TinyData, make_data
+from tiny_run import Run, recipe
+
+from manymatch.errors import ConfigError, DataError
+from manymatch.evaluation.protocols import recall
+from manymatch.methods.checkpoint import load_model
+from manymatch.shards.read import batches
+from manymatch.training.data import Data
+from manymatch.training.validation import validate
+
+NewRun = Callable[[str], Run]
+
+
+def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> None:
+    run = new_run("run")
+    run.train(recipe(weight_average=0.0))
+    assert sorted(path.name for path in run.model.iterdir()) == [
+        "model.json",
+        "model.safetensors",
+        "recipe.yaml",
+        "vocabulary.json",
+    ]
+    method, chosen, vocabulary = load_model(run.model)
+    assert chosen == recipe(weight_average=0.0)
+    facts = json.loads((run.model / "model.json").read_text())
+    found = validate(method, Data(tiny.shards, vocabulary), 4, torch.device("cpu"))
+    assert found["rsum"] == pytest.approx(facts["rsum"])
+    assert found["rsum"] == max(curve(run, "validation/rsum"))
+    assert facts["epoch"] == 1 + curve(run, "validation/rsum").index(facts["rsum"])
+
+
+def curve(run: Run, name: str) -> list[float]:
+    lines = (run.curves / "plots" / "metrics" / f"{name}.tsv").read_text().splitlines()
+    steps, values = zip(*(line.split("\t") for line in lines[1:]), strict=True)
+    assert [int(step) for step in steps] == list(range(len(steps)))
+    return [float(value) for value in values]
+
+
+def test_training_learns(new_run: NewRun) -> None:
+    run = new_run("run")
+    run.train(recipe(epochs=8))
+    losses, rsums = curve(run, "train/loss"), curve(run, "validation/rsum")
+    assert losses[-1] < losses[0] / 1.5
+    assert rsums[-1] > rsums[0] + 50
+    terms = zip(curve(run, "train/texts"), curve(run, "train/spread"), strict=True)
+    assert [sum(pair) for pair in terms] == pytest.approx(losses)
+
+
+def test_the_seed_decides_everything(new_run: NewRun) -> None:
+    outputs = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        torch.rand(3)  # the state outside does not matter
+        run = new_run(name)
+        run.train(recipe().model_copy(update={"seed": seed}))
+        outputs.append(run.outputs())
+    assert outputs[0] == outputs[1]
+    assert outputs[0]["model/model.safetensors"] != outputs[2]["model/model.safetensors"]
+
+
+def test_settings_of_torch_are_left_as_they_were(new_run: NewRun) -> None:
+    new_run("run").train(recipe(epochs=1))
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def rsums(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let validation find the given rsums, one an epoch."""
+
+    def found(*values: float) -> None:
+        values_left: Iterator[float] = iter(values)
+        monkeypatch.setattr(
+            "manymatch.training.epoch_end.validate", lambda *_: {"rsum": next(values_left)}
+        )
+
+    return found
+
+
+def test_of_equal_epochs_the_earlier_is_kept(new_run: NewRun, rsums: Callable[..., None]) -> None:
+    rsums(1.0, 5.0, 5.0, 2.0)
+    run, two = new_run("run"), new_run("two")
+    run.train(recipe())
+    assert json.loads((run.model / "model.json").read_text())["epoch"] == 2
+    rsums(1.0, 5.0, 4.0, 3.0)
+    two.train(recipe())
+    weights = "model/model.safetensors"
+    assert run.outputs()[weights] == two.outputs()[weights]
+
+
+def test_patience_ends_training(new_run: NewRun, rsums: Callable[..., None]) -> None:
+    rsums(1.0, 3.0, 2.0, 3.0, 9.0)
+    run = new_run("run")
+    run.train(recipe(epochs=10, patience=2))
+    assert curve(run, "validation/rsum") == [1.0, 3.0, 2.0, 3.0]
+
+
+def test_one_line_an_epoch_and_no_chatter(
+    new_run: NewRun,
+    capfd: pytest.CaptureFixture[str],
+    recwarn: pytest.WarningsRecorder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    new_run("run").train(recipe())
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 5
+    assert err.startswith("epoch 1/4: loss ")
+    assert not recwarn.list
+    assert not list((tmp_path / "here").iterdir())
+
+
+def test_without_dvclive_the_model_is_the_same(
+    new_run: NewRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_curves, without = new_run("with"), new_run("without")
+    with_curves.train(recipe())
+    monkeypatch.setattr("manymatch.training.curves.Live", None)
+    without.train(recipe())
+    assert "no training curves: dvclive is missing" in capsys.readouterr().err
+    assert not without.curves.exists()
+    expected = with_curves.outputs().items()
+    assert without.outputs() == {key: v for key, v in expected if key.startswith("model/")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"optimizer": {"lr": 1e30}}, r"training diverged: the loss '\w+' is nan in epoch 1"),
+        ({"parameter_groups": ({"match": "nothing", "lr_scale": 1},)}, "no parameter matches"),
+        ({"devices": 2, "images_per_batch": 7}, "7 images cannot be shared out equally among 2"),
+        ({"parameter_groups": ({"match": "(", "lr_scale": 1},)}, "not a regular expression"),
+    ],
+)
+def test_recipes_that_cannot_work(new_run: NewRun, settings: dict[str, Any], message: str) -> None:
+    run = new_run("run")
+    with pytest.raises(ConfigError, match=message):
+        run.train(recipe(**settings))
+    assert not run.model.exists()
+
+
+def test_features_of_another_name_are_refused(new_run: NewRun) -> None:
+    with pytest.raises(ConfigError, match=r"for features 'resnet50', but .* holds 'grid'"):
+        new_run("run").train(recipe().model_copy(update={"features": "resnet50"}))
+
+
+def test_shards_without_validation_are_refused(tmp_path: Path) -> None:
+    data = make_data(tmp_path, {"train": 8})
+    data.write_shards()
+    with pytest.raises(DataError, match="no split 'validation'"):
+        Run(tmp_path / "run", data).train(recipe())
+
+
+def test_frozen_parameters_stay(new_run: NewRun, tiny: TinyData) -> None:
+    run = new_run("run")
+    run.train(recipe(parameter_groups=({"match": "^words", "lr_scale": 0.0},), epochs=1))
+    method, *_ = load_model(run.model)
+    run.train(recipe(parameter_groups=({"match": "^words", "lr_scale": 0.0},), epochs=2))
+    later, *_ = load_model(run.model)
+    before, after = method.state_dict(), later.state_dict()
+    assert torch.equal(before["words.weight"], after["words.weight"])
+    assert not torch.equal(before["image.weight"], after["image.weight"])
+
+
+def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyData) -> None:
+    run = new_run("run")
+    run.train(recipe(epochs=1))
+    method, _, vocabulary = load_model(run.model)
+    batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100)))
+    with torch.no_grad():
+        images, texts = method.encode_images(batch), method.encode_texts(batch)
+    expected = recall(method.score, images, texts, batch.owner)
+    found = validate(method, Data(tiny.shards, vocabulary), 3, torch.device("cpu"))
+    assert found["i2t_r1"] == pytest.approx(expected["i2t"]["r1"])
+    assert found["rsum"] == pytest.approx(expected["rsum"])
+
+
+def in_a_process(run: Run, chosen: Any) -> subprocess.CompletedProcess[str]:
+    run.folder.mkdir()
+    (run.folder / "recipe.yaml").write_text(chosen.to_yaml())
+    paths = [run.folder, run.data.folder, run.folder / "recipe.yaml"]
+    command = [sys.executable, tiny_run.__file__, *map(str, paths)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_two_processes_end_like_one(new_run: NewRun) -> None:
+    """Same recipe, one process or two: equal curves, one line an epoch, one model."""
+    alone, together = new_run("alone"), new_run("together")
+    settings: dict[str, Any] = {"weight_average": 0.5, "epochs": 3}
+    alone.train(recipe({"dropout": 0.0}, **settings))
+    done = in_a_process(together, recipe({"dropout": 0.0}, devices=2, **settings))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("[rank")]
+    assert len([line for line in lines if line]) == 4, done.stderr  # but for torch's own warning
+    for name in ("train/loss", "train/spread", "validation/rsum", "learning_rate"):
+        assert curve(together, name) == pytest.approx(curve(alone, name), rel=1e-4)
+    ours, theirs = load_model(alone.model)[0], load_model(together.model)[0]
+    torch.testing.assert_close(ours.state_dict(), theirs.state_dict(), rtol=1e-3, atol=1e-4)
+    assert not together.checkpoints.exists()
