@@ -1,0 +1,33 @@
+"""Feature stores and the backbones that fill them.
+
+A new backbone is one file with a function `build(name, sources) -> Backbone` (see `backbone.py`)
+and one line here. The files are imported when asked for: they need torch and transformers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from manymatch.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from manymatch.features.backbone import Backbone, Sources
+
+BACKBONES = {
+    "lite0": "lite0",
+    "objects": "objects",
+    "resnet50": "resnet",
+    "resnet101": "resnet",
+    "resnet152": "resnet",
+}
+"""Name in the configuration -> module of this package."""
+
+
+def build_backbone(name: str, sources: Sources) -> Backbone:
+    """The backbone called `name`; an unknown name is a `ConfigError` that tells the nearest."""
+    if name not in BACKBONES:
+        raise ConfigError(f"unknown features '{name}'{nearest(name, BACKBONES)}")
+    module = import_module(f"manymatch.features.{BACKBONES[name]}")
+    backbone: Backbone = module.build(name, sources)
+    return backbone

@@ -1,0 +1,95 @@
+"""The images of a dataset, and reading them safely: any file may be damaged or made to harm."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from manymatch.errors import DataError
+
+MAX_PIXELS = 64_000_000
+"""More is refused before it is decoded: a small file can unfold to more memory than there is."""
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+"""Of Pillow's many readers, those for photographs; some others start programs."""
+_REMEDY = "replace or remove the file and run the download stage again"
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image of the caption table."""
+
+    image_id: str
+    path: Path
+
+
+def list_images(captions: Path, raw: Path) -> list[ImageFile]:
+    """The images of the caption table, once each, in its order.
+
+    Raises:
+        DataError: an image id with two files, or a file outside `raw` or missing.
+    """
+    try:
+        table = pq.read_table(captions, columns=["image_id", "file"])
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{captions}: not a caption table ({reason})") from None
+    files: dict[str, str] = {}
+    for image_id, file in zip(
+        *(table[name].to_pylist() for name in table.column_names), strict=True
+    ):
+        if files.setdefault(image_id, file) != file:
+            raise DataError(f"{captions}: image '{image_id}': two files, {files[image_id]}, {file}")
+    root = raw.resolve()
+    return [ImageFile(image_id, locate(file, root)) for image_id, file in files.items()]
+
+
+def locate(file: str, root: Path) -> Path:
+    """The place of `file` under `root` (resolved); one that leads elsewhere is a `DataError`."""
+    name = PurePosixPath(file)
+    if name.is_absolute() or ".." in name.parts or "\0" in file:
+        raise DataError(f"{file!r}: lies outside {root}; image files must be inside it")
+    # Links are followed to see where they end, whether or not anything is there.
+    path = Path(os.path.realpath(root / name))
+    if not path.is_relative_to(root):
+        raise DataError(f"{root / name}: a link out of {root}; copy the file into the folder")
+    if not path.is_file():
+        raise DataError(f"{path}: no such image; run the download stage again")
+    return path
+
+
+def read_crops(path: Path, crops: NDArray[np.float32], size: int) -> NDArray[np.uint8]:
+    """(c, size, size, 3) RGB: each crop (x1 y1 x2 y2 in 0..1), squashed to a square, bicubic."""
+    try:
+        image = _open(path)
+        pieces = [_crop(image, crop, size) for crop in crops.tolist()]
+    except DataError:
+        raise
+    except UnidentifiedImageError:
+        empty = "is empty" if path.stat().st_size == 0 else "is not an image that can be read"
+        raise DataError(f"{path}: {empty}; {_REMEDY}") from None
+    except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"{path}: cannot be decoded ({reason}); {_REMEDY}") from None
+    return np.stack(pieces)
+
+
+def _open(path: Path) -> Image.Image:
+    with Image.open(path, formats=_FORMATS) as image:
+        if image.width * image.height > MAX_PIXELS:
+            found = f"{image.width} x {image.height} pixels, at most {MAX_PIXELS:,} are read"
+            raise DataError(f"{path}: {found}; {_REMEDY}")
+        return image.convert("RGB")
+
+
+def _crop(image: Image.Image, crop: list[float], size: int) -> NDArray[np.uint8]:
+    width, height = image.size
+    x1, y1, x2, y2 = crop
+    box = (x1 * width, y1 * height, x2 * width, y2 * height)
+    return np.asarray(image.resize((size, size), Image.Resampling.BICUBIC, box=box))

@@ -1,0 +1,93 @@
+"""One vector per object: each box of `boxes.parquet`, cropped and pooled by EfficientNet-lite0.
+
+As a detector would give them: a different number for each image, with their boxes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from manymatch.errors import DataError
+from manymatch.features import BACKBONES
+from manymatch.features.backbone import Backbone, Normalised, Sources
+from manymatch.features.lite0 import MEAN, STD, WIDTH, load_network
+
+SIZE = 128
+"""Objects are small parts of a picture: 128 px is a third of the work of 224."""
+CONTEXT = 0.1
+"""How much of its width and height a crop reaches beyond the box, on each side."""
+
+
+def build(name: str, sources: Sources) -> ObjectBackbone:
+    """The backbone for the boxes in `sources.raw`; a dataset without them is a `DataError`."""
+    return ObjectBackbone(load_network(sources.weights), read_boxes(sources.raw / "boxes.parquet"))
+
+
+class ObjectBackbone(Backbone):
+    """Regions are the objects' boxes, in the order of the file."""
+
+    def __init__(self, network: nn.Module, boxes: dict[str, NDArray[np.float32]]) -> None:
+        super().__init__(
+            _Pooled(Normalised(network, MEAN, STD)),
+            size=SIZE,
+            width=WIDTH,
+            max_regions=max(map(len, boxes.values())),
+            preprocessing=f"RGB, boxes with {CONTEXT:.0%} context squashed to "
+            f"{SIZE} x {SIZE} bicubic, (x - 127) / 128, mean over cells",
+        )
+        self._boxes = boxes
+
+    def crops(self, image_id: str) -> NDArray[np.float32]:
+        boxes = self.boxes(image_id)
+        margin = CONTEXT * (boxes[:, 2:] - boxes[:, :2])
+        return np.clip(boxes + np.concatenate([-margin, margin], axis=1), 0.0, 1.0)
+
+    def boxes(self, image_id: str) -> NDArray[np.float32]:
+        if image_id not in self._boxes:
+            raise DataError(f"boxes.parquet: no boxes of image '{image_id}'; download it again")
+        return self._boxes[image_id]
+
+
+class _Pooled(nn.Module):
+    """The mean over cells: (b, cells, F) -> (b, 1, F)."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        cells: Tensor = self.network(pixels)
+        return cells.mean(dim=1, keepdim=True)
+
+
+def read_boxes(path: Path) -> dict[str, NDArray[np.float32]]:
+    """image_id -> (k, 4) boxes, x1 y1 x2 y2 in 0..1."""
+    if not path.is_file():
+        others = ", ".join(sorted(set(BACKBONES) - {"objects"}))
+        raise DataError(f"{path}: this dataset has no boxes; 'objects' needs them, use {others}")
+    try:
+        table = pq.read_table(path, columns=["image_id", "boxes"]).to_pydict()
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: not a table of image_id and boxes ({reason})") from None
+    if not table["image_id"]:
+        raise DataError(f"{path}: the table is empty; download the dataset again")
+    pairs = zip(table["image_id"], table["boxes"], strict=True)
+    return {image_id: _valid(path, image_id, boxes) for image_id, boxes in pairs}
+
+
+def _valid(path: Path, image_id: str, boxes: list[list[float]] | None) -> NDArray[np.float32]:
+    try:
+        array = np.array(boxes or [], np.float32).reshape(-1, 4)
+    except ValueError:
+        raise DataError(f"{path}: image '{image_id}': a box is not four numbers") from None
+    ordered = (array[:, :2] < array[:, 2:]).all() and (array >= 0).all() and (array <= 1).all()
+    if not len(array) or not ordered:
+        raise DataError(f"{path}: image '{image_id}': boxes must be x1 < x2, y1 < y2, in 0..1")
+    return array
