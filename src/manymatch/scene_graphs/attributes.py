@@ -10,6 +10,8 @@ from manymatch.scene_graphs.tree import Tree
 _MODIFIERS = frozenset({"amod", "nummod"})
 _PREDICATES = frozenset({"acomp", "oprd"})
 _DEGREES = frozenset({"advmod", "npadvmod", "quantmod", "neg"})
+_JOINED = frozenset({"amod", "conj"})
+_ADJECTIVES = frozenset({"JJ", "VBG", "VBN"})
 _AUXILIARIES = frozenset({"aux", "auxpass", "amod"})
 _COMPLETING = frozenset({"xcomp", "ccomp", "attr", "acomp", "oprd", "prep", "agent"})
 _ADVERBS = frozenset({"advmod", "prt"})
@@ -32,17 +34,26 @@ def find_attributes(tree: Tree, number: dict[int, int], count: int) -> list[list
 def bearers(tree: Tree, token: int) -> list[int]:
     """The nouns that `token` describes as an adjective or numeral, or as a participle before them.
 
-    An adjective under another one describes the same noun: "a little brown dog" has two.
+    An adjective under another one describes the same noun: "a little brown dog" has two. So does
+    "no", the one article that changes what a picture must show.
     """
     while True:
         dep, head = tree.deps[token], tree.heads[token]
-        if dep in _MODIFIERS and is_noun(tree, head):
+        if is_noun(tree, head) and (dep in _MODIFIERS or tree.words[token] == "no"):
             return [head]
         if dep in _PREDICATES and is_verb(tree, head):
             return direct_objects(tree, head) or subjects(tree, head)
-        if dep not in {"amod", "conj"} or is_noun(tree, token):
+        if is_noun(tree, token) or not (dep in _JOINED or is_adjective_before(tree, token)):
             return []
         token = head
+
+
+def is_adjective_before(tree: Tree, token: int) -> bool:
+    """Whether `token` is an adjective of its own though the parser took it for an adverb of the
+    next one: "a little brown dog" is no "slightly brown" one."""
+    if tree.deps[token] not in {"advmod", "npadvmod"} or tree.tags[token] not in _ADJECTIVES:
+        return False
+    return tree.tags[tree.heads[token]] in _ADJECTIVES
 
 
 def is_state(tree: Tree, token: int) -> bool:
@@ -56,7 +67,8 @@ def is_state(tree: Tree, token: int) -> bool:
 
 def _adjective(tree: Tree, token: int) -> str:
     """The adjective with the adverbs before it: "very large"."""
-    adverbs = [t for t in tree.below(token, _DEGREES) if t < token]
+    degrees = tree.below(token, _DEGREES)
+    adverbs = [t for t in degrees if t < token and not is_adjective_before(tree, t)]
     return " ".join(tree.words[t] for t in [*adverbs, token])
 
 

@@ -12,6 +12,7 @@ from manymatch.scene_graphs.tree import Tree
 _CLAUSES = frozenset({"relcl", "acl"})
 _COORDINATES = frozenset({"conj", "appos"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj"})
+_SHOWN = frozenset({"attr", "dobj"})
 _BORROWING = frozenset({"conj", "advcl", "xcomp", "ccomp", "pcomp", "dep", "parataxis"})
 _PASSIVE_MARKS = frozenset({"auxpass", "nsubjpass", "agent"})
 _ACTIVE_MARKS = frozenset({"aux", "dobj", "nsubj"})
@@ -28,9 +29,8 @@ def is_noun(tree: Tree, token: int) -> bool:
 def coordinated(tree: Tree, token: int) -> list[int]:
     """`token` and what is joined to it: "a cup, a plate and a fork" from "cup"."""
     found = [token]
-    for other in tree.below(token, _COORDINATES):
-        if not is_verb(tree, other):
-            found += coordinated(tree, other)
+    for one in found:  # Grows while it is read: each joined noun may have others joined to it.
+        found += [t for t in tree.below(one, _COORDINATES) if not is_verb(tree, t)]
     return found
 
 
@@ -56,30 +56,34 @@ def nouns(tree: Tree, tokens: list[int]) -> list[int]:
 
 def is_passive(tree: Tree, verb: int) -> bool:
     """Whether the action is done to the verb's subject ("held by", "is held", "dressed")."""
-    if tree.tags[verb] != "VBN":
-        return False
-    if tree.below(verb, _PASSIVE_MARKS):
-        return True
-    if tree.below(verb, _ACTIVE_MARKS):
-        return False
-    return tree.deps[verb] != "conj" or is_passive(tree, tree.heads[verb])
+    while tree.tags[verb] == "VBN":
+        if tree.below(verb, _PASSIVE_MARKS):
+            return True
+        if tree.below(verb, _ACTIVE_MARKS):
+            return False
+        if tree.deps[verb] != "conj":
+            return True
+        verb = tree.heads[verb]
+    return False
 
 
 def subjects(tree: Tree, verb: int) -> list[int]:
     """The nouns that the verb is said of; from the governing clause if it has none itself."""
+    while not (found := _own_subjects(tree, verb)):
+        dep, head = tree.deps[verb], tree.heads[verb]
+        if dep == "pcomp":  # "... after jumping": the preposition hangs on the other verb.
+            head = tree.heads[head]
+        if head == verb or not (is_verb(tree, head) and dep in _BORROWING):
+            return [head] if is_noun(tree, head) else []
+        verb = head
+    return nouns(tree, found)
+
+
+def _own_subjects(tree: Tree, verb: int) -> list[int]:
     own = tree.below(verb, _SUBJECTS)
-    if own:
-        return nouns(tree, own)
-    if tree.lemmas[verb] == "be" and (shown := tree.below(verb, {"attr", "dobj"})):
-        return nouns(tree, shown)  # "There is a dog", "On the table is a cup".
-    head = tree.heads[verb]
-    if head == verb:
-        return []
-    if is_verb(tree, head) and tree.deps[verb] in _BORROWING:
-        return subjects(tree, head)
-    if tree.deps[verb] == "pcomp":
-        return subjects(tree, tree.heads[head]) if is_verb(tree, tree.heads[head]) else []
-    return [head] if is_noun(tree, head) else []
+    if not own and tree.lemmas[verb] == "be":
+        return tree.below(verb, _SHOWN)  # "There is a dog", "On the table is a cup".
+    return own
 
 
 def direct_objects(tree: Tree, verb: int) -> list[int]:

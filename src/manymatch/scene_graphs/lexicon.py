@@ -61,7 +61,7 @@ PRONOUNS = _words("""
 RELATIVES = _words("that which who whom whose")
 
 MEASURES = _words("""
-    bag band basket bottle bouquet bowl box bucket bunch can cluster collection crowd cup flock
+    bag band basket body bottle bouquet bowl box bucket bunch can cluster collection crowd cup flock
     glass gang group handful herd line loaf mound mug pack pair party patch piece pile plate pot
     row school series set sheet slice stack stream string team trio
 """)
@@ -73,8 +73,8 @@ QUANTITIES = _words("couple dozen dozens hundreds lot lots number plenty variety
 COPULAS = _words("be seem look appear become remain stay")
 """Verbs that tie an adjective to their subject."""
 
-MOMENTS = _words("afternoon day evening morning night time today")
-"""Nouns that as adverbs say when, and are not seen."""
+MOMENTS = _words("afternoon bit day evening feet foot inch mile morning night time today way")
+"""Nouns that as adverbs say when or how far, and are not seen."""
 
 UNSEEN_ADVERBS = _words(
     """also even here how just not now only so still then there too when where while why"""
@@ -99,3 +99,47 @@ PLACES = _words("""
 
 PLACING = _words("hang lay load place pour put set stack throw")
 """Verbs that bring what they act on to the place that follows."""
+
+OBJECT_PREPOSITIONS = {
+    "look": "at",
+    "stare": "at",
+    "gaze": "at",
+    "point": "at",
+    "run": "after",
+    "chase": "after",
+    "listen": "to",
+    "talk": "to",
+}
+"""Verbs that with this preposition act on something, like a verb with a direct object."""
+
+PREPOSITIONS = _words("""
+    above across against along alongside among around at atop behind below beneath beside between by
+    down from in inside into near off on onto outside over past through toward towards under
+    underneath up with within
+""")
+
+RESTING = _words("park perch seat")
+MOVING = _words("drive fly go jump lie pass run sit sleep stand stop swim walk")
+"""Verbs whose "by" says where, not by whom; the latter unless with "is": "walked by a man"."""
+
+STATES = _words("crouch fly jump kneel lie run sit sleep smile stand swim wave")
+"""Verbs whose participle before a noun describes it, as in "standing horse"."""
+
+GEAR = _words("""
+    area bag board cap goggles hole lane lesson machine match pool position race shoe short suit
+    team track trunk vest
+""")
+"""Nouns that with such a participle make a compound, as in "swimming pool"."""
+
+WORN = _words("""
+    apron attire backpack beard belt bikini blouse boot cap cape clothing coat coats costume
+    coverall dress garb gear glass glasses glove goggles gown hair hat headscarf helmet hoodie
+    jacket jean jeans jersey kilt makeup mask outfit overall overalls pajama pajamas pant pants
+    ponytail robe sandal sari scarf shirt shoe short shorts skirt sneaker sock suit sunglass
+    sunglasses sweater sweatshirt swimsuit swimwear t-shirt tank tee tee-shirt tie top trunk
+    trunks tshirt turban tuxedo uniform vest wig
+""")
+"""Clothes and the like: a participle behind them is said of who has them on."""
+
+COVERING = _words("cover depict display fall feature flow hang lie match read say show")
+"""Verbs that clothes may do themselves."""

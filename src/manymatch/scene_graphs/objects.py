@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from manymatch.scene_graphs.lexicon import MEASURES, MOMENTS, PRONOUNS, QUANTITIES
 from manymatch.scene_graphs.tree import Tree
 
+_COMPOUND = frozenset({"compound", "nmod"})
 _INNER = frozenset({"compound", "nmod", "amod", "merged", "expl", "prt", "advmod", "intj"})
 _ADJECTIVE_AS_NOUN = frozenset({"pobj", "dobj", "nsubj", "nsubjpass"})
 
@@ -35,7 +36,7 @@ def find_objects(tree: Tree) -> Objects:
 def _add(objects: Objects, tree: Tree, token: int) -> None:
     number = len(objects.phrases)
     phrase, name = _phrase(tree, token)
-    inner = _measured(tree, token)
+    inner = measured(tree, token)
     objects.number[token] = number
     if inner is not None:
         objects.number[inner] = number
@@ -62,7 +63,7 @@ def _is_place(tree: Tree, token: int) -> bool:
     return tree.tags[tree.heads[token]].startswith("VB") and tree.lemmas[token] not in MOMENTS
 
 
-def _measured(tree: Tree, token: int) -> int | None:
+def measured(tree: Tree, token: int) -> int | None:
     """The noun after "of" where `token` measures or counts it."""
     if tree.lemmas[token] in MEASURES or tree.words[token] in QUANTITIES:
         for preposition in tree.below(token, {"prep"}):
@@ -78,11 +79,10 @@ def _phrase(tree: Tree, token: int) -> tuple[str, str]:
 
 
 def _compounds(tree: Tree, token: int) -> list[int]:
-    parts: list[int] = []
-    for part in tree.below(token, {"compound", "nmod"}):
-        if part < token:
-            parts += [*_compounds(tree, part), part]
-    return parts
+    found = [token]
+    for one in found:  # Grows while it is read.
+        found += [part for part in tree.below(one, _COMPOUND) if part < token]
+    return sorted(found[1:])
 
 
 def _head_phrase(tree: Tree) -> Objects:

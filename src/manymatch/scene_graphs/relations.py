@@ -15,7 +15,13 @@ from manymatch.scene_graphs.clauses import (
     subjects,
 )
 from manymatch.scene_graphs.graph import Relation
-from manymatch.scene_graphs.lexicon import LOCATING, PLACES, PLACING, RELATIVES
+from manymatch.scene_graphs.lexicon import (
+    LOCATING,
+    OBJECT_PREPOSITIONS,
+    PLACES,
+    PLACING,
+    RELATIVES,
+)
 from manymatch.scene_graphs.tree import Tree
 
 POSSESSION = "have"
@@ -52,8 +58,14 @@ def _edges(tree: Tree, token: int) -> Iterator[Edge]:
         yield nouns(tree, [token]), POSSESSION, [tree.heads[token]]
     elif dep == "agent":
         yield _agent(tree, token)
-    elif (dep in _LINKS or tree.tags[token] == "IN") and tree.words[token] not in RELATIVES:
+    elif _is_preposition(tree, token):
         yield _preposition(tree, token)
+
+
+def _is_preposition(tree: Tree, token: int) -> bool:
+    if tree.deps[token] == "prt" or tree.words[token] in RELATIVES:
+        return False
+    return tree.deps[token] in _LINKS or tree.tags[token] == "IN"
 
 
 def _action(tree: Tree, verb: int) -> Edge:
@@ -85,12 +97,13 @@ def _preposition(tree: Tree, preposition: int) -> Edge:
 
 def _governor(tree: Tree, preposition: int) -> tuple[int, str]:
     """The verb, noun or adjective before a preposition, and the words in between with it."""
-    token, words = tree.heads[preposition], [tree.words[preposition]]
-    while tree.deps[token] in _LINKS and not is_noun(tree, token):
-        if not tree.below(token, {"pobj"}) and not tree.tags[token].startswith("RB"):
-            words.insert(0, tree.words[token])
-        token = tree.heads[token]
-    return token, " ".join(words)
+    governor, words = preposition, [tree.words[preposition]]
+    for governor in tree.above(preposition):
+        if tree.deps[governor] not in _LINKS or is_noun(tree, governor):
+            break
+        if not tree.below(governor, {"pobj"}) and not tree.tags[governor].startswith("RB"):
+            words.insert(0, tree.words[governor])
+    return governor, " ".join(words)
 
 
 def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int]) -> Edge:
@@ -100,12 +113,19 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
         if agents := tree.below(verb, {"agent"}):
             return complements(tree, agents[0]), preposition, targets
         return subjects(tree, verb), _label(tree, verb, tree.words[verb], preposition), targets
-    acted_on = direct_objects(tree, verb)
+    acted_on = direct_objects(tree, verb) or _prepositional_objects(tree, verb, preposition)
     if acted_on and _brings(tree, verb, preposition, targets):
         return acted_on, preposition, targets
     if acted_on and _locates(tree, preposition, targets):
         return subjects(tree, verb), preposition, targets
     return subjects(tree, verb), _label(tree, verb, tree.lemmas[verb], preposition), targets
+
+
+def _prepositional_objects(tree: Tree, verb: int, other: str) -> list[int]:
+    """What a verb like "look at" acts on, when the `other` preposition is not its own."""
+    own = OBJECT_PREPOSITIONS.get(tree.lemmas[verb], other)
+    links = [t for t in tree.below(verb, {"prep"}) if tree.words[t] == own != other]
+    return [noun for link in links for noun in complements(tree, link)]
 
 
 def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int]) -> Edge:

@@ -55,8 +55,20 @@ class Tree:
             yield head
             token = head
 
+    def root(self, token: int) -> int:
+        """The root above `token`, or itself."""
+        return next((t for t in self.above(token) if self.heads[t] == t), token)
+
+    def start(self, token: int) -> int:
+        """The first token of all that is below `token`, or itself."""
+        while self.children[token] and self.children[token][0] < token:
+            token = self.children[token][0]
+        return token
+
     def attach(self, token: int, head: int, dep: str) -> None:
-        """Hang `token`, with all below it, under `head`, which must not stand below `token`."""
+        """Hang `token`, with all below it, under `head` (itself: a root); not if that is below."""
+        if head != token and token in self.above(head):
+            return
         self.heads[token] = head
         self.deps[token] = dep
         self.children = _children(self.heads)

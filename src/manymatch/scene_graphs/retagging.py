@@ -1,0 +1,102 @@
+"""Words that the tagger takes for another kind of word, mended one by one."""
+
+from __future__ import annotations
+
+from manymatch.scene_graphs.clauses import is_verb
+from manymatch.scene_graphs.inflection import present_participle, verb_base
+from manymatch.scene_graphs.lexicon import COLOURS, GEAR, STATES
+from manymatch.scene_graphs.tree import Tree
+
+_AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
+_BEFORE_NOUN = frozenset({"compound", "nmod"})
+_DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
+_STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
+
+
+def _verb_has_base(tree: Tree, token: int) -> None:
+    if is_verb(tree, token):
+        tree.lemmas[token] = verb_base(tree.words[token], tree.lemmas[token])
+
+
+def _noun_is_verb(tree: Tree, token: int) -> None:
+    """In "a girl bikes on a path" she does; the parser sees one compound noun."""
+    subject = token - 1
+    if subject not in tree.below(token, {"compound"}) or not _may_be_verb(tree, token):
+        return
+    for child in tree.children[token]:
+        if child < subject:
+            tree.attach(child, subject, tree.deps[child])
+    if tree.deps[token] == "pobj":
+        tree.attach(subject, tree.heads[token], "pobj")
+        tree.attach(token, tree.root(token), "acl")
+    else:
+        tree.attach(subject, token, "nsubj")
+    for child in tree.below(token, {"appos"}):
+        tree.deps[child] = "dobj"
+    tree.tags[token] = "VBZ"
+
+
+def _may_be_verb(tree: Tree, token: int) -> bool:
+    """Whether the noun before `token` agrees with it as its subject, not as a compound."""
+    tag = tree.tags[token]
+    if tag in {"VBZ", "VBP"}:
+        return True
+    if tree.deps[token] != "ROOT":
+        return False
+    if tag == "NNS":  # "A girl bikes": no plural follows "a".
+        return any(tree.words[child] in {"a", "an"} for child in tree.below(token, {"det"}))
+    # "Three dogs sleep": no singular follows "three".
+    return tag == "NN" and tree.tags[token - 1] == "NNS" and bool(tree.below(token, {"nummod"}))
+
+
+def _joined_noun_is_verb(tree: Tree, token: int) -> None:
+    """In "a boy runs and jumps" he does both."""
+    if tree.tags[token] != "NNS" or tree.deps[token] != "conj":
+        return
+    bare = all(tree.deps[child] in _AROUND_VERBS for child in tree.children[token])
+    if bare and tree.tags[tree.heads[token]] == "VBZ":
+        tree.tags[token] = "VBZ"
+
+
+def _state_describes(tree: Tree, token: int) -> None:
+    """A "standing horse" is no compound, but a "swimming pool" is."""
+    if tree.deps[token] not in _BEFORE_NOUN or tree.words[token] not in _STATE_PARTICIPLES:
+        return
+    if tree.lemmas[tree.heads[token]] not in GEAR:
+        tree.tags[token], tree.deps[token] = "VBG", "amod"
+
+
+def _adjective_describes(tree: Tree, token: int) -> None:
+    """An adjective or participle before a noun is no part of its name."""
+    if tree.deps[token] in _BEFORE_NOUN and tree.tags[token] in _DESCRIBING:
+        tree.deps[token] = "amod"
+
+
+def _colour_describes(tree: Tree, token: int) -> None:
+    """A colour beside a noun or an adjective is an adjective, whatever the tagger took it for."""
+    if tree.words[token] not in COLOURS or tree.tags[token].startswith("JJ"):
+        return
+    dep, head = tree.deps[token], tree.heads[token]
+    if dep in _BEFORE_NOUN or (dep == "conj" and tree.tags[head].startswith("JJ")):
+        tree.tags[token] = "JJ"
+        tree.deps[token] = "conj" if dep == "conj" else "amod"
+        for child in tree.below(token, _BEFORE_NOUN):
+            tree.deps[child] = "amod"
+
+
+def _determined_word_is_noun(tree: Tree, token: int) -> None:
+    """What has an article is a noun, even where it looks like a verb ("a building")."""
+    if is_verb(tree, token) and tree.below(token, {"det"}):
+        tree.tags[token] = "NN"
+        tree.lemmas[token] = tree.words[token]
+
+
+RETAGGINGS = (
+    _verb_has_base,
+    _noun_is_verb,
+    _joined_noun_is_verb,
+    _state_describes,
+    _adjective_describes,
+    _colour_describes,
+    _determined_word_is_noun,
+)

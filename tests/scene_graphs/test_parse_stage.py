@@ -1,0 +1,130 @@
+"""The stage: caption table in, scene graph table out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import spacy
+
+from manymatch.errors import ConfigError, DataError
+from manymatch.scene_graphs.graph import SCHEMA, Relation, SceneGraph
+from manymatch.scene_graphs.parse import parse_captions
+
+CAPTIONS = [
+    "A man holds a ball.",
+    "Two dogs sleep on a red sofa.",
+    "A man holds a ball.",
+    "It is.",
+    "A girl  in a blue dress\tjumps over a puddle",
+]
+MODEL = "en_core_web_sm"
+
+
+def _write(path: Path, captions: list[str], **columns: list[str]) -> Path:
+    ids = [f"c{i}" for i in range(len(captions))]
+    schema = pa.schema([("caption_id", pa.string()), ("caption", pa.string())])
+    table = pa.table({"caption_id": ids, "caption": captions}, schema)
+    for name, values in columns.items():
+        table = table.append_column(name, [values])
+    pq.write_table(table, path)
+    return path
+
+
+def _parse(captions: Path, processes: int = 1, batch_size: int = 2) -> pa.Table:
+    table = captions.with_name(f"graphs-{processes}.parquet")
+    parse_captions(captions, table, MODEL, processes, batch_size)
+    return pq.read_table(table)
+
+
+def test_rows_follow_the_caption_table(tmp_path: Path) -> None:
+    found = _parse(_write(tmp_path / "captions.parquet", CAPTIONS))
+    assert found.schema.equals(SCHEMA)
+    assert found["caption_id"].to_pylist() == ["c0", "c1", "c2", "c3", "c4"]
+    rows = [SceneGraph.from_dict(row) for row in found.drop("caption_id").to_pylist()]
+    assert rows[0] == rows[2]
+    assert rows[0] == SceneGraph(
+        ("man", "ball"), ("man", "ball"), ((), ()), (Relation(0, "hold", 1),)
+    )
+    assert [row.names for row in rows[1:]] == [
+        ("dog", "sofa"),
+        ("man", "ball"),
+        ("be",),
+        ("girl", "dress", "puddle"),
+    ]
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_same_file(tmp_path: Path) -> None:
+    captions = _write(tmp_path / "captions.parquet", CAPTIONS)
+    _parse(captions, processes=1)
+    _parse(captions, processes=2)
+    one, two = (tmp_path / f"graphs-{n}.parquet" for n in (1, 2))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_equal_captions_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    pipe = spacy.language.Language.pipe
+
+    def counted(self, texts, **options):  # type: ignore[no-untyped-def]
+        parsed.extend(texts)
+        return pipe(self, texts, **options)
+
+    monkeypatch.setattr(spacy.language.Language, "pipe", counted)
+    found = _parse(_write(tmp_path / "captions.parquet", CAPTIONS * 3))
+    assert len(parsed) == len(set(CAPTIONS))
+    assert found.num_rows == 3 * len(CAPTIONS)
+
+
+def test_no_captions(tmp_path: Path) -> None:
+    found = _parse(_write(tmp_path / "captions.parquet", []))
+    assert found.num_rows == 0
+    assert found.schema.equals(SCHEMA)
+
+
+def test_limits_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _parse(_write(tmp_path / "captions.parquet", ["A dog, " * 20]))
+    assert "left out: 7 objects" in capsys.readouterr().err
+
+
+def test_missing_model_says_what_to_install(tmp_path: Path) -> None:
+    captions = _write(tmp_path / "captions.parquet", CAPTIONS)
+    with pytest.raises(ConfigError, match="python -m spacy download en_core_web_xx"):
+        parse_captions(captions, tmp_path / "graphs.parquet", "en_core_web_xx", 1, 8)
+    assert not (tmp_path / "graphs.parquet").exists()
+
+
+def test_missing_caption_table(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file; run the captions stage first"):
+        _parse(tmp_path / "captions.parquet")
+
+
+def test_table_without_captions(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"caption_id": ["a"]}), tmp_path / "captions.parquet")
+    with pytest.raises(DataError, match="no caption table"):
+        _parse(tmp_path / "captions.parquet")
+
+
+def test_damaged_table(tmp_path: Path) -> None:
+    (tmp_path / "captions.parquet").write_bytes(b"PAR1 but no more")
+    with pytest.raises(DataError, match="no caption table"):
+        _parse(tmp_path / "captions.parquet")
+
+
+@pytest.mark.parametrize("blank", ["", " \t", None])
+def test_empty_caption_is_named(tmp_path: Path, blank: str) -> None:
+    captions = _write(tmp_path / "captions.parquet", ["A dog.", blank])
+    with pytest.raises(DataError, match="caption 'c1' is empty"):
+        _parse(captions)
+
+
+def test_a_failed_run_leaves_the_old_table(tmp_path: Path) -> None:
+    captions = _write(tmp_path / "captions.parquet", CAPTIONS)
+    before = _parse(captions)
+    _write(captions, ["A dog.", ""])
+    with pytest.raises(DataError):
+        _parse(captions)
+    assert pq.read_table(tmp_path / "graphs-1.parquet").equals(before)

@@ -1,0 +1,31 @@
+"""Parsed graphs of the `scenes` captions against the truth that they were written from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from spacy.language import Language
+
+from manymatch.datasets.scenes import Scenes, ScenesSettings, truth_graphs
+from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
+from manymatch.scene_graphs.parser import graphs
+
+LEAST_F1 = {"objects": 0.97, "attributes": 0.95, "relations": 0.90}
+
+
+@pytest.mark.slow
+def test_f1_on_scenes(tmp_path: Path, model: Language) -> None:
+    settings = ScenesSettings(seed=11, train=240, validation=30, test=30, image_size=32)
+    Scenes().download(settings, tmp_path)
+    truth = truth_graphs(tmp_path)
+    captions = {row.caption_id: row.caption for row in Scenes().captions(tmp_path)}
+    parsed = graphs(model, list(captions.values()), Counter())
+    pairs = ((graph, truth[name]) for name, graph in zip(captions, parsed, strict=True))
+    scores = accuracy(pairs, lemmatiser(model))
+    assert {kind: score.f1 >= LEAST_F1[kind] for kind, score in scores.items()} == {
+        "objects": True,
+        "attributes": True,
+        "relations": True,
+    }, scores
