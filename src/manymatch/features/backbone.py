@@ -79,6 +79,9 @@ class Normalised(nn.Module):
     The network gives a map (b, F, h, w); out come its cells, row by row: (b, h * w, F).
     """
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, network: nn.Module, mean: list[float], std: list[float]) -> None:
         super().__init__()
         self.network = network

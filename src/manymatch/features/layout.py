@@ -14,7 +14,6 @@ is a plain `pread`, and a writer that is killed cannot have damaged HDF5's own s
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,6 @@ FORMAT, VERSION = "manymatch-features", 1
 _LIBRARY = ("v110", "v110")
 """Fixed, so that equal content gives equal bytes, and with checksums on HDF5's own structures."""
 _DTYPES = {"features": "<f2", "n_regions": "<i4", "boxes": "<f4", "checksum": "<u8"}
-_SPACE_ERROR = re.compile(r"errno = (\d+)")
 
 
 @dataclass(frozen=True)
@@ -83,25 +81,20 @@ def create(
     shapes = {"features": (max_regions, width), "n_regions": (), "checksum": ()}
     if boxes:
         shapes["boxes"] = (max_regions, 4)
-    try:
-        with h5py.File(path, "w", libver=_LIBRARY) as file:
-            described = {**attributes, "format": FORMAT, "version": str(VERSION)}
-            for name, value in sorted(described.items()):
-                encoded = value.encode()
-                file.attrs.create(name, encoded, dtype=_fixed_string([encoded]))
-            _create_ids(file, image_ids)
-            for name, shape in sorted(shapes.items()):
-                _create_dataset(file, name, (len(image_ids), *shape))
-    except (OSError, RuntimeError) as error:
-        # HDF5 tells the system's error number in its message alone.
-        found = _SPACE_ERROR.search(str(error))
-        raise OSError(int(found[1]), str(error)) if found else error from None
+    with h5py.File(path, "w", libver=_LIBRARY) as file:
+        described = {**attributes, "format": FORMAT, "version": str(VERSION)}
+        for name, value in sorted(described.items()):
+            encoded = value.encode()
+            file.attrs.create(name, encoded, dtype=_fixed_string([encoded]))
+        _create_ids(file, image_ids)
+        for name, shape in sorted(shapes.items()):
+            _create_dataset(file, name, (len(image_ids), *shape))
 
 
-def reserve(path: Path) -> None:
-    """Allot all the file's blocks, so that a full disk shows before hours of work, not after."""
-    with path.open("r+b") as file:
-        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+def reserve(path: Path, size: int) -> None:
+    """Allot `size` bytes, so that a full disk shows before hours of work, not after."""
+    with path.open("ab") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _create_ids(file: h5py.File, image_ids: Sequence[str]) -> None:

@@ -83,7 +83,7 @@ def _fused(network: nn.Module) -> nn.Module:
     return network
 
 
-def _self_padded(convolution: nn.Module) -> nn.Module:
+def _self_padded(convolution: nn.Conv2d) -> nn.Conv2d:
     """Let the convolution itself pad where the padding is the same on opposite sides."""
     padding = convolution.static_padding
     if isinstance(padding, nn.ZeroPad2d):

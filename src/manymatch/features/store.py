@@ -25,6 +25,8 @@ from manymatch.features import layout
 from manymatch.features.rows import Boxes, Features, RowFile
 from manymatch.files import move_into_place, partial_path, remove, storage_errors
 
+_HEADROOM = 2**16
+"""Bytes for HDF5's own structures, on the safe side."""
 Rows = tuple[Features, NDArray[np.int32], Boxes]
 """features (k, R, F) float16, n_regions (k,), boxes (k, R, 4) float32 or None."""
 
@@ -248,8 +250,12 @@ class FeatureWriter:
     ) -> None:
         self._discard()
         try:
+            # Before and after: HDF5 itself crashes on a full disk, and begins the file anew.
+            longest = max(len(image_id.encode()) for image_id in image_ids)
+            row_bytes = max_regions * (2 * width + 16) + 12 + longest
+            layout.reserve(self._partial, len(image_ids) * row_bytes + _HEADROOM)
             layout.create(self._partial, image_ids, max_regions, width, boxes, attributes)
-            layout.reserve(self._partial)
+            layout.reserve(self._partial, self._partial.stat().st_size)
             if self._fingerprint is not None:
                 self._mark.write_bytes(self._fingerprint.encode())
         except BaseException:

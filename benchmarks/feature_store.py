@@ -1,0 +1,133 @@
+"""Feature store: memory over a store greater than memory, and speed against a plain read.
+
+    python benchmarks/feature_store.py [--gib 36] [--real-gib 2] [--folder DIR]
+
+Three parts, each printed with its bound:
+- peak memory of a process that reads all of a sparse store of `--gib` GiB, sequentially and in
+  random batches (at most 2 GiB);
+- time to read and check a real store of `--real-gib` GiB in order, over that of a plain read of
+  the same bytes into one buffer (at most 1.3), with the file in the page cache and without;
+- random batches of 128 images a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from manymatch.features import layout
+from manymatch.features.rows import RowFile
+from manymatch.features.store import FeatureStore, FeatureWriter
+
+REGIONS, WIDTH = 36, 2048
+ROW_BYTES = REGIONS * WIDTH * 2
+ROUNDS = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gib", type=float, default=36.0)
+    parser.add_argument("--real-gib", type=float, default=2.0)
+    parser.add_argument("--folder", type=Path, default=None, help="where the stores are made")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        measure_memory(Path(folder) / "sparse.h5", int(options.gib * 2**30) // ROW_BYTES)
+        measure_speed(Path(folder) / "real.h5", int(options.real_gib * 2**30) // ROW_BYTES)
+
+
+def measure_memory(path: Path, images: int) -> None:
+    make_sparse(path, images)
+    with FeatureStore(path) as store:
+        started = time.perf_counter()
+        for _, (features, _, _) in store.blocks(128):
+            assert features.dtype == np.float16
+        seconds = time.perf_counter() - started
+        random_batches(store, 200)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    size = path.stat().st_size / 2**30
+    print(f"sparse store {size:.1f} GiB, {images} images: read in order in {seconds:.1f} s")
+    print(f"peak memory {peak:.2f} GiB (at most 2)")
+    path.unlink()
+
+
+def make_sparse(path: Path, images: int) -> None:
+    """A store of zeros that takes no disk, with right checksums."""
+    ids = [str(number) for number in range(images)]
+    layout.create(path, ids, REGIONS, WIDTH, False, {})
+    rows = RowFile(path, "r+b")
+    zeros = np.zeros((REGIONS, WIDTH), np.float16)
+    checksums = [layout.row_checksum(zeros, None, REGIONS, image_id) for image_id in ids]
+    rows.put("checksum", 0, np.array(checksums, np.uint64))
+    rows.put("n_regions", 0, np.full(images, REGIONS, np.int32))
+    rows.close()
+
+
+def measure_speed(path: Path, images: int) -> None:
+    rng = np.random.default_rng(0)
+    with FeatureWriter(
+        path, [str(number) for number in range(images)], max_regions=REGIONS, width=WIDTH
+    ) as writer:
+        for row in range(images):
+            writer.write(row, rng.random((REGIONS, WIDTH), dtype=np.float32))
+    compare(path, "in the page cache", lambda: None)
+    compare(path, "not in the page cache", lambda: drop_from_cache(path))
+    with FeatureStore(path) as store:
+        started = time.perf_counter()
+        random_batches(store, 50)
+        seconds = time.perf_counter() - started
+    print(f"random batches of 128: {50 / seconds:.1f} a second, {6400 / seconds:.0f} images/s")
+
+
+def compare(path: Path, state: str, prepare: Callable[[], None]) -> None:
+    """Print the ratio of store to plain reading; the two alternate, and which is first too."""
+    times: dict[Callable[[Path], None], list[float]] = {plain_read: [], store_read: []}
+    for turn in range(ROUNDS + 1):
+        for reader in sorted(times, key=lambda reader: reader is plain_read, reverse=turn % 2 == 0):
+            prepare()
+            started = time.perf_counter()
+            reader(path)
+            if turn > 0:  # the first warms up
+                times[reader].append(time.perf_counter() - started)
+    plain, store = (statistics.median(times[reader]) for reader in (plain_read, store_read))
+    size = path.stat().st_size / 2**30
+    print(
+        f"{size:.1f} GiB {state}: plain {size / plain:.2f} GiB/s, store {size / store:.2f} GiB/s, "
+        f"ratio {store / plain:.2f} (at most 1.3)"
+    )
+
+
+def plain_read(path: Path) -> None:
+    buffer = bytearray(32 * ROW_BYTES)
+    with path.open("rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+
+
+def store_read(path: Path) -> None:
+    with FeatureStore(path) as store:
+        for _ in store.blocks():
+            pass
+
+
+def drop_from_cache(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def random_batches(store: FeatureStore, count: int) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(count):
+        store.read(rng.integers(0, len(store), 128))
+
+
+if __name__ == "__main__":
+    main()

