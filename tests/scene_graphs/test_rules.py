@@ -71,6 +71,15 @@ VERBS = {
     "In the park, a boy runs after a woman.": (
         "park; boy; woman | boy in park; boy run after woman"
     ),
+    "A man sings with a crowd watching.": "man; crowd [watching] | man sing with crowd",
+    "Man with sunglasses singing.": "man [singing]; sunglass | man with sunglass",
+    "A young girl in a black shirt and a blue helmet is sitting on a quad.": (
+        "girl [young]; shirt [black]; helmet [blue]; quad"
+        " | girl in shirt; girl in helmet; girl sit on quad"
+    ),
+    "Two men pointing guns at another man.": (
+        "man [two]; gun; man | man point gun; man point at man"
+    ),
     "A man in a red shirt holding a sign.": (
         "man; shirt [red]; sign | man in shirt; man hold sign"
     ),

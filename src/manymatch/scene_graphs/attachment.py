@@ -17,6 +17,7 @@ from manymatch.scene_graphs.objects import measured
 from manymatch.scene_graphs.tree import Tree
 
 _CLAUSES = frozenset({"relcl", "acl"})
+_CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
 _LISTED = frozenset({"pobj", "dobj", "conj"})
 _MISTAKEN_CLAUSES = frozenset({"ccomp", "acl", "advcl"})
@@ -25,9 +26,11 @@ _AUXILIARIES = frozenset({"aux", "auxpass"})
 
 
 def _subject_of_clause(tree: Tree, token: int) -> None:
-    """In "the cow standing by the fence is red" the cow is red, not its standing."""
-    if tree.deps[token] == "csubj" and (own := tree.below(token, {"nsubj"})):
-        tree.attach(own[0], tree.heads[token], "nsubj")
+    """In "the cow standing by the fence is red" the cow is red, not its standing; and in "with a
+    dog running" there is a dog, not only its running."""
+    role = _CLAUSE_ROLES.get(tree.deps[token])
+    if role and is_verb(tree, token) and (own := tree.below(token, {"nsubj"})):
+        tree.attach(own[0], tree.heads[token], role)
         tree.attach(token, own[0], "acl")
 
 
@@ -64,8 +67,12 @@ def _detach(tree: Tree, verb: int, noun: int) -> None:
 def _list_goes_on(tree: Tree, token: int) -> None:
     """In "a beach with a hat, a cat and a man" the cat follows the hat, not the beach."""
     head, dep = tree.heads[token], tree.deps[token]
-    listed = dep == "appos" and tree.below(token, {"conj"})
-    if not listed and not (dep == "conj" and tree.lemmas[head] in PLACES):
+    if dep == "appos":
+        goes_on = bool(tree.below(token, {"conj"}))
+    else:  # A place has no equals but what is in it; clothes are not joined to who wears them.
+        worn = tree.lemmas[token] in WORN and tree.lemmas[head] not in WORN
+        goes_on = dep == "conj" and (worn or tree.lemmas[head] in PLACES)
+    if not goes_on:
         return
     before = next((t for t in range(token - 1, head, -1) if tree.deps[t] in _LISTED), head)
     if before != head and is_noun(tree, before):

@@ -80,7 +80,7 @@ def subjects(tree: Tree, verb: int) -> list[int]:
 
 
 def _own_subjects(tree: Tree, verb: int) -> list[int]:
-    own = tree.below(verb, _SUBJECTS)
+    own = tree.below(verb, _SUBJECTS)[-1:]  # Of two, the parser put the first in the wrong clause.
     if not own and tree.lemmas[verb] == "be":
         return tree.below(verb, _SHOWN)  # "There is a dog", "On the table is a cup".
     return own

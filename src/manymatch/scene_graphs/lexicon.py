@@ -82,8 +82,8 @@ UNSEEN_ADVERBS = _words(
 """Adverbs that say nothing that a picture shows."""
 
 LOCATING = _words("""
-    above against along alongside amid among around at atop behind below beneath beside between by
-    in inside near on outside over under underneath within
+    above against along alongside amid among around atop behind below beneath beside between by in
+    inside near on outside over under underneath within
 """) | {phrase for phrase in map(" ".join, SPATIAL) if not phrase.endswith("from")}
 """Prepositions that say where something is, whatever is done there."""
 
@@ -132,7 +132,7 @@ GEAR = _words("""
 """Nouns that with such a participle make a compound, as in "swimming pool"."""
 
 WORN = _words("""
-    apron attire backpack beard belt bikini blouse boot cap cape clothing coat coats costume
+    apron attire backpack bag beard belt bikini blouse boot cap cape clothing coat coats costume
     coverall dress garb gear glass glasses glove goggles gown hair hat headscarf helmet hoodie
     jacket jean jeans jersey kilt makeup mask outfit overall overalls pajama pajamas pant pants
     ponytail robe sandal sari scarf shirt shoe short shorts skirt sneaker sock suit sunglass

@@ -87,7 +87,7 @@ def _first_line(error: Exception) -> str:
 def _parsing(model: str, processes: int, batches: list[list[str]]) -> Iterator[Iterable[Parsed]]:
     """The parsed batches in order, from this process or from a pool of them."""
     if processes <= 1 or len(batches) <= 1:
-        yield map(partial(_parse, load_model(model)), batches)
+        yield map(partial(parse_batch, load_model(model)), batches)
         return
     load_model(model)  # A missing model is told here, not from within a worker.
     context = multiprocessing.get_context("spawn")
@@ -118,10 +118,11 @@ def _end_with_parent() -> None:
 
 
 def _parse_in_worker(captions: list[str]) -> Parsed:
-    return _parse(_worker_model, captions)
+    return parse_batch(_worker_model, captions)
 
 
-def _parse(model: Language, captions: list[str]) -> Parsed:
+def parse_batch(model: Language, captions: list[str]) -> Parsed:
+    """The graphs of `captions`, parsed together, and what the limits cost."""
     dropped: Counter[str] = Counter()
     return _columns(list(graphs(model, captions, dropped))), dropped
 

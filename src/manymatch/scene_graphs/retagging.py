@@ -26,9 +26,10 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
     for child in tree.children[token]:
         if child < subject:
             tree.attach(child, subject, tree.deps[child])
-    if tree.deps[token] == "pobj":
-        tree.attach(subject, tree.heads[token], "pobj")
-        tree.attach(token, tree.root(token), "acl")
+    if tree.deps[token] in {"pobj", "dobj"}:  # Then the noun is that, and the verb the root's.
+        root = tree.root(token)
+        tree.attach(subject, tree.heads[token], tree.deps[token])
+        tree.attach(token, root, "conj" if is_verb(tree, root) else "acl")
     else:
         tree.attach(subject, token, "nsubj")
     for child in tree.below(token, {"appos"}):

@@ -1,0 +1,139 @@
+"""Scene graphs: what our rules add to spaCy's parse, two processes against one, and accuracy.
+
+    python benchmarks/scene_graphs.py                     # on generated captions
+    python benchmarks/scene_graphs.py --source FOLDER     # on every line of FOLDER/*.en.gz
+
+Parse and rules are timed in turns over the same batches, and the processor time counts, so that
+other programs disturb little. Two processes against one is wall clock, which needs two idle cores;
+where there are none, read the processor time: what a process does for itself, plus half of what the
+two workers do, their start included, is the time that two idle cores would take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from spacy.language import Language
+
+from manymatch.datasets.scenes.generate import pair
+from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
+from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.scene_graphs.parse import parse_batch, parse_captions
+from manymatch.scene_graphs.parser import graphs, load_model
+
+MODEL = "en_core_web_sm"
+BATCH = 256
+
+
+def main() -> None:
+    options = _options()
+    model = load_model(MODEL)
+    generated = list(_generated(options.pairs))
+    _print_accuracy(model, generated)
+    captions = _lines(options.source) if options.source else [text for text, _ in generated]
+    _print_cost_of_rules(model, captions[: options.captions])
+    with tempfile.TemporaryDirectory() as folder:
+        _print_gain_of_processes(captions[: options.captions], Path(folder))
+        if options.source:
+            _print_whole_source(captions, Path(folder))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--source", type=Path, help="folder of *.en.gz with a caption a line")
+    parser.add_argument("--captions", type=int, default=20_000, help="captions that are timed")
+    parser.add_argument("--pairs", type=int, default=900, help="pairs of generated images")
+    return parser.parse_args()
+
+
+def _generated(pairs: int) -> Iterator[tuple[str, SceneGraph]]:
+    """Captions of `scenes` with their true graphs."""
+    for number in range(pairs):
+        for picture in pair(seed=0, split="train", number=number, twins=0.5):
+            for sentence in picture.captions:
+                yield sentence.text, sentence.graph
+
+
+def _lines(folder: Path) -> list[str]:
+    files = sorted(folder.glob("*.en.gz"))
+    if not files:
+        raise SystemExit(f"{folder}: no *.en.gz files")
+    return [line for file in files for line in gzip.open(file, "rt", encoding="utf-8")]
+
+
+def _print_accuracy(model: Language, generated: list[tuple[str, SceneGraph]]) -> None:
+    parsed = graphs(model, [text for text, _ in generated], Counter())
+    pairs = zip(parsed, (true for _, true in generated), strict=True)
+    for kind, score in accuracy(pairs, lemmatiser(model)).items():
+        print(
+            f"{kind:11} precision {score.precision:.4f}  recall {score.recall:.4f}  "
+            f"F1 {score.f1:.4f}  ({score.true} true)"
+        )
+
+
+def _print_cost_of_rules(model: Language, captions: list[str]) -> None:
+    alone = ours = 0.0
+    batches = [captions[i : i + BATCH] for i in range(0, len(captions), BATCH)]
+    for batch in batches:
+        started = time.process_time()
+        list(model.pipe(batch, batch_size=BATCH))
+        between = time.process_time()
+        parse_batch(model, batch)
+        ours += time.process_time() - between
+        alone += between - started
+    print(f"spaCy alone {len(captions) / alone:.0f}/s, with rules {len(captions) / ours:.0f}/s")
+    print(f"parse with rules / parse alone: {ours / alone:.3f} (processor time)")
+
+
+def _print_gain_of_processes(captions: list[str], folder: Path) -> None:
+    one, two = (_stage_seconds(captions, folder, processes) for processes in (1, 2))
+    for clock in ("wall clock", "processor"):
+        print(
+            f"{clock:10} one process {one[clock]:.1f} s, two {two[clock]:.1f} s: "
+            f"{one[clock] / two[clock]:.2f}x (with start)"
+        )
+
+
+def _stage_seconds(captions: list[str], folder: Path, processes: int) -> dict[str, float]:
+    source, table = folder / "captions.parquet", folder / "graphs.parquet"
+    ids = [str(number) for number in range(len(captions))]
+    pq.write_table(pa.table({"caption_id": ids, "caption": captions}), source)
+    started, (own, workers) = time.perf_counter(), _processor_seconds()
+    parse_captions(source, table, MODEL, processes, BATCH)
+    own_after, workers_after = _processor_seconds()
+    return {
+        "wall clock": time.perf_counter() - started,
+        "processor": own_after - own + (workers_after - workers) / processes,
+    }
+
+
+def _processor_seconds() -> tuple[float, float]:
+    """Of this process, and of the workers that have ended."""
+    times = os.times()
+    return times.user + times.system, times.children_user + times.children_system
+
+
+def _print_whole_source(captions: list[str], folder: Path) -> None:
+    seconds = _stage_seconds(captions, folder, processes=2)["wall clock"]
+    found = pq.read_table(folder / "graphs.parquet")
+    empty = pc.sum(pc.equal(pc.list_value_length(found["objects"]), 0)).as_py()
+    parts = {
+        name: pc.sum(pc.list_value_length(found[name])).as_py() for name in ("objects", "relations")
+    }
+    parts["attributes"] = pc.sum(pc.list_value_length(pc.list_flatten(found["attributes"]))).as_py()
+    means = ", ".join(f"{count / len(captions):.2f} {name}" for name, count in parts.items())
+    print(f"{found.num_rows} captions in {seconds:.0f} s, {empty} without an object; mean {means}")
+
+
+if __name__ == "__main__":
+    main()
