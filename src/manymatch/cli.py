@@ -64,12 +64,12 @@ def _override(text: str) -> tuple[str, Any]:
 def check() -> None:
     """Check params.yaml and the recipes it names, and say what will run."""
     from manymatch import datasets
-    from manymatch.features import backbone
+    from manymatch.features import check_name
     from manymatch.methods import check_model
 
     params = _params()
     for features in params.features:
-        backbone(features)
+        check_name(features)
         params.extraction_of(features)
     for name in params.datasets:
         datasets.check_settings(name, params.source(name))

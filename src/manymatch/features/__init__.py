@@ -24,10 +24,15 @@ BACKBONES = {
 """Name in the configuration -> module of this package."""
 
 
-def build_backbone(name: str, sources: Sources) -> Backbone:
-    """The backbone called `name`; an unknown name is a `ConfigError` that tells the nearest."""
+def check_name(name: str) -> None:
+    """An unknown backbone is a `ConfigError` that tells the nearest."""
     if name not in BACKBONES:
         raise ConfigError(f"unknown features '{name}'{nearest(name, BACKBONES)}")
+
+
+def build_backbone(name: str, sources: Sources) -> Backbone:
+    """The backbone called `name`, its weights loaded."""
+    check_name(name)
     module = import_module(f"manymatch.features.{BACKBONES[name]}")
     backbone: Backbone = module.build(name, sources)
     return backbone
