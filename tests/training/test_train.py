@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -137,6 +138,44 @@ def test_without_dvclive_the_model_is_the_same(
     assert not without.curves.exists()
     expected = with_curves.outputs().items()
     assert without.outputs() == {key: v for key, v in expected if key.startswith("model/")}
+
+
+def test_a_bar_on_a_terminal(
+    new_run: NewRun, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    new_run("run").train(recipe(epochs=2))
+    told = capsys.readouterr().err
+    assert "epoch 2/2" in told
+    assert "\x1b[" in told
+    assert "epoch 2/2: loss" in told
+
+
+def test_an_interrupt_stays_one(
+    new_run: NewRun, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, handler = new_run("run"), signal.getsignal(signal.SIGINT)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
+        context.setattr("manymatch.training.epoch_end.validate", interrupted)
+        run.train(recipe())
+    assert signal.getsignal(signal.SIGINT) == handler
+    run.train(recipe())
+    assert run.model.exists()
+
+
+def test_mixed_precision_trains(new_run: NewRun) -> None:
+    run = new_run("run")
+    run.train(recipe(precision="bf16-mixed", epochs=6))
+    losses = curve(run, "train/loss")
+    assert losses[-1] < losses[0] / 1.5
+    assert {value.dtype for value in load_model(run.model)[0].state_dict().values()} == {
+        torch.float32,
+        torch.int64,
+    }
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import gather
-from manymatch.training.optimizer import fusable, make_optimizer
+from manymatch.training.optimizer import make_optimizer
 from manymatch.training.schedule import learning_rate_factor
 
 
@@ -46,7 +46,7 @@ class Learner(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         training, steps = self.recipe.training, len(self.batches)
-        optimizer = make_optimizer(self.method, training, fusable(self.trainer.precision))
+        optimizer = make_optimizer(self.method, training, fused=self.trainer.precision == "32-true")
         scheduler = LambdaLR(optimizer, lambda step: learning_rate_factor(step, steps, training))
         return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,17 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def keyboard_interrupts() -> Iterator[None]:
+    """Let an interrupt be one: Lightning exits on it, and leaves the process deaf to the next."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit:
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
 
 
 @contextlib.contextmanager

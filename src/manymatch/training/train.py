@@ -24,7 +24,7 @@ from manymatch.training.epoch_end import EpochEnd
 from manymatch.training.history import RSUM, History
 from manymatch.training.machine import Machine, choose, first_process
 from manymatch.training.module import Learner, reseed
-from manymatch.training.quiet import deterministic, quiet
+from manymatch.training.quiet import deterministic, keyboard_interrupts, quiet
 
 
 def train(
@@ -101,11 +101,9 @@ def _fit(
         use_distributed_sampler=False,
         **machine.trainer_settings(),
     )
-    try:
+    with keyboard_interrupts():
         resumed_from = store.last if history.rows else None
         trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
-    except SystemExit:  # Lightning's answer to an interrupt from the keyboard
-        raise KeyboardInterrupt from None
 
 
 def _callbacks(
