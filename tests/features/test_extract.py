@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import struct
 import subprocess
@@ -26,7 +25,7 @@ from manymatch.features.backbone import Sources, grid_boxes
 from manymatch.features.extract import Extractor, extract, pick_device
 from manymatch.features.images import list_images, read_crops
 from manymatch.features.lite0 import load_network
-from manymatch.features.store import FeatureStore
+from manymatch.features.store import FeatureStore, FeatureWriter
 
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)
 
@@ -271,20 +270,34 @@ def test_bad_image_files_are_refused_by_name(place: Place, damage) -> None:
     assert "i2.png" in line and "run the download stage again" in line
 
 
-def test_a_mended_image_resumes_with_the_others(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = place.raw / "images/i4.png"
-    good = file.read_bytes()
-    state = file.stat()
-    empty(file)
+def test_partial_state_of_images_that_changed_is_not_used(place: Place) -> None:
+    mended = (place.raw / "images/i4.png").read_bytes()
+    empty(place.raw / "images/i4.png")
     refusal(place)
-    place.store.unlink()
-    file.write_bytes(good)
-    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
-    capsys.readouterr()
+    assert place.store.with_name("lite0.h5.partial").exists()
+    (place.raw / "images/i4.png").write_bytes(mended)
+    picture(99).save(place.raw / "images/i0.png")
     place.extract()
-    assert "3 of 5 images are there already" in capsys.readouterr().err
+    resumed = place.store.read_bytes()
+    place.extract()
+    assert place.store.read_bytes() == resumed
+
+
+def test_an_interrupted_run_goes_on(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = FeatureWriter.write
+
+    def interrupted(self: FeatureWriter, row: int, *rest: np.ndarray) -> None:
+        if row == 2:
+            raise KeyboardInterrupt
+        whole(self, row, *rest)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(FeatureWriter, "write", interrupted)
+        place.extract()
+    place.extract(batch_size=2)
+    assert "2 of 5 images are there already" in capsys.readouterr().err
     resumed = place.store.read_bytes()
     place.extract()
     assert place.store.read_bytes() == resumed

@@ -50,12 +50,11 @@ class Layout:
 def row_checksum(
     features: NDArray[np.float16], boxes: NDArray[np.float32] | None, n_regions: int, image_id: str
 ) -> int:
-    """XXH3-64 of a row: features (R, F), boxes (R, 4), n_regions, image id, in this order."""
+    """XXH3-64 of a row, in this order: features (R, F), boxes (R, 4), n_regions (int32), id."""
     digest = xxhash.xxh3_64(features.data)
     if boxes is not None:
         digest.update(boxes.data)
-    digest.update(np.int32(n_regions).tobytes())
-    digest.update(image_id.encode())
+    digest.update(n_regions.to_bytes(4, "little") + image_id.encode())
     return digest.intdigest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,17 +61,29 @@ class RowFile:
         return np.empty((count, regions, width), np.float16), boxes
 
     def check(
-        self, row: int, features: Features, boxes: Boxes, n_regions: int, checksum: int
+        self,
+        first: int,
+        features: Features,
+        boxes: Boxes,
+        n_regions: Iterable[int],
+        checksums: Iterable[int],
     ) -> None:
-        """A `DataError` that names the image if the row just read is not what was written."""
-        image_id = self.layout.image_ids[row]
-        if row_checksum(features, boxes, n_regions, image_id) != checksum:
-            raise DataError(
-                f"{self.path}: image '{image_id}': wrong checksum, the file is damaged; "
-                "remove it and run the features stage"
-            )
+        """A `DataError` that names the image if the rows from `first` on, just read, are not
+        what was written, or hold what must never be written."""
+        for at, (count, checksum) in enumerate(zip(n_regions, checksums, strict=True)):
+            image_id = self.layout.image_ids[first + at]
+            row_boxes = None if boxes is None else boxes[at]
+            if row_checksum(features[at], row_boxes, count, image_id) != checksum:
+                raise self._fault(
+                    first + at,
+                    "wrong checksum, the file is damaged; remove it and run the features stage",
+                )
         if not all_finite(features):
-            raise DataError(f"{self.path}: image '{image_id}': features hold NaN or infinity")
+            bad = next(at for at, row in enumerate(features) if not all_finite(row))
+            raise self._fault(first + bad, "features hold NaN or infinity; extract them again")
+
+    def _fault(self, row: int, fault: str) -> DataError:
+        return DataError(f"{self.path}: image '{self.layout.image_ids[row]}': {fault}")
 
     def _place(self, name: str, row: int, values: NDArray[Any]) -> tuple[int, memoryview]:
         row_bytes = values.nbytes // len(values)

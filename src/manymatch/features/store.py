@@ -6,14 +6,14 @@
     with FeatureStore(path) as store:
         features, n_regions, boxes = store.read([5, 0, 7])
 
-Both sides check every row: widths, NaN and infinities, and a checksum that finds silent damage.
+Writer and reader check every row: widths, NaN and infinities, and a checksum that finds silent damage.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class FeatureStore:
     """A finished store, opened for reading; never more of it in memory than the rows asked for.
 
     Safe to use from several threads, forked workers and processes at once: reads are positional,
-    and stores are replaced, never changed.
+    and stores are replaced, never changed. A row is checked when it is first read.
 
     Raises:
         DataError: the file is missing, cut off, not a store, or a row read from it is damaged.
@@ -48,6 +48,7 @@ class FeatureStore:
         """In row order."""
         self.n_regions: NDArray[np.int32] = self._rows.column("n_regions")
         self._checksums = self._rows.column("checksum")
+        self._checked = np.zeros(len(self), np.bool_)
         if self.n_regions.min() < 1 or self.n_regions.max() > self.max_regions:
             self.close()
             raise DataError(f"{path}: the store is unfinished or damaged; extract it again")
@@ -102,21 +103,24 @@ class FeatureStore:
         self._rows.fill("features", first, features)
         if boxes is not None:
             self._rows.fill("boxes", first, boxes)
-        for at in range(len(features)):
-            row, row_boxes = first + at, None if boxes is None else boxes[at]
-            n_regions, checksum = int(self.n_regions[row]), int(self._checksums[row])
-            self._rows.check(row, features[at], row_boxes, n_regions, checksum)
+        rows = slice(first, first + len(features))
+        if not self._checked[rows].all():
+            counts, checksums = self.n_regions[rows].tolist(), self._checksums[rows].tolist()
+            self._rows.check(first, features, boxes, counts, checksums)
+            self._checked[rows] = True
 
-    def blocks(self, size: int = 32) -> Iterator[tuple[range, Rows]]:
-        """All rows in order, `size` at a time; the next block is read while one is in use."""
-        parts = [range(at, min(at + size, len(self))) for at in range(0, len(self), size)]
-        with ThreadPoolExecutor(1) as reader:
-            coming = reader.submit(self.read, parts[0])
-            for part, following in zip(parts, [*parts[1:], None], strict=True):
-                block = coming.result()
-                if following is not None:
-                    coming = reader.submit(self.read, following)
-                yield part, block
+    def blocks(self, size: int = 8) -> Iterator[tuple[range, Rows]]:
+        """All rows in order, `size` at a time; the next two are read while one is in use."""
+        coming: deque[tuple[range, Future[Rows]]] = deque()
+        with ThreadPoolExecutor(2) as readers:
+            for start in range(0, len(self), size):
+                part = range(start, min(start + size, len(self)))
+                coming.append((part, readers.submit(self.read, part)))
+                if len(coming) > 2:
+                    first, block = coming.popleft()
+                    yield first, block.result()
+            for first, block in coming:
+                yield first, block.result()
 
     def verify(self) -> None:
         """Read everything; the first damaged row is a `DataError`."""
@@ -124,7 +128,7 @@ class FeatureStore:
             pass
 
 
-def _runs(rows: NDArray[np.int64], longest: int = 8) -> Iterator[tuple[int, int]]:
+def _runs(rows: NDArray[np.int64], longest: int = 4) -> Iterator[tuple[int, int]]:
     """(start, stop) of stretches of consecutive rows, short enough to stay in the CPU's cache."""
     start = 0
     for at in range(1, len(rows) + 1):
@@ -294,9 +298,8 @@ def _written(rows: RowFile) -> NDArray[np.bool_]:
         rows.fill("features", row, features)
         if boxes is not None:
             rows.fill("boxes", row, boxes)
-        row_boxes = None if boxes is None else boxes[0]
         try:
-            rows.check(row, features[0], row_boxes, int(n_regions[row]), int(checksums[row]))
+            rows.check(row, features, boxes, [int(n_regions[row])], [int(checksums[row])])
         except DataError:
             done[row] = False
     return done
