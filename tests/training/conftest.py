@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from tiny_data import TinyData, make_data
 from tiny_run import Run
 
@@ -17,6 +18,15 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
     data = make_data(tmp_path_factory.mktemp("tiny"), sizes, variable=True, width=24)
     data.write_shards()
     return data
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Sums depend on how many threads share them, and a forked process can have only one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -40,7 +40,6 @@ def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[A
 def _work(rank: int, world: int, work: Callable[[int], Any], folder: Path) -> None:
     code = 1
     try:
-        torch.set_num_threads(1)  # the parent's threads are not there
         meeting = f"file://{folder}/meeting"
         distributed.init_process_group("gloo", meeting, rank=rank, world_size=world)
         torch.save(work(rank), folder / f"{rank}.pt")

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import torch
+from tiny_data import TinyData
 from tiny_run import Run, recipe
 
+from manymatch.config.recipe import Recipe
 from manymatch.training.checkpoints import Checkpoints
 
 NewRun = Callable[[str], Run]
@@ -39,14 +41,13 @@ def kill_at(target: str, call: int) -> None:
     setattr(owner, name, counted)
 
 
-def train_and_kill(run: Run, target: str, call: int, **training: Any) -> None:
+def train_and_kill(run: Run, target: str, call: int, chosen: Recipe | None = None) -> None:
     """Train in a child process that is killed (with -9) at a call; the test fails if it lives."""
     child = os.fork()
     if not child:
         try:
-            torch.set_num_threads(1)  # the parent's threads are not there
             kill_at(target, call)
-            run.train(recipe(**training))
+            run.train(chosen or recipe())
         finally:
             os._exit(1)
     _, status = os.waitpid(child, 0)
@@ -55,7 +56,8 @@ def train_and_kill(run: Run, target: str, call: int, **training: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: Any) -> dict[str, bytes]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> dict[str, bytes]:
+    torch.set_num_threads(1)
     run = Run(tmp_path_factory.mktemp("undisturbed"), tiny)
     run.train(recipe())
     return run.outputs()
@@ -64,6 +66,17 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: Any) -> dict[str
 STEP = "manymatch.training.module.Learner.training_step"
 MOVE = "manymatch.files.move_into_place"
 VALIDATE = "manymatch.training.epoch_end.validate"
+REAL: dict[str, dict[str, Any]] = {
+    "vsepp": {"size": 16, "word_size": 8, "feature_dropout": 0.2, "word_dropout": 0.2},
+    "cora": {
+        "size": 16,
+        "heads": 2,
+        "word_vectors": "learned",
+        "word_size": 8,
+        "concept_size": 8,
+        "concept_dropout": 0.2,
+    },
+}
 
 
 @pytest.mark.parametrize(
@@ -106,11 +119,23 @@ def test_killed_again_and_again(new_run: NewRun, undisturbed: dict[str, bytes]) 
 
 
 def test_a_resumed_run_ends_when_patience_had_ended_it(new_run: NewRun) -> None:
-    settings: dict[str, Any] = {"patience": 1, "optimizer": {"lr": 1e-9}, "epochs": 6}
+    chosen = recipe(patience=1, optimizer={"lr": 1e-9}, epochs=6)
     whole, killed = new_run("whole"), new_run("killed")
-    whole.train(recipe(**settings))
-    train_and_kill(killed, "manymatch.training.train.save_model", 1, **settings)
-    killed.train(recipe(**settings))
+    whole.train(chosen)
+    train_and_kill(killed, "manymatch.training.train.save_model", 1, chosen)
+    killed.train(chosen)
+    assert killed.outputs() == whole.outputs()
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_methods_resume_to_the_same_bytes(new_run: NewRun, name: str) -> None:
+    chosen = recipe(REAL[name], epochs=3).model_copy(update={"method": name})
+    whole, again, killed = new_run("whole"), new_run("again"), new_run("killed")
+    whole.train(chosen)
+    again.train(chosen)
+    train_and_kill(killed, STEP, 9, chosen)
+    killed.train(chosen)
+    assert again.outputs() == whole.outputs()
     assert killed.outputs() == whole.outputs()
 
 
