@@ -14,7 +14,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from manymatch.similarities.side_by_side import side_by_side
+from manymatch.side_by_side import side_by_side
 
 _CPU_ELEMENTS, _GPU_ELEMENTS = 1024, 8192
 """Elements (set members) on each edge of a block: measured; 4 MiB of cosines on a CPU core."""

@@ -9,23 +9,23 @@ from typing import TypeVar
 import torch
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def side_by_side(work: Callable[[Item], None], items: Iterable[Item]) -> None:
-    """Call `work(item)` for every item without gradient, in as many threads as torch may use.
+def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """`work(item)` for every item without gradient, in as many threads as torch may use.
 
     Many small operations each split over all cores wait for the slowest core after every one of
     them; whole pieces of work do not, which counts when other programs share the cores.
     """
     threads = torch.get_num_threads()
 
-    def quietly(item: Item) -> None:
+    def quietly(item: Item) -> Result:
         with torch.inference_mode():  # a property of the thread, as the number of threads is
-            work(item)
+            return work(item)
 
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for _ in pool.map(quietly, items):
-                pass  # raises what the work raised
+            return list(pool.map(quietly, items))
     finally:
         torch.set_num_threads(threads)  # the workers changed what later threads start with
