@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from manymatch.encoders.glorot import glorot_linear
 from manymatch.encoders.position_code import sine_code
 
 
@@ -36,7 +37,7 @@ class RegionEncoder(nn.Module):
         super().__init__()
         hidden = size // 2
         self.dropout = nn.Dropout(dropout)
-        self.linear = nn.Linear(width, size)
+        self.linear = glorot_linear(width, size)
         self.widen = nn.Sequential(
             nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
         )

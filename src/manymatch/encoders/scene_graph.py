@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from manymatch.encoders.glorot import glorot_linear
 from manymatch.encoders.gru import BiGRU
 from manymatch.pooling.graph_attention import GraphAttention
 from manymatch.pooling.segments import segment_mean
@@ -31,7 +32,7 @@ class ConceptEncoder(nn.Module):
         self.words = words
         self.dropout = nn.Dropout(dropout)
         self.gru = BiGRU(words.embedding_dim, 2 * hidden, directions="concatenate")
-        self.project = nn.Linear(2 * hidden, size)
+        self.project = glorot_linear(2 * hidden, size)
 
     def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
         """`phrases (P, T)` word ids, `lengths (P,)` >= 1 -> `(P, D)`."""
@@ -50,7 +51,8 @@ class EdgeContext(nn.Module):
     def __init__(self, size: int, form: EdgeForm = "paper") -> None:
         super().__init__()
         self.form = form
-        self.active, self.passive = nn.Linear(2 * size, size), nn.Linear(2 * size, size)
+        self.active = glorot_linear(2 * size, size)
+        self.passive = glorot_linear(2 * size, size)
 
     def forward(self, entities: Tensor, labels: Tensor, subject: Tensor, object_: Tensor) -> Tensor:
         """`entities (V, D)`, `labels (E, D)`, rows `(E,)` of both ends -> `(V, D)`."""

@@ -58,7 +58,8 @@ class CORASettings(Strict):
     edge_form: EdgeForm = "paper"
     """How edge context is averaged: eq. 6, or as in the released code."""
     region_attention: bool = True
-    region_position_size: Count = 16
+    region_position_size: Count | None = 16
+    """Of the code of the regions' order; null where the order means nothing."""
     feature_dropout: Probability = 0.0
     concept_dropout: Probability = 0.0
     embedding_dropout: Probability = 0.0

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from manymatch.encoders.glorot import glorot_linear
 from manymatch.pooling.segments import segment_softmax, segment_sum
 
 
@@ -24,7 +25,7 @@ class GATv2(nn.Module):
         if size % heads:
             raise ValueError(f"size {size} is not a multiple of {heads} heads")
         self.heads, self.slope = heads, slope
-        self.source, self.target = nn.Linear(width, size), nn.Linear(width, size)
+        self.source, self.target = glorot_linear(width, size), glorot_linear(width, size)
         self.attention = nn.Parameter(torch.empty(heads, size // heads))
         self.bias = nn.Parameter(torch.zeros(size))
         nn.init.xavier_uniform_(self.attention)
@@ -54,7 +55,7 @@ class GraphAttention(nn.Module):
 
     def __init__(self, width: int, size: int, heads: int = 16) -> None:
         super().__init__()
-        self.residual = nn.Linear(width, size)
+        self.residual = glorot_linear(width, size)
         self.gather = GATv2(width, size, heads)
         self.norm = nn.LayerNorm(size)
 
