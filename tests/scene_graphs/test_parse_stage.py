@@ -57,9 +57,11 @@ def test_rows_follow_the_caption_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_write_the_same_file(tmp_path: Path) -> None:
+def test_two_processes_write_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manymatch.scene_graphs.parse._CAPTIONS_A_PROCESS", 1)
     captions = _write(tmp_path / "captions.parquet", CAPTIONS)
     _parse(captions, processes=1)
+    monkeypatch.setattr("manymatch.scene_graphs.parse.graphs", None)  # Only workers may parse now.
     _parse(captions, processes=2)
     one, two = (tmp_path / f"graphs-{n}.parquet" for n in (1, 2))
     assert one.read_bytes() == two.read_bytes()

@@ -44,15 +44,15 @@ def _inverted_subject(tree: Tree, token: int) -> None:
 
 
 def _subject_before_verb(tree: Tree, token: int) -> None:
-    """In "... a box and a bag is ..." the bag is the subject of the verb right behind it."""
+    """In "... over a box and a bag is ..." the bag is the subject of the verb right behind it."""
     if not is_verb(tree, token) or tree.below(token, _SUBJECTS) or tree.deps[token] == "aux":
         return
-    auxiliaries = tree.below(token, _AUXILIARIES)
-    start = min([token, *auxiliaries])
+    start = min([token, *tree.below(token, _AUXILIARIES)])
     noun = start - 1
     if noun < 0 or tree.deps[noun] != "conj" or not is_noun(tree, noun):
         return
-    if tree.tags[start] in _FINITE and any(tree.deps[t] != "conj" for t in tree.above(noun)):
+    first = next(t for t in tree.above(noun) if tree.deps[t] != "conj")
+    if tree.tags[start] in _FINITE and tree.deps[first] != "ROOT":
         _detach(tree, token, noun)
         tree.attach(noun, token, "nsubj")
 

@@ -28,6 +28,9 @@ _GRAPHS = SCHEMA.remove(SCHEMA.get_field_index("caption_id"))
 Parsed = tuple[pa.RecordBatch, Counter[str]]
 """The graphs of a batch of captions (schema without the ids), and what their limits cost."""
 
+_CAPTIONS_A_PROCESS = 4000
+"""Captions that take about as long as a further process takes to start."""
+
 _worker_model: Language
 """The model of a worker process, loaded once by its initialiser."""
 
@@ -86,12 +89,13 @@ def _first_line(error: Exception) -> str:
 @contextlib.contextmanager
 def _parsing(model: str, processes: int, batches: list[list[str]]) -> Iterator[Iterable[Parsed]]:
     """The parsed batches in order, from this process or from a pool of them."""
-    if processes <= 1 or len(batches) <= 1:
-        yield map(partial(parse_batch, load_model(model)), batches)
+    loaded = load_model(model)  # Also before a pool: a missing model is told here, in one line.
+    workers = min(processes, sum(map(len, batches)) // _CAPTIONS_A_PROCESS)
+    if workers <= 1:
+        yield map(partial(parse_batch, loaded), batches)
         return
-    load_model(model)  # A missing model is told here, not from within a worker.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(processes, len(batches)), context, _start_worker, (model,))
+    pool = ProcessPoolExecutor(workers, context, _start_worker, (model,))
     try:
         yield pool.map(_parse_in_worker, batches)
     except BrokenProcessPool:
