@@ -6,7 +6,8 @@
     with FeatureStore(path) as store:
         features, n_regions, boxes = store.read([5, 0, 7])
 
-Writer and reader check every row: widths, NaN and infinities, and a checksum that finds silent damage.
+Writer and reader check every row: widths, NaN and infinities, and a checksum that finds silent
+damage.
 """
 
 from __future__ import annotations
@@ -91,36 +92,49 @@ class FeatureStore:
             raise IndexError(f"{self.path}: rows must be in 0..{len(self) - 1}")
         features, boxes = self._rows.empty(len(wanted))
         for start, stop in _runs(wanted):
-            self._read_run(
-                int(wanted[start]),
-                features[start:stop],
-                None if boxes is None else boxes[start:stop],
-            )
+            first = int(wanted[start])
+            places = features[start:stop], None if boxes is None else boxes[start:stop]
+            self._fill(first, *places)
+            self._check(first, *places)
         return features, self.n_regions[wanted], boxes
 
-    def _read_run(self, first: int, features: Features, boxes: Boxes) -> None:
-        """Rows from `first` on, into `features` (and `boxes`), checked while in the cache."""
+    def blocks(self, size: int = 32) -> Iterator[tuple[range, Rows]]:
+        """All rows in order, `size` at a time; a thread reads the next while one is checked.
+
+        It is one thread that reads: reads that overtake each other look random to the system,
+        which then does not read ahead.
+        """
+        coming: deque[tuple[range, Features, Boxes, Future[None]]] = deque()
+        with ThreadPoolExecutor(1) as reader:
+            for start in range(0, len(self), size):
+                part = range(start, min(start + size, len(self)))
+                features, boxes = self._rows.empty(len(part))
+                filled = reader.submit(self._fill, start, features, boxes)
+                coming.append((part, features, boxes, filled))
+                if len(coming) > 1:
+                    yield self._block(*coming.popleft())
+            yield self._block(*coming.popleft())
+
+    def _block(
+        self, part: range, features: Features, boxes: Boxes, filled: Future[None]
+    ) -> tuple[range, Rows]:
+        filled.result()
+        self._check(part.start, features, boxes)
+        return part, (features, self.n_regions[part.start : part.stop], boxes)
+
+    def _fill(self, first: int, features: Features, boxes: Boxes) -> None:
+        """Read the rows from `first` on into all of `features` and `boxes`."""
         self._rows.fill("features", first, features)
         if boxes is not None:
             self._rows.fill("boxes", first, boxes)
+
+    def _check(self, first: int, features: Features, boxes: Boxes) -> None:
+        """Check the rows from `first` on, unless they were checked before."""
         rows = slice(first, first + len(features))
         if not self._checked[rows].all():
             counts, checksums = self.n_regions[rows].tolist(), self._checksums[rows].tolist()
             self._rows.check(first, features, boxes, counts, checksums)
             self._checked[rows] = True
-
-    def blocks(self, size: int = 8) -> Iterator[tuple[range, Rows]]:
-        """All rows in order, `size` at a time; the next two are read while one is in use."""
-        coming: deque[tuple[range, Future[Rows]]] = deque()
-        with ThreadPoolExecutor(2) as readers:
-            for start in range(0, len(self), size):
-                part = range(start, min(start + size, len(self)))
-                coming.append((part, readers.submit(self.read, part)))
-                if len(coming) > 2:
-                    first, block = coming.popleft()
-                    yield first, block.result()
-            for first, block in coming:
-                yield first, block.result()
 
     def verify(self) -> None:
         """Read everything; the first damaged row is a `DataError`."""
