@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import webdataset
+from full_disk import error_on_full_disk
 from PIL import Image
 from tiny_data import MADE_BY, TinyData, make_data
 
@@ -156,6 +157,14 @@ def test_failed_run_keeps_the_earlier_shards(data: TinyData) -> None:
     with pytest.raises(DataError, match="not a usable image"):
         data.write_shards()
     assert {path.name: path.read_bytes() for path in data.shards.iterdir()} == before
+
+
+def test_full_disk_is_one_line_and_keeps_the_earlier_shards(data: TinyData) -> None:
+    before = {path.name: path.read_bytes() for path in data.write_shards().iterdir()}
+    error = error_on_full_disk(data.write_shards, room=4096)
+    assert error.startswith(f"StorageError: {data.shards}: no space left")
+    assert {path.name: path.read_bytes() for path in data.shards.iterdir()} == before
+    assert not list(data.folder.glob("*.partial"))
 
 
 def test_image_file_outside_its_folder_is_refused(data: TinyData) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import tiny_run
 import torch
+from full_disk import error_on_full_disk
 from tiny_data import TinyData, make_data
 from tiny_run import Run, recipe
 
@@ -138,6 +139,23 @@ def test_without_dvclive_the_model_is_the_same(
     assert not without.curves.exists()
     expected = with_curves.outputs().items()
     assert without.outputs() == {key: v for key, v in expected if key.startswith("model/")}
+
+
+@pytest.mark.parametrize("room", [500, 5000, 200000])
+def test_full_disk_is_one_line(
+    new_run: NewRun, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for nothing, for the best weights but not the state, for everything."""
+    monkeypatch.chdir(tmp_path)  # in a DVC repository, dvclive writes to DVC's database too
+    run = new_run("run")
+    error = error_on_full_disk(lambda: run.train(recipe(epochs=2)), room)
+    if room == 200000:
+        assert error == ""
+        assert run.model.exists()
+    else:
+        assert error.startswith(f"StorageError: {run.checkpoints}")
+        assert not run.model.exists()
+    assert not list(run.folder.rglob("*.partial"))
 
 
 def test_a_bar_on_a_terminal(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from manymatch.config.recipe import Recipe, read_recipe
@@ -54,7 +54,7 @@ def save_weights(path: Path, method: Method, name: str) -> None:
     # Clones: safetensors refuses tensors that share memory, as those of tied modules do.
     state = {key: value.detach().cpu().clone() for key, value in method.state_dict().items()}
     with replacing(path) as partial:
-        save_file(state, partial, metadata={"method": name})
+        partial.write_bytes(save(state, metadata={"method": name}))
 
 
 def load_model(folder: Path) -> tuple[Method, Recipe, Vocabulary]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from manymatch.files import storage_errors
 from manymatch.progress import say
 from manymatch.training.history import History
 from manymatch.training.machine import first_process
@@ -25,6 +26,7 @@ class Curves:
     resumed run neither repeats nor lacks a point. Only the process of rank 0 draws."""
 
     def __init__(self, folder: Path, history: History) -> None:
+        self._folder = folder
         self._live: Any = None
         if not first_process():
             return
@@ -50,6 +52,7 @@ class Curves:
     def add(self, row: dict[str, float]) -> None:
         """The values of the next epoch."""
         if self._live is not None:
-            for name, value in row.items():
-                self._live.log_metric(name, value)
-            self._live.next_step()
+            with storage_errors(self._folder):
+                for name, value in row.items():
+                    self._live.log_metric(name, value)
+                self._live.next_step()
