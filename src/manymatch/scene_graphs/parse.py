@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from spacy.language import Language
 
-from manymatch.errors import DataError, ManyMatchError
+from manymatch.errors import DataError
 from manymatch.files import replacing
+from manymatch.processes import process_pool
 from manymatch.progress import say, track
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
@@ -94,31 +90,13 @@ def _parsing(model: str, processes: int, batches: list[list[str]]) -> Iterator[I
     if workers <= 1:
         yield map(partial(parse_batch, loaded), batches)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, _start_worker, (model,))
-    try:
+    with process_pool(workers, "scene graphs", _load_in_worker, (model,)) as pool:
         yield pool.map(_parse_in_worker, batches)
-    except BrokenProcessPool:
-        raise ManyMatchError(
-            "a parser process ended before its work was done (out of memory?); "
-            "run the stage again with fewer processes"
-        ) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
-def _start_worker(model: str) -> None:
+def _load_in_worker(model: str) -> None:
     global _worker_model
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker_model = load_model(model)
-
-
-def _end_with_parent() -> None:
-    """End this worker when the main process is gone, even if that was killed without a word."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _parse_in_worker(captions: list[str]) -> Parsed:
