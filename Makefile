@@ -28,11 +28,14 @@ repro: $(READY)  ## run the whole pipeline of params.yaml (dvc repro) and say wh
 	@cat reports/leaderboard.md
 	@echo "report: $(CURDIR)/reports/index.html"
 
+# Two test processes, each on one core: small tensors split over cores only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 python -m pytest -q -n 2 --dist loadgroup
+
 test: $(READY)  ## run every test
-	python -m pytest -q
+	$(PYTEST)
 
 quick: $(READY)  ## run the tests that take seconds
-	python -m pytest -q -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 lint: $(READY)  ## check style and format
 	ruff check .

@@ -49,6 +49,7 @@ def metrics(workspace: Workspace, dataset: str, method: str) -> dict:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("workspace")
 def test_a_method_is_added_as_the_page_says(
     root: Path, finished: Workspace, new_workspace: Callable[[], Workspace]
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_method_is_added_as_the_page_says(
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("workspace")
 def test_a_dataset_is_added_as_the_page_says(
     root: Path, new_workspace: Callable[[], Workspace], tmp_path: Path
 ) -> None:

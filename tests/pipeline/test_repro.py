@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 from workspace import Workspace, kill, stages_run
 
-pytestmark = pytest.mark.slow
+# One process runs all that share the finished workspace.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workspace")]
 
 
 @pytest.fixture
