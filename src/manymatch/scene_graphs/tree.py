@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
+from spacy.attrs import DEP, HEAD, LEMMA, LOWER, TAG
 from spacy.tokens import Doc
+
+_COLUMNS = [LOWER, LEMMA, TAG, DEP, HEAD]
+_UNSIGNED = 2**64 - 1
+"""Keys of strings are unsigned, offsets of heads signed; the array has one type for both."""
 
 MERGED = "merged"
 """The dependency label of a token that became part of another one."""
@@ -31,15 +36,13 @@ class Tree:
 
     @classmethod
     def of(cls, doc: Doc) -> Tree:
-        heads = [token.head.i for token in doc]
-        return cls(
-            words=[token.lower_ for token in doc],
-            lemmas=[token.lemma_.lower() for token in doc],
-            tags=[token.tag_ for token in doc],
-            deps=[token.dep_ for token in doc],
-            heads=heads,
-            children=_children(heads),
+        strings = doc.vocab.strings
+        columns = doc.to_array(_COLUMNS).astype("int64").T.tolist()
+        lower, lemmas, tags, deps = (
+            [strings[key & _UNSIGNED] for key in column] for column in columns[:-1]
         )
+        heads = [token + offset for token, offset in enumerate(columns[-1])]
+        return cls(lower, [lemma.lower() for lemma in lemmas], tags, deps, heads, _children(heads))
 
     def __len__(self) -> int:
         return len(self.words)
