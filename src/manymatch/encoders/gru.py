@@ -23,6 +23,7 @@ class BiGRU(nn.Module):
 
     With "concatenate" each direction has size / 2, so that D = `size` either way. The final
     state is the forward direction's at the last real position and the backward one's at the first.
+    Biases start at zero: torch's own start outweighs fresh word vectors and makes words alike.
     """
 
     def __init__(self, width: int, size: int, directions: Directions = "average") -> None:
@@ -30,6 +31,9 @@ class BiGRU(nn.Module):
         hidden = size if directions == "average" else size // 2
         self.directions = directions
         self.gru = nn.GRU(width, hidden, batch_first=True, bidirectional=True)
+        for name, parameter in self.gru.named_parameters():
+            if name.startswith("bias"):
+                nn.init.zeros_(parameter)
 
     def forward(self, sequence: Tensor, mask: Tensor) -> Read:
         """`sequence (n, L, width)`, `mask (n, L)`: at least one real position, padding behind."""

