@@ -37,6 +37,8 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
     """
     try:
         table = pq.read_table(captions, columns=["image_id", "file"])
+    except FileNotFoundError:
+        raise DataError(f"{captions}: no such file; run the captions stage first") from None
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{captions}: not a caption table ({reason})") from None

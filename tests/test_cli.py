@@ -1,0 +1,144 @@
+"""The command line: a user's fault is one line and exit code 1, in any stage."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from manymatch import cli
+
+STAGES = {
+    "captions scenes": "download scenes",
+    "features scenes lite0": "run the captions stage",
+    "scene-graphs scenes": "run the captions stage",
+    "shards scenes lite0": "captions",
+    "train scenes vsepp": "shards",
+    "evaluate scenes vsepp": "train",
+    "report": "dvc repro",
+    "readme": "manymatch report",
+}
+"""Stage -> what its message tells to run when nothing is there yet."""
+TYPOS = {
+    "download flickr9k": "did you mean 'flickr8k'?",
+    "features scenes lite": "did you mean 'lite0'?",
+    "train scenes vsep": "did you mean 'vsepp'?",
+    "train scenes vsepp --set training.epoch=3": "did you mean 'epochs'?",
+    "train scenes vsepp --set epochs": "expected KEY=VALUE",
+}
+
+
+@pytest.fixture
+def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with configuration and nothing else."""
+    shutil.copy(root / "params.yaml", tmp_path)
+    shutil.copytree(root / "presets", tmp_path / "presets")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fails(command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
+    """The one line that the command ends with."""
+    monkeypatch.setattr(sys, "argv", ["manymatch", *command.split()])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert len([line for line in lines if line.startswith("error: ")]) == 1
+    assert lines[-1].startswith("error: ") and "Traceback" not in lines
+    return lines[-1]
+
+
+@pytest.mark.parametrize("command", STAGES)
+def test_a_stage_without_its_input_says_what_to_run(
+    checkout: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert STAGES[command] in fails(command, monkeypatch, capfd)
+
+
+@pytest.mark.parametrize("command", TYPOS)
+def test_a_mistyped_name_gets_the_nearest(
+    checkout: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert TYPOS[command] in fails(command, monkeypatch, capfd)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "hint"),
+    [
+        ("datasets", ["scenez"], "did you mean 'scenes'?"),
+        ("methods", ["corra"], "did you mean 'cora'?"),
+        ("features", ["lite"], "did you mean 'lite0'?"),
+        ("features", ["objects"], "add them to 'features'"),
+        ("dataset", [], "did you mean 'datasets'?"),
+    ],
+)
+def test_check_finds_what_would_fail_later(
+    checkout: Path,
+    key: str,
+    value: list[str],
+    hint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    path = checkout / "params.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), key: value}))
+    assert hint in fails("check", monkeypatch, capfd)
+
+
+def test_check_refuses_an_unknown_method_and_its_unknown_settings(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    preset = checkout / "presets" / "scenes" / "cora.yaml"
+    recipe = yaml.safe_load(preset.read_text())
+    preset.write_text(yaml.safe_dump({**recipe, "method": "coral"}))
+    assert "did you mean 'cora'?" in fails("check", monkeypatch, capfd)
+    preset.write_text(yaml.safe_dump({**recipe, "model": {"siz": 64}}))
+    assert "did you mean 'size'?" in fails("check", monkeypatch, capfd)
+
+
+def test_check_passes_what_is_committed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(sys, "argv", ["manymatch", "check"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    assert "all known" in capfd.readouterr().err
+
+
+def test_an_interrupt_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    assert "run the same command to go on" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("stage", ["", *sorted({command.split()[0] for command in STAGES})])
+def test_help_explains_every_stage(stage: str) -> None:
+    command = [sys.executable, "-m", "manymatch", *stage.split(), "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Usage" in shown and len(shown.splitlines()) > 5
+
+
+def test_the_command_line_starts_without_the_heavy_libraries() -> None:
+    code = "import sys, manymatch.cli; print([m for m in ('torch', 'spacy') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
