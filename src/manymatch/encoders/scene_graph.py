@@ -73,6 +73,8 @@ class SceneGraphEncoder(nn.Module):
         concepts: encoder of the phrases.
         size: D, a multiple of `heads`.
         attribute_layers, object_layers: GATv2 layers of the two steps (CORA: 1 and 2).
+        edge_form: see `EdgeContext`.
+        last_activation: whether the last layer ends in its ReLU (CORA: it does).
 
     References:
         Pham et al., CORA, CVPR 2024, section 3.2.
@@ -86,12 +88,15 @@ class SceneGraphEncoder(nn.Module):
         attribute_layers: int = 1,
         object_layers: int = 2,
         edge_form: EdgeForm = "paper",
+        last_activation: bool = True,
     ) -> None:
         super().__init__()
         self.concepts = concepts
         self.object_attribute = _layers(size, heads, attribute_layers)
         self.edge_context = EdgeContext(size, edge_form)
         self.object_object = _layers(size, heads, object_layers)
+        if self.object_object:
+            self.object_object[-1].activate = last_activation
 
     def forward(self, graphs: Graphs) -> Encoded:
         concepts = self.concepts(graphs.phrases, graphs.phrase_lengths)

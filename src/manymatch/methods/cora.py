@@ -29,6 +29,7 @@ from manymatch.encoders.scene_graph import ConceptEncoder, EdgeForm, SceneGraphE
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.errors import DataError
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
+from manymatch.losses.info_nce import info_nce
 from manymatch.losses.pairs import own_pairs, own_scores
 from manymatch.losses.specificity import specificity
 from manymatch.losses.triplet import triplet
@@ -57,6 +58,9 @@ class CORASettings(Strict):
     object_layers: Count = 2
     edge_form: EdgeForm = "paper"
     """How edge context is averaged: eq. 6, or as in the released code."""
+    last_activation: bool = True
+    """Without the last layer's ReLU, which is not in the paper, captions spread over all
+    directions, as images do, instead of one orthant: they are learned faster."""
     region_attention: bool = True
     region_position_size: Count | None = 16
     """Of the code of the regions' order; null where the order means nothing."""
@@ -68,6 +72,9 @@ class CORASettings(Strict):
     hardest_weight: Weight = 1.0
     contrastive_weight: Weight = 0.25
     specificity_weight: Weight = 3.0
+    caption_weight: Weight = 0.0
+    """Of InfoNCE over whole captions alone, which is not in the paper. In `contrastive` the
+    captions are few among the entities; with little data they are learned too slowly from it."""
     warmup_epochs: Weight = 1.0
     """Over so many epochs the loss grows from zero to full."""
 
@@ -131,11 +138,15 @@ class CORA(Method):
             said.caption,
             chosen.margin,
         )
-        return {
-            "hardest": self.warm_up * chosen.hardest_weight * hardest,
-            "contrastive": self.warm_up * chosen.contrastive_weight * contrastive,
-            "specificity": self.warm_up * chosen.specificity_weight * specific,
+        terms = {
+            "hardest": chosen.hardest_weight * hardest,
+            "contrastive": chosen.contrastive_weight * contrastive,
+            "specificity": chosen.specificity_weight * specific,
         }
+        if chosen.caption_weight:
+            whole = info_nce(scores, owner, chosen.temperature)
+            terms["captions"] = chosen.caption_weight * whole
+        return {name: self.warm_up * term for name, term in terms.items()}
 
     def start_step(self, epochs: float) -> None:
         length = self.settings.warmup_epochs
@@ -202,4 +213,5 @@ def _graph_encoder(settings: CORASettings, vocabulary: Vocabulary) -> SceneGraph
         settings.attribute_layers,
         settings.object_layers,
         settings.edge_form,
+        settings.last_activation,
     )

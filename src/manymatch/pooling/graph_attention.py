@@ -47,18 +47,20 @@ def _with_self_loops(edges: Tensor, n_nodes: int) -> Tensor:
 
 
 class GraphAttention(nn.Module):
-    """CORA's layer: `ReLU(LayerNorm(FC(x) + GATv2(x)))`.
+    """CORA's layer: `ReLU(LayerNorm(FC(x) + GATv2(x)))`, without the ReLU if not `activate`.
 
     References:
         Pham et al., CORA, CVPR 2024, section 3.2.
     """
 
-    def __init__(self, width: int, size: int, heads: int = 16) -> None:
+    def __init__(self, width: int, size: int, heads: int = 16, activate: bool = True) -> None:
         super().__init__()
+        self.activate = activate
         self.residual = glorot_linear(width, size)
         self.gather = GATv2(width, size, heads)
         self.norm = nn.LayerNorm(size)
 
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
         """`nodes (V, width)`, `edges (2, E)` rows of source and target -> `(V, size)`."""
-        return self.norm(self.residual(nodes) + self.gather(nodes, edges)).relu()
+        gathered = self.norm(self.residual(nodes) + self.gather(nodes, edges))
+        return gathered.relu() if self.activate else gathered
