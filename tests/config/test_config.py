@@ -44,11 +44,6 @@ def test_the_committed_params_are_valid_and_name_presets(root: Path) -> None:
         assert params.extraction_of(features)
 
 
-def test_a_preset_says_how_to_launch_it(root: Path) -> None:
-    for path in (root / "presets").glob("*/*.yaml"):
-        assert f"dvc repro evaluate@{path.parent.name}-{path.stem}" in path.read_text()
-
-
 def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
     path = recipe_file(tmp_path, RECIPE.replace("epochs", "epoch"))
     with pytest.raises(ConfigError) as error:

@@ -26,6 +26,7 @@ VARIANTS = [
     ("vsepp", {"objective": "info_nce", "embedding_dropout": 0.1, "text_pooling": "max"}),
     ("cora", {}),
     ("cora", {"region_attention": False, "edge_form": "code", "warmup_epochs": 0.0}),
+    ("cora", {"last_activation": False, "caption_weight": 1.0}),
 ]
 variants = pytest.mark.parametrize(("name", "settings"), VARIANTS)
 
@@ -182,6 +183,26 @@ def test_cora_weighs_its_three_losses(build, make_batch):
         assert set(found) == set(weights)
         for name, weight in weights.items():
             torch.testing.assert_close(found[name], warm_up * weight * expected[name])
+
+
+def test_cora_can_add_info_nce_over_captions(build, make_batch):
+    batch = make_batch([0, 1, 2])
+    plain, added = build("cora"), build("cora", {"caption_weight": 0.5})
+    images, texts = encode(plain.eval(), batch)
+    terms = added.loss(images, texts, batch)
+    expected = 0.5 * info_nce(plain.score(images, texts), batch.owner, 0.01)
+    torch.testing.assert_close(terms.pop("captions"), expected)
+    torch.testing.assert_close(terms, plain.loss(images, texts, batch))
+
+
+def test_cora_without_the_last_activation_uses_all_directions(build, make_batch):
+    batch = make_batch([0, 1, 2])
+    objects = {
+        kept: build("cora", {"last_activation": kept}).eval().graph(batch.graphs).objects
+        for kept in (True, False)
+    }
+    assert objects[True].min() == 0 and objects[False].min() < 0
+    torch.testing.assert_close(objects[False].relu(), objects[True])
 
 
 def test_the_loss_needs_only_embeddings_and_owners(build, make_batch):

@@ -22,7 +22,7 @@ def test_a_preset_builds_its_method(path, vocabulary):
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_preset_says_how_it_is_launched(path):
-    assert f"dvc repro train@{path.parent.name}-{path.stem}" in path.read_text()
+    assert f"dvc repro evaluate@{path.parent.name}-{path.stem}" in path.read_text()
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])

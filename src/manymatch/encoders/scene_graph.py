@@ -94,9 +94,7 @@ class SceneGraphEncoder(nn.Module):
         self.concepts = concepts
         self.object_attribute = _layers(size, heads, attribute_layers)
         self.edge_context = EdgeContext(size, edge_form)
-        self.object_object = _layers(size, heads, object_layers)
-        if self.object_object:
-            self.object_object[-1].activate = last_activation
+        self.object_object = _layers(size, heads, object_layers, last_activation)
 
     def forward(self, graphs: Graphs) -> Encoded:
         concepts = self.concepts(graphs.phrases, graphs.phrase_lengths)
@@ -125,5 +123,8 @@ def both_ways(first: Tensor, second: Tensor) -> Tensor:
     return torch.stack([torch.cat([first, second]), torch.cat([second, first])])
 
 
-def _layers(size: int, heads: int, count: int) -> nn.ModuleList:
-    return nn.ModuleList(GraphAttention(size, size, heads) for _ in range(count))
+def _layers(size: int, heads: int, count: int, last_activation: bool = True) -> nn.ModuleList:
+    return nn.ModuleList(
+        GraphAttention(size, size, heads, activate=last_activation or layer < count - 1)
+        for layer in range(count)
+    )
