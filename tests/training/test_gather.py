@@ -109,7 +109,7 @@ def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str)
     for found_terms, gradients in in_processes(2, work, tmp_path):
         torch.testing.assert_close(found_terms, dict(terms), rtol=1e-5, atol=1e-6)
         # CORA divides its scores by 0.01: float32 rounding grows with them.
-            torch.testing.assert_close(gradients, gradients_of(alone), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(gradients, gradients_of(alone), rtol=1e-5, atol=1e-5)
 
 
 def embeddings(rank: int) -> tuple[Embeddings, Embeddings, Tensor]:
