@@ -8,12 +8,12 @@ import torch
 
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders import word_vectors
-from manymatch.encoders.gru import BiGRU
 from manymatch.encoders.regions import RegionEncoder
 from manymatch.encoders.scene_graph import ConceptEncoder, EdgeContext
 from manymatch.encoders.word_vectors import glove_vectors, word_embedding
 from manymatch.encoders.words import WordEncoder
 from manymatch.errors import ConfigError
+from manymatch.layers.gru import BiGRU
 
 LENGTHS = torch.tensor([4, 1, 6, 6])
 MASK = torch.arange(8) < LENGTHS[:, None]

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch.nn import functional
 
-from manymatch.encoders.position_code import sine_code
-from manymatch.pooling.by_name import pooling
-from manymatch.pooling.gpo import GPO
-from manymatch.pooling.segments import (
+from manymatch.layers.position_code import sine_code
+from manymatch.layers.segments import (
     pad_segments,
     segment_mean,
     segment_softmax,
     segment_sum,
 )
+from manymatch.pooling.by_name import pooling
+from manymatch.pooling.gpo import GPO
 
 SIZES = [3, 1, 5, 3]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from manymatch.encoders.glorot import glorot_linear
-from manymatch.encoders.position_code import sine_code
+from manymatch.layers.glorot import glorot_linear
+from manymatch.layers.position_code import sine_code
 
 
 class RegionEncoder(nn.Module):

@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from manymatch.encoders.glorot import glorot_linear
-from manymatch.encoders.gru import BiGRU
+from manymatch.layers.glorot import glorot_linear
+from manymatch.layers.gru import BiGRU
+from manymatch.layers.segments import segment_mean
 from manymatch.pooling.graph_attention import GraphAttention
-from manymatch.pooling.segments import segment_mean
 from manymatch.shards.batch import Graphs
 
 EdgeForm = Literal["paper", "code"]

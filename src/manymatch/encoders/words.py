@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from manymatch.encoders.gru import BiGRU, Directions, Read
+from manymatch.layers.gru import BiGRU, Directions, Read
 
 
 class WordEncoder(nn.Module):

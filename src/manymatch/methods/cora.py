@@ -28,6 +28,7 @@ from manymatch.encoders.regions import RegionEncoder
 from manymatch.encoders.scene_graph import ConceptEncoder, EdgeForm, SceneGraphEncoder
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.errors import DataError
+from manymatch.layers.segments import pad_segments
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.pairs import own_pairs, own_scores
@@ -35,7 +36,6 @@ from manymatch.losses.specificity import specificity
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.pooling.gpo import GPO
-from manymatch.pooling.segments import pad_segments
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
 from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine

@@ -22,10 +22,10 @@ from torch.nn import functional
 from manymatch.config.recipe import Count, Positive, Probability
 from manymatch.config.strict import Strict
 from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.encoders.gru import Directions
 from manymatch.encoders.regions import RegionEncoder
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder
+from manymatch.layers.gru import Directions
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.triplet import Mining, triplet
 from manymatch.methods.base import Embeddings, Method

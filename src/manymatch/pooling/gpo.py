@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from manymatch.encoders.gru import BiGRU
-from manymatch.encoders.position_code import sine_code
+from manymatch.layers.gru import BiGRU
+from manymatch.layers.position_code import sine_code
 
 _BELOW_ALL = -10000.0
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.encoders.glorot import glorot_linear
-from manymatch.pooling.segments import segment_softmax, segment_sum
+from manymatch.layers.glorot import glorot_linear
+from manymatch.layers.segments import segment_softmax, segment_sum
 
 
 class GATv2(nn.Module):

@@ -1,0 +1,1 @@
+"""Layers and flat-set operations that encoders and poolings share."""
