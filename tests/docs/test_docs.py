@@ -98,3 +98,9 @@ def test_every_link_of_the_pages_leads_somewhere(root: Path) -> None:
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_readme_shows_the_committed_leaderboard(root: Path) -> None:
+    text = (root / "README.md").read_text()
+    shown = text.split("<!-- results -->")[1].split("<!-- /results -->")[0]
+    assert shown.strip() == (root / "reports" / "leaderboard.md").read_text().strip()
