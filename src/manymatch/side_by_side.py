@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -29,3 +30,15 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[
             return list(pool.map(quietly, items))
     finally:
         torch.set_num_threads(threads)  # the workers changed what later threads start with
+
+
+@contextlib.contextmanager
+def on_one_core() -> Iterator[None]:
+    """Run the block's operations on one core: threads that wait for more of them, as torch's do
+    for a while, would take the cores from work that is done side by side."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

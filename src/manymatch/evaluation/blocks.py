@@ -14,8 +14,8 @@ from manymatch.methods.base import Embeddings
 Score = Callable[[Embeddings, Embeddings], Tensor]
 """`(images, texts) -> (n_images, n_texts)`: `Method.score`, or anything like it."""
 
-IMAGES_PER_BLOCK, CAPTIONS_PER_BLOCK = 512, 2560
-"""Scores of one block: 5 MiB, large enough that ranking them costs little beside making them."""
+IMAGES_PER_BLOCK, CAPTIONS_PER_BLOCK = 1024, 5120
+"""Scores of one block: 20 MiB, large enough that ranking them costs little beside making them."""
 
 _OF_ENTITIES = ("entities", "entity_names", "entity_attributes")
 

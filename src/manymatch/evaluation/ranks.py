@@ -5,6 +5,8 @@ Memory grows with the gallery, never with queries times gallery.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +23,7 @@ from manymatch.evaluation.blocks import (
 )
 from manymatch.evaluation.top import Top
 from manymatch.methods.base import Embeddings
+from manymatch.side_by_side import on_one_core
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,31 @@ def rank(
     # The diagonal first: it holds every own pair, with whose scores all others are compared.
     order = [(block, block) for block in blocks]
     order += [(one, other) for one in blocks for other in blocks if one is not other]
-    with torch.inference_mode():
-        for one, other in order:
-            scores = checked(score(rows(images, one[0]), rows(texts, other[1])))
-            passing.take((one[0], other[1]), scores, holds_own=one is other)
+    pairs = [(one[0], other[1]) for one, other in order]
+    threads = torch.get_num_threads()
+    with torch.inference_mode(), on_one_core():
+        for number, scores in enumerate(_scored_ahead(score, images, texts, pairs, threads)):
+            passing.take(pairs[number], checked(scores), holds_own=number < len(blocks))
     return passing.ranking()
+
+
+def _scored_ahead(
+    score: Score, images: Embeddings, texts: Embeddings, pairs: list[Block], threads: int
+) -> Iterator[Tensor]:
+    """The scores of each block, the next one's being made meanwhile: ranking keeps one core busy
+    for a while, and the others should not wait for it. `threads` score."""
+
+    def scored(pair: Block) -> Tensor:
+        with torch.inference_mode():  # a property of the thread
+            return score(rows(images, pair[0]), rows(texts, pair[1]))
+
+    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as ahead:
+        waiting = ahead.submit(scored, pairs[0])
+        for pair in [*pairs[1:], None]:
+            scores = waiting.result()
+            if pair is not None:
+                waiting = ahead.submit(scored, pair)
+            yield scores
 
 
 class _Pass:
