@@ -50,7 +50,7 @@ readme: $(READY)  ## put the leaderboard into README.md
 freeze: $(READY)  ## write constraints.txt from the environment
 	@{ echo "# Every package of the environment, at the versions that were tested together."; \
 	   pip freeze --exclude-editable | sed 's/+[a-z0-9]*$$//' \
-	   | grep -vE '^(pip|setuptools|nvidia-.*|triton)==' | LC_ALL=C sort -f; } > constraints.txt
+	   | grep -vE '^(pip|setuptools|triton|nvidia-(cu|nccl|nv)[a-z0-9-]*)==' | LC_ALL=C sort -f; } > constraints.txt
 
 clean:  ## remove the environment and everything that the pipeline made
 	rm -rf $(VENV) data/* models/* reports/index.html reports/curves reports/runs
