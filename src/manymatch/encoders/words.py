@@ -26,9 +26,14 @@ class WordEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.words = words
+        self.width = words.embedding_dim
         self.dropout = nn.Dropout(dropout)
-        self.gru = BiGRU(words.embedding_dim, size, directions)
+        self.gru = BiGRU(self.width, size, directions)
 
     def forward(self, words: Tensor, mask: Tensor) -> Read:
         """`words (m, L)` ids, `mask (m, L)` -> states `(m, L, D)`, final `(m, D)`."""
-        return self.gru(self.dropout(self.words(words)), mask)
+        return self.gru(self.vectors(words), mask)
+
+    def vectors(self, words: Tensor) -> Tensor:
+        """`words (m, L)` ids -> their vectors `(m, L, width)`, zero where padded."""
+        return self.dropout(self.words(words))

@@ -38,3 +38,9 @@ def pad_segments(rows: Tensor, segment: Tensor, count: int) -> tuple[Tensor, Ten
     padded = rows.new_zeros(count, width, *rows.shape[1:])
     mask = torch.arange(width, device=segment.device) < sizes[:, None]
     return padded.index_put((segment, place), rows), mask
+
+
+def scattered(rows: Tensor, mask: Tensor) -> Tensor:
+    """The flat `rows (V, D)` back at the True places of `mask (n, R)`: `(n, R, D)`, else zero."""
+    placed = torch.zeros(*mask.shape, rows.shape[1], dtype=rows.dtype, device=rows.device)
+    return placed.masked_scatter(mask[:, :, None], rows)

@@ -23,7 +23,8 @@ class Embeddings:
     `entities (V, D)` are a caption's parts (CORA), flat, with `entity_owner (V,)` = row of the
     sample, `entity_names (V,)` and `entity_attributes (V, A)` = `shards.batch.name_id` of the
     lemmatised name and of the attributes (0: none). `globals (n, D)`, `slots (n, K, D)` and
-    `log_variance (n, D)` are other methods' parts.
+    `log_variance (n, D)` are other methods' parts. `attention (n, K, R)` says, out of training
+    only, how much each element of a set looks at each region or word.
     `mask (n, K)` marks the real vectors of sets of unequal size (None: all are real).
     """
 
@@ -31,6 +32,7 @@ class Embeddings:
     log_variance: Tensor | None = None
     globals: Tensor | None = None
     slots: Tensor | None = None
+    attention: Tensor | None = None
     entities: Tensor | None = None
     entity_owner: Tensor | None = None
     entity_names: Tensor | None = None

@@ -1,0 +1,37 @@
+"""The region encoder of DivE and MaxMatch."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from manymatch.layers.glorot import glorot_linear
+from manymatch.layers.segments import scattered
+
+
+class ResidualEncoder(nn.Module):
+    """`MLP(h) + h` of each region, `h = Linear(x)`, `MLP = D -> D/2 -> BatchNorm -> ReLU -> D`.
+
+    Batch statistics are of real regions only.
+
+    Args:
+        width: F, size of the features.
+        size: D.
+        dropout: of the features' elements.
+
+    References:
+        Kim, Kim and Kwak, DivE, CVPR 2023, section 3.2.
+    """
+
+    def __init__(self, width: int, size: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        hidden = size // 2
+        self.dropout = nn.Dropout(dropout)
+        self.linear = glorot_linear(width, size)
+        self.widen = nn.Sequential(
+            nn.Linear(size, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
+        )
+
+    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+        """`features (n, R, F)`, `mask (n, R)` -> `(n, R, D)`, zero where padded."""
+        narrow = self.linear(self.dropout(features[mask]))
+        return scattered(self.widen(narrow) + narrow, mask)

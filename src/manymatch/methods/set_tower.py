@@ -1,0 +1,30 @@
+"""One modality of a set method: an encoder, and the module that predicts a set from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from manymatch.methods.base import Embeddings
+
+
+class SetTower(nn.Module):
+    """Encoder `(rows, mask) -> Encoding`, then a set module's `predict` -> `Embeddings`."""
+
+    def __init__(self, encoder: nn.Module, sets: nn.Module) -> None:
+        super().__init__()
+        self.encoder: Any = encoder
+        self.sets: Any = sets
+
+    def forward(self, rows: Tensor, mask: Tensor) -> Embeddings:
+        """Features `(n, R, F)` or word ids `(n, R)` and their mask -> sets of n samples."""
+        local, mask, globals_ = self.encoder(rows, mask)
+        sets = self.sets.predict(local, mask, globals_)
+        return Embeddings(
+            vectors=functional.normalize(sets.vectors.float(), dim=2),
+            globals=globals_,
+            slots=sets.slots,
+            attention=None if self.training else sets.attention,
+        )
