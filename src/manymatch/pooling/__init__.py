@@ -1,2 +1,21 @@
-"""From local features to embeddings: modules `(local (n, R, D), mask (n, R)) -> (n, K, D)`, and
-attention over the nodes of graphs."""
+"""From local features to embeddings: modules `(local (n, R, W), mask (n, R)) -> (n, K, D)`, which
+may take the samples' `globals (n, D)` too, and attention over the nodes of graphs."""
+
+from manymatch.pooling.decoder import TransformerDecoder
+from manymatch.pooling.gpo import GPO
+from manymatch.pooling.graph_attention import GraphAttention
+from manymatch.pooling.masked import MaxPooling, MeanPooling
+from manymatch.pooling.pie_net import PIENet
+from manymatch.pooling.prototype_attention import PrototypeAttention
+from manymatch.pooling.slot_attention import SlotAttention
+
+__all__ = [
+    "GPO",
+    "GraphAttention",
+    "MaxPooling",
+    "MeanPooling",
+    "PIENet",
+    "PrototypeAttention",
+    "SlotAttention",
+    "TransformerDecoder",
+]

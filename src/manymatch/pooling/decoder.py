@@ -1,0 +1,65 @@
+"""A plain transformer decoder over learned queries: what slot attention is compared with."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
+
+
+class TransformerDecoder(SetModule):
+    """K learned queries pass T layers of self-attention, attention over the inputs and an MLP.
+
+    Unlike slot attention's, each query's weights are a softmax over the inputs, so that queries
+    do not compete, and layers have weights of their own. Start, output and MLP are the same.
+
+    Args:
+        width: W, size of the inputs.
+        size: D, size of queries and elements; a multiple of `heads`.
+        n_queries: K.
+        layers: T.
+        heads: of both attentions.
+
+    References:
+        Vaswani et al., Attention Is All You Need, NeurIPS 2017, section 3.1, with LayerNorm
+        before each part; DivE's ablation "transformer".
+    """
+
+    def __init__(
+        self, width: int, size: int, n_queries: int = 4, layers: int = 4, heads: int = 4
+    ) -> None:
+        super().__init__()
+        if size % heads:
+            raise ValueError(f"size {size} is not a multiple of {heads} heads")
+        self.queries = nn.Parameter(torch.randn(n_queries, size))
+        self.input_norm = nn.LayerNorm(width)
+        self.layers = nn.ModuleList(DecoderLayer(width, size, heads) for _ in range(layers))
+        self.output = GlobalResidual(size)
+
+    def predict(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Sets:
+        inputs = self.input_norm(local.masked_fill(~mask[:, :, None], 0.0))
+        queries = self.queries.expand(len(local), -1, -1)
+        for layer in self.layers:
+            queries, attention = layer(queries, inputs, mask)
+        return self.output(queries, globals, attention)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, attention over the inputs, MLP: each with LayerNorm before and residual."""
+
+    def __init__(self, width: int, size: int, heads: int) -> None:
+        super().__init__()
+        self.self_norm, self.cross_norm = nn.LayerNorm(size), nn.LayerNorm(size)
+        self.exchange = nn.MultiheadAttention(size, heads, batch_first=True)
+        self.gather = nn.MultiheadAttention(size, heads, kdim=width, vdim=width, batch_first=True)
+        self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size)
+
+    def forward(self, queries: Tensor, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries `(n, K, D)` after the layer, and their weights `(n, K, R)`, mean over heads."""
+        known = self.self_norm(queries)
+        queries = queries + self.exchange(known, known, known, need_weights=False)[0]
+        asked = self.cross_norm(queries)
+        gathered, attention = self.gather(asked, inputs, inputs, key_padding_mask=~mask)
+        queries = queries + gathered
+        return queries + self.mlp(self.mlp_norm(queries)), attention

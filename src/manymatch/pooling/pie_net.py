@@ -1,0 +1,65 @@
+"""PIE-Net: K attention heads over local features, each added to the global vector."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from manymatch.layers.glorot import glorot_linear
+from manymatch.pooling.masked import masked_softmax
+from manymatch.pooling.prediction import SetModule, Sets
+
+
+class PIENet(SetModule):
+    """Elements `LN(global + sigmoid(FC(attended_k)))`; the element slots are the sigmoids.
+
+    With one element it is the head by which PCME and MSRM predict a mean.
+
+    Args:
+        width: W, size of the inputs.
+        size: D, size of the elements.
+        n_elements: K.
+        hidden: width inside the attention; None: half of `width`, as in the paper.
+
+    References:
+        Song and Soleymani, Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval
+        (PVSE), CVPR 2019, section 3.2.
+    """
+
+    def __init__(self, width: int, size: int, n_elements: int, hidden: int | None = None) -> None:
+        super().__init__()
+        self.attention = HeadAttention(width, n_elements, hidden)
+        self.residual = glorot_linear(width, size)
+        self.norm = nn.LayerNorm(size)
+
+    def predict(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Sets:
+        attended, attention = self.attention(local, mask)
+        slots = self.residual(attended).sigmoid()
+        elements = slots if globals is None else slots + globals[:, None]
+        return Sets(self.norm(elements), slots, attention)
+
+
+class HeadAttention(nn.Module):
+    """Attention `softmax(W_2 tanh(W_1 x))` over the real inputs, one row of W_2 a head; no biases.
+
+    Args:
+        width: size of the inputs.
+        n_heads: K.
+        hidden: rows of W_1; None: half of `width`.
+
+    References:
+        Lin et al., A Structured Self-attentive Sentence Embedding, ICLR 2017, eq. 6.
+    """
+
+    def __init__(self, width: int, n_heads: int, hidden: int | None = None) -> None:
+        super().__init__()
+        hidden = hidden or max(1, width // 2)
+        self.first = nn.Linear(width, hidden, bias=False)
+        self.second = nn.Linear(hidden, n_heads, bias=False)
+        for layer in (self.first, self.second):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def forward(self, local: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """`local (n, R, W)`, `mask (n, R)` -> attended `(n, K, W)`, weights `(n, K, R)`."""
+        local = local.masked_fill(~mask[:, :, None], 0.0)
+        weights = masked_softmax(self.second(self.first(local).tanh()).mT, mask)
+        return weights.to(local.dtype) @ local, weights

@@ -1,0 +1,62 @@
+"""The set modules that a recipe may name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from manymatch.config.recipe import Count
+from manymatch.config.strict import Strict
+from manymatch.errors import ConfigError
+from manymatch.pooling.decoder import TransformerDecoder
+from manymatch.pooling.pie_net import PIENet
+from manymatch.pooling.prediction import SetModule, Sets
+from manymatch.pooling.slot_attention import SlotAttention
+
+__all__ = ["SetModule", "SetSettings", "Sets", "set_module"]
+
+SetModuleName = Literal["slot_attention", "pie_net", "decoder"]
+
+
+class SetSettings(Strict):
+    """How many elements a set has and what predicts them. The defaults are DivE's."""
+
+    module: SetModuleName = "slot_attention"
+    size: Count = 4
+    """K, the elements of a set."""
+    iterations: Count = 4
+    """T: passes of slot attention's one block, or layers of the decoder."""
+    heads: Count = 4
+    attention_size: Count | None = None
+    """Of slot attention's queries, keys and values, all heads together; null: the embedding's."""
+    position_code: bool = False
+    """Slot attention's keys know the place of each input; for inputs that have an order."""
+    hidden: Count | None = None
+    """PIE-Net's width inside its attention; null: half the inputs' width."""
+
+
+def set_module(settings: SetSettings, width: int, size: int) -> SetModule:
+    """A fresh module from inputs of `width` to elements of `size` dimensions.
+
+    Raises:
+        ConfigError: the heads do not divide what they share.
+    """
+    if settings.module == "pie_net":
+        return PIENet(width, size, settings.size, settings.hidden)
+    if settings.module == "decoder":
+        _check_heads(settings.heads, size, "the embedding's size")
+        return TransformerDecoder(width, size, settings.size, settings.iterations, settings.heads)
+    _check_heads(settings.heads, settings.attention_size or size, "attention_size")
+    return SlotAttention(
+        width,
+        size,
+        settings.size,
+        settings.iterations,
+        settings.heads,
+        settings.attention_size,
+        settings.position_code,
+    )
+
+
+def _check_heads(heads: int, shared: int, what: str) -> None:
+    if shared % heads:
+        raise ConfigError(f"sets: {what} {shared} is not a multiple of {heads} heads")

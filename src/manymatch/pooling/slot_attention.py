@@ -1,0 +1,120 @@
+"""Slot attention: learned slots compete for the inputs, and so become a set of diverse vectors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from manymatch.layers.position_code import sine_code
+from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
+from manymatch.similarities.pairs import full_precision
+
+_EPSILON = 1e-7
+
+
+class SlotAttention(SetModule):
+    """K learned slots, refined T times by one block whose weights are shared by all passes.
+
+    With E the slots and X the LayerNormed inputs, a pass is `E += W_o(A v)`, `E += MLP(LN(E))`:
+    each input divides itself over the slots (softmax over SLOTS), then each slot's weights are
+    divided by their sum over the real inputs. Padding is zeroed between the two, so that it
+    takes part in neither. The element slots are `LN(E_T)`, the elements `LN(E_T) + LN(global)`.
+
+    Args:
+        width: W, size of the inputs.
+        size: D, size of slots and elements.
+        n_slots: K.
+        iterations: T.
+        heads: divide `attention_size`.
+        attention_size: of queries, keys and values, all heads together; None: `size`.
+        position_code: add the sine code of an input's place to what its key is made from.
+
+    References:
+        Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),
+        CVPR 2023, section 3.2; Locatello et al., Object-Centric Learning with Slot Attention,
+        NeurIPS 2020.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        size: int,
+        n_slots: int = 4,
+        iterations: int = 4,
+        heads: int = 4,
+        attention_size: int | None = None,
+        position_code: bool = False,
+    ) -> None:
+        super().__init__()
+        self.iterations, self.position_code = iterations, position_code
+        self.slots = nn.Parameter(torch.randn(n_slots, size))
+        self.block = SlotBlock(width, size, heads, attention_size or size)
+        self.output = GlobalResidual(size)
+
+    def predict(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Sets:
+        slots, attention = self._refine(local, mask)
+        return self.output(slots, globals, attention[-1])
+
+    def attend(self, local: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The element slots `(n, K, D)` and the maps of every pass `(T, n, K, R)`.
+
+        A map is the mean over heads of the weights with which the slots gather the inputs.
+        """
+        slots, attention = self._refine(local, mask)
+        return self.output.slot_norm(slots), torch.stack(attention)
+
+    def _refine(self, local: Tensor, mask: Tensor) -> tuple[Tensor, list[Tensor]]:
+        _, length, width = local.shape
+        code = sine_code(length, width, local.device) if self.position_code else None
+        inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), code)
+        slots, attention = self.slots.expand(len(local), -1, -1), []
+        for _ in range(self.iterations):
+            slots, weights = self.block(slots, *inputs, mask)
+            attention.append(weights.mean(1))
+        return slots, attention
+
+
+class SlotBlock(nn.Module):
+    """One pass of slot attention."""
+
+    def __init__(self, width: int, size: int, heads: int, attention_size: int) -> None:
+        super().__init__()
+        if attention_size % heads:
+            raise ValueError(f"attention size {attention_size} is not a multiple of {heads} heads")
+        self.heads = heads
+        self.input_norm, self.slot_norm = nn.LayerNorm(width), nn.LayerNorm(size)
+        self.query = nn.Linear(size, attention_size, bias=False)
+        self.key = nn.Linear(width, attention_size, bias=False)
+        self.value = nn.Linear(width, attention_size, bias=False)
+        self.gather = nn.Linear(attention_size, size)
+        self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size)
+
+    def read(self, local: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Keys and values `(n, heads, R, d)` of `local (n, R, W)`: the same in every pass."""
+        local = self.input_norm(local)
+        placed = local if code is None else local + code.to(local.dtype)
+        return self._split(self.key(placed)), self._split(self.value(local))
+
+    def forward(
+        self, slots: Tensor, keys: Tensor, values: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Slots `(n, K, D)` after the pass, and the weights `(n, heads, K, R)`."""
+        queries = self._split(self.query(self.slot_norm(slots)))
+        weights = competing_weights(queries @ keys.mT * keys.shape[-1] ** -0.5, mask)
+        gathered = (weights.to(values.dtype) @ values).transpose(1, 2).flatten(2)
+        slots = slots + self.gather(gathered)
+        return slots + self.mlp(self.mlp_norm(slots)), weights
+
+    def _split(self, vectors: Tensor) -> Tensor:
+        """`(n, R, heads * d)` -> `(n, heads, R, d)`."""
+        return vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+
+def competing_weights(scores: Tensor, mask: Tensor) -> Tensor:
+    """Weights of slots over inputs from `scores (n, heads, K, R)`, in float32 or better.
+
+    Padding is masked after the softmax over slots: masked before it, its column would be
+    uniform instead of nothing, and a sample's set would depend on how far it was padded.
+    """
+    shares = full_precision(scores).softmax(2).masked_fill(~mask[:, None, None], 0.0)
+    return shares / (shares.sum(3, keepdim=True) + _EPSILON)
