@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from small_methods import Build, builder
 
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.scene_graphs.graph import Relation, SceneGraph
@@ -22,6 +23,11 @@ WIDTH = 12
 @pytest.fixture(scope="session")
 def vocabulary() -> Vocabulary:
     return Vocabulary([*Vocabulary.SPECIAL, *KINDS, *COLOURS, "a", "beside", "two", "big"])
+
+
+@pytest.fixture(scope="session")
+def build(vocabulary: Vocabulary) -> Build:
+    return builder(vocabulary)
 
 
 @pytest.fixture(scope="session")

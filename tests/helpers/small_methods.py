@@ -1,0 +1,82 @@
+"""Every registered method, small enough for a test, and how a test builds, calls and trains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.methods import build_method
+from manymatch.methods.base import Embeddings, Method
+from manymatch.shards.batch import Batch
+
+WIDTH = 12
+"""Of the features of `small_batches`."""
+
+Build = Callable[..., Method]
+
+SMALL: dict[str, dict[str, Any]] = {
+    "vsepp": {"size": 16, "word_size": 8},
+    "cora": {"size": 16, "heads": 4, "word_vectors": "learned", "word_size": 8, "concept_size": 8},
+}
+"""Settings that make each method small; a new method has a line here."""
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("vsepp", {}),
+    ("vsepp", {"image_encoder": "regions", "image_pooling": "gpo", "text_pooling": "gpo"}),
+    ("vsepp", {"image_pooling": "max", "text_pooling": "mean", "directions": "concatenate"}),
+    ("vsepp", {"objective": "info_nce", "embedding_dropout": 0.1, "text_pooling": "max"}),
+    ("cora", {}),
+    ("cora", {"region_attention": False, "edge_form": "code", "warmup_epochs": 0.0}),
+    ("cora", {"last_activation": False, "caption_weight": 1.0}),
+]
+"""What every method's tests run through; a new method has at least one line here."""
+
+
+def small(name: str, settings: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The small settings of a method with `settings` on top; groups are merged."""
+    return merged(SMALL[name], settings or {})
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = merged(result[key], value) if both else value
+    return result
+
+
+def builder(vocabulary: Vocabulary) -> Build:
+    """`build(name, settings=None, seed=0)` gives a small method with fresh weights."""
+
+    def build(name: str, settings: dict[str, Any] | None = None, seed: int = 0) -> Method:
+        torch.manual_seed(seed)
+        return build_method(name, small(name, settings), vocabulary=vocabulary, feature_width=WIDTH)
+
+    return build
+
+
+def encode(method: Method, batch: Batch) -> tuple[Embeddings, Embeddings]:
+    return method.encode_images(batch), method.encode_texts(batch)
+
+
+def losses(method: Method, batch: Batch) -> dict[str, Tensor]:
+    return method.loss(*encode(method, batch), batch)
+
+
+def train(method: Method, batch: Batch, steps: int = 12) -> list[float]:
+    """Losses of a few full-batch steps, past every warm-up."""
+    optimizer = torch.optim.AdamW(method.parameters(), lr=5e-3)
+    method.start_epoch(1)
+    method.start_step(1.0)
+    history = []
+    for _ in range(steps):
+        loss = torch.stack(list(losses(method, batch).values())).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        history.append(loss.item())
+    return history

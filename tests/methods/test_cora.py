@@ -1,0 +1,113 @@
+"""CORA's own terms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small_methods import encode
+
+from manymatch.errors import DataError
+from manymatch.losses.info_nce import info_nce
+from manymatch.losses.triplet import triplet
+from manymatch.methods.base import Embeddings
+from manymatch.shards.batch import name_id
+
+
+def test_cora_names_its_entities(build, make_batch):
+    texts = build("cora").encode_texts(make_batch([0, 1]))
+    dog, cat, red, big = (name_id(word) for word in ("dog", "cat", "red", "big"))
+    assert texts.entity_owner.tolist() == [0, 0, 1, 2, 2, 3, 4]
+    assert texts.entity_names.tolist()[:3] == [dog, cat, dog]
+    assert texts.entity_attributes.tolist()[:3] == [[red, 0, 0, 0], [big, red, 0, 0], [0] * 4]
+
+
+def naive_cora(method, images, texts, owner):
+    """The three losses with loops over captions and entities, unweighted."""
+    v, t, e = images.vectors[:, 0], texts.vectors[:, 0], texts.entities
+    caption = texts.entity_owner.tolist()
+    names = texts.entity_names.tolist()
+    held = [{a for a in row if a} for row in texts.entity_attributes.tolist()]
+    image = [int(owner[c]) for c in caption]
+    s, z = v @ t.T, v @ torch.cat([t, e]).T
+    true = torch.zeros(z.shape, dtype=torch.bool)
+    for j, i in enumerate(owner):
+        true[i, j] = True
+    for k in range(len(e)):
+        for other in range(len(e)):
+            if names[k] == names[other] and held[k] <= held[other]:
+                true[image[other], len(t) + k] = True
+
+    def anchored(logits, positive):
+        rows = []
+        for row, own in zip(logits, positive, strict=True):
+            negatives = row[~own].exp().sum()
+            rows.append((-(row[own].exp() / (row[own].exp() + negatives)).log()).mean())
+        return torch.stack(rows).mean()
+
+    specific = [(0.4 + v[i] @ e[k] - v[i] @ t[caption[k]]).relu() for k, i in enumerate(image)]
+    return {
+        "hardest": triplet(s, owner, 0.4),
+        "contrastive": anchored(z / 0.5, true) + anchored(z.T / 0.5, true.T),
+        "specificity": torch.stack(specific).mean(),
+    }
+
+
+def test_cora_weighs_its_three_losses(build, make_batch):
+    method, batch = build("cora", {"temperature": 0.5}), make_batch(range(5))
+    images, texts = encode(method, batch)
+    expected = naive_cora(method, images, texts, batch.owner)
+    weights = {"hardest": 1.0, "contrastive": 0.25, "specificity": 3.0}
+    for epochs, warm_up in ((0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (7.0, 1.0)):
+        method.start_step(epochs)
+        found = method.loss(images, texts, batch)
+        assert set(found) == set(weights)
+        for name, weight in weights.items():
+            torch.testing.assert_close(found[name], warm_up * weight * expected[name])
+
+
+def test_cora_can_add_info_nce_over_captions(build, make_batch):
+    batch = make_batch([0, 1, 2])
+    plain, added = build("cora"), build("cora", {"caption_weight": 0.5})
+    images, texts = encode(plain.eval(), batch)
+    terms = added.loss(images, texts, batch)
+    expected = 0.5 * info_nce(plain.score(images, texts), batch.owner, 0.01)
+    torch.testing.assert_close(terms.pop("captions"), expected)
+    torch.testing.assert_close(terms, plain.loss(images, texts, batch))
+
+
+def test_cora_without_the_last_activation_uses_all_directions(build, make_batch):
+    batch = make_batch([0, 1, 2])
+    objects = {
+        kept: build("cora", {"last_activation": kept}).eval().graph(batch.graphs).objects
+        for kept in (True, False)
+    }
+    assert objects[True].min() == 0 and objects[False].min() < 0
+    torch.testing.assert_close(objects[False].relu(), objects[True])
+
+
+def test_the_loss_needs_only_embeddings_and_owners(build, make_batch):
+    """What several processes gather is enough: two halves put together are the whole."""
+    method, whole = build("cora", {"region_attention": False}), make_batch(range(6))
+    method.eval()
+    halves = [make_batch(range(3)), make_batch(range(3, 6))]
+    parts = [encode(method, half) for half in halves]
+    images = Embeddings(torch.cat([image.vectors for image, _ in parts]))
+    n_captions = len(parts[0][1])
+    texts = Embeddings(
+        **{
+            field: torch.cat([first, second + n_captions * (field == "entity_owner")])
+            for (field, first), second in zip(
+                parts[0][1].parts().items(), parts[1][1].parts().values(), strict=True
+            )
+        }
+    )
+    gathered = replace(halves[0], owner=torch.cat([halves[0].owner, halves[1].owner + 3]))
+    expected = method.loss(*encode(method, whole), whole)
+    torch.testing.assert_close(method.loss(images, texts, gathered), expected)
+
+
+def test_cora_without_graphs_says_so(build, make_batch):
+    with pytest.raises(DataError, match="scene graphs"):
+        build("cora").encode_texts(replace(make_batch([0]), graphs=None))
