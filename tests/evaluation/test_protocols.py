@@ -125,6 +125,17 @@ def test_multi_match_in_blocks(at_once: int) -> None:
     assert multi_match_metrics(parts) == pytest.approx(expected)
 
 
+def test_multi_match_by_one_score_there_and_another_back() -> None:
+    there, owner, extra = _random(3)
+    back = _random(3)[0].flip(1)
+    judged, (n, m) = Judgments(torch.tensor(extra), True), there.shape
+    split = _rows(n), _rows(m), torch.tensor(owner), judged
+    found = multi_match(_score(there), *split, t2i_score=_score(back))
+    assert found["i2t"] == _multi(there, owner, extra, True)["i2t"]
+    assert found["t2i"] == _multi(back, owner, extra, True)["t2i"]
+    assert found["t2i"] != _multi(there, owner, extra, True)["t2i"]
+
+
 def test_multi_match_without_judgments_is_a_defect() -> None:
     with pytest.raises(ValueError, match="no judgments"):
         _multi(torch.rand(2, 2), [0, 1], torch.empty(0, 2, dtype=torch.int64).tolist(), True)

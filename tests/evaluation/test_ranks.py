@@ -97,6 +97,29 @@ def test_equals_naive_with_uneven_blocks(seed: int) -> None:
         _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
 
 
+@pytest.mark.parametrize("blocks", [(1, 1), (2, 5), (100, 100)])
+def test_captions_may_rank_by_another_score(blocks: tuple[int, int]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    owner = [0, 0, 1, 2, 2, 2, 3, 4]
+    there, back = torch.randint(0, 6, (2, 5, 8), generator=generator).float()
+    score, images, texts = _looked_up(there)
+    ranking = rank(
+        score, images, texts, torch.tensor(owner), 4, t2i_score=_looked_up(back)[0],
+        images_per_block=blocks[0], captions_per_block=blocks[1],
+    )  # fmt: skip
+    assert ranking.i2t.ranks.tolist() == _naive(there, owner)[0]
+    assert ranking.t2i.ranks.tolist() == _naive(back, owner)[1]
+    _check_top(ranking.i2t.items, ranking.i2t.scores, there)
+    _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
+
+
+def test_the_other_score_is_checked_too() -> None:
+    score, images, texts = _looked_up(torch.rand(2, 2))
+    broken = _looked_up(torch.full((2, 2), torch.nan))[0]
+    with pytest.raises(DataError, match="not finite"):
+        rank(score, images, texts, torch.tensor([0, 1]), t2i_score=broken)
+
+
 def _check_top(items: Tensor, scores: Tensor, table: Tensor) -> None:
     depth = min(4, table.shape[1])
     assert torch.equal(scores, table.topk(depth, dim=1).values)

@@ -66,7 +66,8 @@ def evaluate(
     stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH)
     found = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
     judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
-    ranking = rank(method.score, found.images, found.texts, found.owner, depth)
+    parts = found.images, found.texts, found.owner
+    ranking = rank(method.score, *parts, depth, t2i_score=method.t2i_score)
     values = _metrics(method, found, ranking, judgments)
     stored = partial(stored_samples, shards, split)
     shown = sample_queries(ranking, found.owner, judgments, stored, samples)
@@ -98,9 +99,8 @@ def _metrics(
 ) -> dict[str, Any]:
     values = recall_of(ranking)
     if judgments:
-        values["multi"] = multi_match(
-            method.score, found.images, found.texts, found.owner, judgments
-        )
+        parts = found.images, found.texts, found.owner
+        values["multi"] = multi_match(method.score, *parts, judgments, t2i_score=method.t2i_score)
     return _rounded(values)
 
 

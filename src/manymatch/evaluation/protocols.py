@@ -23,9 +23,16 @@ _SCORES_AT_ONCE = 4_000_000
 """Whole rows of scores are sorted, so many at once (16 MB, and some times that for sorting)."""
 
 
-def recall(score: Score, images: Embeddings, texts: Embeddings, owner: Tensor) -> dict[str, Any]:
+def recall(
+    score: Score,
+    images: Embeddings,
+    texts: Embeddings,
+    owner: Tensor,
+    *,
+    t2i_score: Score | None = None,
+) -> dict[str, Any]:
     """`i2t` and `t2i` (`recall_metrics` each) and `rsum`; arguments as for `ranks.rank`."""
-    return recall_of(rank(score, images, texts, owner))
+    return recall_of(rank(score, images, texts, owner, t2i_score=t2i_score))
 
 
 def recall_of(ranking: Ranking) -> dict[str, Any]:
@@ -35,12 +42,19 @@ def recall_of(ranking: Ranking) -> dict[str, Any]:
 
 
 def multi_match(
-    score: Score, images: Embeddings, texts: Embeddings, owner: Tensor, judgments: Judgments
+    score: Score,
+    images: Embeddings,
+    texts: Embeddings,
+    owner: Tensor,
+    judgments: Judgments,
+    *,
+    t2i_score: Score | None = None,
 ) -> dict[str, dict[str, float]]:
     """`i2t` and `t2i` (`multi_match_metrics` each) against own and judged pairs.
 
-    Where the judgments are complete all queries count; else those with a judged pair beyond
-    their own. Ties are pessimistic: a wrong item of equal score ranks before a right one.
+    The first four arguments and `t2i_score` are as for `ranks.rank`. Where the judgments are
+    complete all queries count; else those with a judged pair beyond their own. Ties are
+    pessimistic: a wrong item of equal score ranks before a right one.
 
     Raises:
         DataError: a score is not finite.
@@ -51,7 +65,7 @@ def multi_match(
     pairs = judgments.pairs(owner.cpu())
 
     def turned(texts: Embeddings, images: Embeddings) -> Tensor:
-        return score(images, texts).T
+        return (t2i_score or score)(images, texts).T
 
     return {
         "i2t": multi_match_metrics(

@@ -5,7 +5,7 @@ Memory grows with the gallery, never with queries times gallery.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -51,6 +51,7 @@ def rank(
     owner: Tensor,
     depth: int = 0,
     *,
+    t2i_score: Score | None = None,
     images_per_block: int = IMAGES_PER_BLOCK,
     captions_per_block: int = CAPTIONS_PER_BLOCK,
 ) -> Ranking:
@@ -61,6 +62,7 @@ def rank(
         images, texts: of the whole split, on one device.
         owner: `(m,)` row of each caption's image, ascending; every image has a caption.
         depth: how many of the best items to keep.
+        t2i_score: what captions rank images by if not by `score` (`Method.t2i_score`).
 
     Ranks are pessimistic: a foreign item of equal score ranks before the own one. Own items of
     one image do not stand in each other's way.
@@ -69,27 +71,35 @@ def rank(
         DataError: a score is not finite, or `owner` does not fit.
     """
     blocks = owner_blocks(owner.cpu(), len(images), images_per_block, captions_per_block)
-    passing = _Pass(owner.to(images.vectors.device), len(images), depth)
+    owner = owner.to(images.vectors.device)
+    i2t = _Way(len(images), len(texts), depth, owner.device)
+    t2i = _Way(len(texts), len(images), depth, owner.device)
     # The diagonal first: it holds every own pair, with whose scores all others are compared.
     order = [(block, block) for block in blocks]
     order += [(one, other) for one in blocks for other in blocks if one is not other]
     pairs = [(one[0], other[1]) for one, other in order]
+    kinds = [score] if t2i_score is None else [score, t2i_score]
     threads = torch.get_num_threads()
     with torch.inference_mode(), on_one_core():
-        for number, scores in enumerate(_scored_ahead(score, images, texts, pairs, threads)):
-            passing.take(pairs[number], checked(scores), holds_own=number < len(blocks))
-    return passing.ranking()
+        for number, found in enumerate(_scored_ahead(kinds, images, texts, pairs, threads)):
+            rows, columns = pairs[number]
+            own = _own_pairs(owner, rows, columns) if number < len(blocks) else None
+            scores = [checked(each) for each in found]
+            i2t.take(rows, columns.start, scores[0], own)
+            t2i.take(columns, rows.start, scores[-1].T, own and own[::-1])
+    return Ranking(i2t.result(), t2i.result())
 
 
 def _scored_ahead(
-    score: Score, images: Embeddings, texts: Embeddings, pairs: list[Block], threads: int
-) -> Iterator[Tensor]:
-    """The scores of each block, the next one's being made meanwhile: ranking keeps one core busy
-    for a while, and the others should not wait for it. `threads` score."""
+    kinds: Sequence[Score], images: Embeddings, texts: Embeddings, pairs: list[Block], threads: int
+) -> Iterator[list[Tensor]]:
+    """The scores of each kind of each block, the next one's being made meanwhile: ranking keeps
+    one core busy for a while, and the others should not wait for it. `threads` score."""
 
-    def scored(pair: Block) -> Tensor:
+    def scored(pair: Block) -> list[Tensor]:
         with torch.inference_mode():  # a property of the thread
-            return score(rows(images, pair[0]), rows(texts, pair[1]))
+            parts = rows(images, pair[0]), rows(texts, pair[1])
+            return [score(*parts) for score in kinds]
 
     with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as ahead:
         waiting = ahead.submit(scored, pairs[0])
@@ -100,39 +110,37 @@ def _scored_ahead(
             yield scores
 
 
-class _Pass:
-    """What is known of all queries so far."""
+def _own_pairs(owner: Tensor, images: slice, texts: slice) -> tuple[Tensor, ...]:
+    """Rows and columns of the own pairs in the block of these images and their captions."""
+    columns = torch.arange(texts.stop - texts.start, device=owner.device)
+    return owner[texts] - images.start, columns
 
-    def __init__(self, owner: Tensor, n_images: int, depth: int) -> None:
-        n_texts, device = len(owner), owner.device
-        self.owner = owner
-        self.best_own = torch.full((n_images,), -torch.inf, device=device)
-        self.own = torch.empty(n_texts, device=device)
-        self.i2t_rank = torch.ones(n_images, dtype=torch.int64, device=device)
-        self.t2i_rank = torch.ones(n_texts, dtype=torch.int64, device=device)
-        self.i2t_top = Top(n_images, min(depth, n_texts), device)
-        self.t2i_top = Top(n_texts, min(depth, n_images), device)
 
-    def take(self, block: Block, scores: Tensor, holds_own: bool) -> None:
-        images, texts = block
-        self.i2t_top.update(images, texts.start, scores)
-        self.t2i_top.update(texts, images.start, scores.T)
-        if holds_own:
-            scores = self._take_own(block, scores)
-        self.i2t_rank[images] += (scores >= self.best_own[images, None]).sum(1, dtype=torch.int32)
-        self.t2i_rank[texts] += (scores >= self.own[texts]).sum(0, dtype=torch.int32)
+class _Way:
+    """What is known so far of the queries of one direction."""
 
-    def _take_own(self, block: Block, scores: Tensor) -> Tensor:
-        """Note the own pairs' scores; give the others', in which NaN (never >=) stands for own."""
-        images, texts = block
-        pairs = self.owner[texts] - images.start, torch.arange(scores.shape[1]).to(scores.device)
-        own = scores[pairs].to(self.own.dtype)
-        self.own[texts] = own
-        self.best_own[images].scatter_reduce_(0, pairs[0], own, "amax")
-        return scores.index_put(pairs, scores.new_tensor(torch.nan))
+    def __init__(self, queries: int, items: int, depth: int, device: torch.device) -> None:
+        self.best_own = torch.full((queries,), -torch.inf, device=device)
+        self.rank = torch.ones(queries, dtype=torch.int64, device=device)
+        self.top = Top(queries, min(depth, items), device)
 
-    def ranking(self) -> Ranking:
-        return Ranking(
-            Direction(self.i2t_rank.cpu(), self.i2t_top.items.cpu(), self.i2t_top.scores.cpu()),
-            Direction(self.t2i_rank.cpu(), self.t2i_top.items.cpu(), self.t2i_top.scores.cpu()),
-        )
+    def take(
+        self, queries: slice, first: int, scores: Tensor, own: tuple[Tensor, ...] | None
+    ) -> None:
+        """Take in `scores (q, g)` of the queries against the items `first .. first + g`; `own`:
+        rows and columns of the queries' own pairs, if these are all here."""
+        self.top.update(queries, first, scores)
+        if own is not None:
+            scores = self._take_own(queries, scores, own)
+        better = scores >= self.best_own[queries, None]
+        self.rank[queries] += better.sum(1, dtype=torch.int32)
+
+    def _take_own(self, queries: slice, scores: Tensor, own: tuple[Tensor, ...]) -> Tensor:
+        """Note the own pairs' best score; give the others', in which NaN (never >=) stands for
+        own."""
+        found = scores[own].to(self.best_own.dtype)
+        self.best_own[queries].scatter_reduce_(0, own[0], found, "amax")
+        return scores.index_put(own, scores.new_tensor(torch.nan))
+
+    def result(self) -> Direction:
+        return Direction(self.rank.cpu(), self.top.items.cpu(), self.top.scores.cpu())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -74,6 +75,12 @@ class Method(nn.Module, ABC):
     @abstractmethod
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         """(n_images, n_texts); what retrieval ranks by. Callable on any block of either side."""
+
+    @property
+    def t2i_score(self) -> Callable[[Embeddings, Embeddings], Tensor] | None:
+        """What captions rank images by, where the two directions differ (then `score` is what
+        images rank captions by): as `score`, (n_images, n_texts). None: `score` serves both."""
+        return None
 
     @abstractmethod
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:

@@ -19,6 +19,8 @@ def validate(
     """Recalls of the whole validation split in percent: `i2t_r1` ... `t2i_r10`, and `rsum`."""
     stream = batches(data.shards, "validation", data.vocabulary, images_per_batch)
     found = embed(method, stream, device)
-    values = recall(method.score, found.images, found.texts, found.owner)
+    values = recall(
+        method.score, found.images, found.texts, found.owner, t2i_score=method.t2i_score
+    )
     recalls = {f"{way}_{cut}": values[way][cut] for way in ("i2t", "t2i") for cut in _CUTS}
     return {**recalls, "rsum": values["rsum"]}
