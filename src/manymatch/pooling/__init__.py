@@ -4,6 +4,7 @@ may take the samples' `globals (n, D)` too, and attention over the nodes of grap
 from manymatch.pooling.decoder import TransformerDecoder
 from manymatch.pooling.gpo import GPO
 from manymatch.pooling.graph_attention import GraphAttention
+from manymatch.pooling.hypergraph import HypergraphConvolution
 from manymatch.pooling.masked import MaxPooling, MeanPooling
 from manymatch.pooling.pie_net import PIENet
 from manymatch.pooling.prototype_attention import PrototypeAttention
@@ -12,6 +13,7 @@ from manymatch.pooling.slot_attention import SlotAttention
 __all__ = [
     "GPO",
     "GraphAttention",
+    "HypergraphConvolution",
     "MaxPooling",
     "MeanPooling",
     "PIENet",

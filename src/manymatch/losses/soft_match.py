@@ -1,0 +1,42 @@
+"""MSRM's matching loss: which candidates are a query's, as probabilities over all of them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def soft_match(logits: Tensor, match: Tensor) -> Tensor:
+    """Mean over all pairs of `-log P_qc` for a match and `-log(1 - P_qc)` otherwise.
+
+    `P_qc = softmax_c(logits)`. A query's matches share the probability: with several of them the
+    loss is never 0. Both terms are exact however sure P is.
+
+    Args:
+        logits: `(q, c)`: MSRM's `-tau d2(q, c)` for L_d, `lambda cos(mu_q, U_c)` for L_h.
+        match: `(q, c)` bool; each query has a match (all captions of an image are its matches).
+
+    Relations:
+        Unlike `info_nce` it pushes each wrong candidate away by itself, and a query's matches
+        compete with each other.
+
+    References:
+        Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),
+        CVPR 2023, L_d and L_h.
+    """
+    log_p = logits.log_softmax(1)
+    return -torch.where(match, log_p, _log_complement(logits, log_p)).mean()
+
+
+def _log_complement(logits: Tensor, log_p: Tensor) -> Tensor:
+    """`log(1 - P)`: only the most probable candidate can have P > 1/2, where `1 - P` would round
+    to nothing; for it the others' logits are summed instead."""
+    highest = logits.argmax(1, keepdim=True)
+    is_highest = torch.zeros_like(log_p, dtype=torch.bool).scatter(1, highest, True)
+    others = log_p.masked_fill(is_highest, torch.finfo(log_p.dtype).min / 2)
+    far_from_one = log_p.masked_fill(is_highest, -math.log(2))
+    return torch.where(
+        is_highest, others.logsumexp(1, keepdim=True), torch.log1p(-far_from_one.exp())
+    )

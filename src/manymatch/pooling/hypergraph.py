@@ -1,0 +1,58 @@
+"""MSRM's hypergraph: candidates learn from all candidates that the same queries are near to."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from manymatch.layers.glorot import glorot_linear
+
+
+class HypergraphConvolution(nn.Module):
+    """`sigmoid(Dv^-1/2 H De^-1 H^T Dv^-1/2 (U Theta + b))` over candidates and queries.
+
+    A candidate is a vertex, a query a hyperedge, and the incidence `H (c, q)` says how much a
+    candidate belongs to a query. Dv and De are H's row and column sums; a vertex or hyperedge
+    without any incidence passes nothing on and, for a vertex, ends at `sigmoid(0)`.
+
+    Args:
+        width: size of the candidates' vectors.
+        size: size of what they become.
+
+    References:
+        Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),
+        CVPR 2023; Feng et al., Hypergraph Neural Networks, AAAI 2019, eq. 10.
+    """
+
+    def __init__(self, width: int, size: int) -> None:
+        super().__init__()
+        self.linear = glorot_linear(width, size)
+
+    def forward(self, vertices: Tensor, incidence: Tensor) -> Tensor:
+        """`vertices (c, width)`, `incidence (c, q)` >= 0 -> `(c, size)`."""
+        to_vertex = _power(incidence.sum(1, keepdim=True), -0.5)
+        to_edge = _power(incidence.sum(0)[:, None], -1.0)
+        # From right to left, so that no (c, c) matrix is made.
+        edges = to_edge * (incidence.T @ (to_vertex * self.linear(vertices)))
+        return (to_vertex * (incidence @ edges)).sigmoid()
+
+
+def _power(degrees: Tensor, exponent: float) -> Tensor:
+    """`degrees ** exponent`, 0 where the degree is 0."""
+    empty = degrees == 0
+    return degrees.masked_fill(empty, 1.0).pow(exponent).masked_fill(empty, 0.0)
+
+
+def soft_incidence(distances: Tensor, match: Tensor, alpha: Tensor | None) -> Tensor:
+    """Incidence `(c, q)` of candidates and queries: 1 for a match, `exp(-alpha d2)` otherwise.
+
+    Args:
+        distances: `(q, c)` squared distances.
+        match: `(q, c)` bool.
+        alpha: > 0, how fast a candidate's part fades; None: 0 unless it matches.
+
+    References:
+        MSRM, which prints the exponent's sign the other way: only this one stays within [0, 1].
+    """
+    if alpha is None:
+        return match.T.to(distances.dtype)
+    return (-alpha * distances).exp().masked_fill(match, 1.0).T

@@ -1,0 +1,67 @@
+"""Soft matching equals a naive loop, values and gradients, and is exact where P is near 0 or 1."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from manymatch.losses.soft_match import soft_match
+
+OWNERS = [[0, 1, 2, 3], [0, 0, 1, 1, 1, 2, 3, 3], [0, 0, 0], [0]]
+
+
+def naive(logits, match):
+    total = logits.sum() * 0
+    for row, true in zip(logits, match, strict=True):
+        weights = torch.exp(row)
+        for c, own in enumerate(true):
+            p = weights[c] / weights.sum()
+            total = total - torch.log(p if own else 1 - p)
+    return total / logits.numel()
+
+
+def case(owner, scale=1.0):
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(max(owner) + 1, len(owner), generator=generator, dtype=torch.float64)
+    match = torch.arange(len(logits))[:, None] == torch.tensor(owner)
+    return (scale * logits).requires_grad_(), match
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=str)
+@pytest.mark.parametrize("scale", [0.1, 3.0])
+@pytest.mark.parametrize("turned", [False, True])
+def test_equals_the_naive_loop(owner, scale, turned):
+    logits, match = case(owner, scale)
+    if turned:
+        logits, match = logits.T.detach().requires_grad_(), match.T
+    found, expected = soft_match(logits, match), naive(logits, match)
+    assert found.shape == ()
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    gradients = [torch.autograd.grad(loss, [logits])[0] for loss in (found, expected)]
+    assert gradients[0].isfinite().all()
+    torch.testing.assert_close(*gradients, atol=1e-9, rtol=0)
+
+
+def test_gradient_by_differences():
+    logits, match = case([0, 0, 1, 2, 2])
+    assert torch.autograd.gradcheck(lambda z: soft_match(z, match), [logits])
+
+
+@pytest.mark.parametrize("gap", [5.0, 50.0, 500.0])
+def test_a_sure_mistake_costs_its_gap_and_is_still_corrected(gap):
+    """P is 1 in single precision: `1 - P` would be 0, its logarithm infinite."""
+    logits = torch.tensor([[0.0, gap]], requires_grad=True)
+    match = torch.tensor([[True, False]])
+    wide = logits.detach().double()
+    loss = soft_match(logits, match)
+    expected = (wide.logsumexp(1) - wide[:, 0]).mean()  # both terms are -log P of the match
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
+    loss.backward()
+    torch.testing.assert_close(logits.grad, torch.tensor([[-1.0, 1.0]]), atol=0.01, rtol=0)
+
+
+def test_two_equal_candidates_may_both_be_the_most_probable():
+    logits = torch.tensor([[2.0, 2.0, -1.0]], dtype=torch.float64, requires_grad=True)
+    match = torch.tensor([[True, False, False]])
+    found, expected = soft_match(logits, match), naive(logits, match)
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
