@@ -22,7 +22,7 @@ class PIENet(SetModule):
 
     References:
         Song and Soleymani, Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval
-        (PVSE), CVPR 2019, section 3.2.
+        (PVSE), CVPR 2019.
     """
 
     def __init__(self, width: int, size: int, n_elements: int, hidden: int | None = None) -> None:

@@ -26,7 +26,7 @@ class PrototypeAttention(nn.Module):
 
     References:
         Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval,
-        AISTATS 2023, appendix (PAR).
+        AISTATS 2023, image-text retrieval (PAR).
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class SlotAttention(SetModule):
 
     References:
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),
-        CVPR 2023, section 3.2; Locatello et al., Object-Centric Learning with Slot Attention,
+        CVPR 2023, set prediction module; Locatello et al., Object-Centric Learning with Slot Attention,
         NeurIPS 2020.
     """
 

@@ -1,0 +1,23 @@
+"""The pairs of elements within each set."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from manymatch.similarities.pairs import full_precision
+
+
+def gram(vectors: Tensor) -> Tensor:
+    """Cosines `(n, K, K)` of the elements of each set `(n, K, D)`, in float32 or better."""
+    unit = functional.normalize(full_precision(vectors), dim=2)
+    with torch.autocast(unit.device.type, enabled=False):
+        return unit @ unit.mT
+
+
+def element_cosines(vectors: Tensor) -> Tensor:
+    """`(n, K (K - 1) / 2)` cosines of the pairs j < k of each set; nothing if K = 1."""
+    size = vectors.shape[1]
+    first, second = torch.triu_indices(size, size, offset=1, device=vectors.device)
+    return gram(vectors)[:, first, second]

@@ -1,0 +1,25 @@
+"""PVSE's diversity: the residuals of PIE-Net's heads are orthogonal."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from manymatch.losses.element_pairs import gram
+
+
+def gram_diversity(slots: Tensor) -> Tensor:
+    """Mean over the batch of `||G - diag(G)||_F / K^2`, G the cosines of a sample's residuals.
+
+    Args:
+        slots: `(n, K, D)` residuals, before they are added to the global vector. With K = 1 the
+            loss is 0.
+
+    References:
+        Song and Soleymani, Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval
+        (PVSE), CVPR 2019, L_div, as in its released code.
+    """
+    size = slots.shape[1]
+    own = torch.eye(size, dtype=torch.bool, device=slots.device)
+    others = gram(slots).masked_fill(own, 0.0)
+    return torch.linalg.vector_norm(others, dim=(1, 2)).mean() / size**2

@@ -1,0 +1,26 @@
+"""MaxMatch's intra-set divergence loss: the elements of a set differ from each other."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from manymatch.losses.element_pairs import element_cosines
+
+
+def intra_set_divergence(vectors: Tensor, margin: float, scale: float) -> Tensor:
+    """Mean over batch and pairs j < k of `exp(scale (cos(e_j, e_k) - margin))`; 0 if K = 1.
+
+    Args:
+        vectors: `(n, K, D)` elements; normalised here.
+        margin: the paper's delta_3.
+        scale: the paper's s, > 0.
+
+    Relations:
+        `slot_diversity` asks the same of slots before the global vector is added.
+
+    References:
+        Alomari et al., Maximal Matching Matters: Preventing Representation Collapse for Robust
+        Cross-Modal Retrieval (MaxMatch), ACL 2025, L_ISD.
+    """
+    cosines = element_cosines(vectors)
+    return (scale * (cosines - margin)).exp().sum() / max(1, cosines.numel())

@@ -1,0 +1,231 @@
+"""The losses on sets equal naive loops over their equations, values and gradients."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from manymatch import losses
+from manymatch.losses import (
+    global_discriminative,
+    gram_diversity,
+    intra_set_divergence,
+    mmd,
+    slot_diversity,
+)
+
+SIZES = [(5, 3, 6), (4, 1, 5), (1, 2, 4), (1, 1, 3), (2, 6, 3)]
+"""Samples, elements, dimensions."""
+sizes = pytest.mark.parametrize("shape", SIZES, ids=str)
+
+
+def vectors(*shape, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_()
+
+
+def assert_same(found, expected, inputs):
+    assert found.shape == ()
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    torch.testing.assert_close(
+        torch.autograd.grad(found, inputs),
+        torch.autograd.grad(expected, inputs),
+        atol=1e-9,
+        rtol=0,
+    )
+
+
+def cos(x, y):
+    return (x @ y) / (x.norm() * y.norm())
+
+
+def mean(terms, zero):
+    """The mean of a list, and for an empty one a zero that has a gradient."""
+    return sum(terms) / len(terms) if terms else zero.sum() * 0
+
+
+def naive_mmd(images, texts, gamma, squared):
+    x, y = images.flatten(0, 1), texts.flatten(0, 1)
+
+    def kernel(a, b):
+        difference = a - b
+        if not difference.any():
+            return difference.sum() * 0 + 1
+        distance = (difference @ difference) if squared else difference.norm()
+        return torch.exp(-gamma * distance)
+
+    def over(rows, columns):
+        return mean([kernel(a, b) for a in rows for b in columns], rows)
+
+    return over(x, x) - 2 * over(x, y) + over(y, y)
+
+
+@sizes
+@pytest.mark.parametrize("squared", [False, True])
+def test_mmd(shape, squared):
+    images, texts = vectors(*shape), vectors(3, 2, shape[2], seed=1)
+    found = mmd(images, texts, 0.5, squared)
+    assert_same(found, naive_mmd(images, texts, 0.5, squared), [images, texts])
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_mmd_of_coinciding_elements(squared):
+    """Equal elements in a set, across samples and across modalities: gradient 0 between them."""
+    with torch.no_grad():
+        images, texts = vectors(4, 3, 5), vectors(2, 3, 5, seed=1)
+        images[1, 2] = images[1, 0]
+        images[3] = images[0]
+        texts[1, 1] = images[2, 1]
+    images.requires_grad_(), texts.requires_grad_()
+    found = mmd(images, texts, 0.7, squared)
+    assert_same(found, naive_mmd(images, texts, 0.7, squared), [images, texts])
+
+
+def test_mmd_is_zero_between_equal_sets_and_grows_as_they_part():
+    x = vectors(6, 2, 8)
+    torch.testing.assert_close(mmd(x, x), torch.zeros((), dtype=torch.float64))
+    near, far = (mmd(x, x + shift).item() for shift in (0.1, 1.0))
+    assert 0 < near < far
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-1, 1e-2])
+def test_mmd_in_single_precision_where_all_elements_lie_close(spread):
+    """Cancellation in `|x|^2 + |y|^2 - 2 xy` neither spoils the value nor the gradient."""
+    centre = 3 * functional.normalize(vectors(64).detach(), dim=0)
+    images = centre + spread * vectors(6, 4, 64, seed=1).detach() / 8
+    texts = centre + spread * vectors(9, 4, 64, seed=2).detach() / 8
+    results = []
+    for dtype in (torch.float64, torch.float32):
+        inputs = [images.to(dtype).requires_grad_(), texts.to(dtype).requires_grad_()]
+        value = mmd(*inputs)
+        results.append((value.detach(), *torch.autograd.grad(value, inputs)))
+    for exact, single in zip(*results, strict=True):
+        assert (single - exact).abs().max() < 1e-3 * exact.abs().max() + 2e-7
+
+
+def test_mmd_in_single_precision_of_coinciding_elements():
+    images = vectors(1, 1, 32, dtype=torch.float32).detach().expand(8, 4, 32).clone()
+    images.requires_grad_()
+    value = mmd(images, images.detach())
+    (gradient,) = torch.autograd.grad(value, images)
+    assert value == 0
+    assert (gradient == 0).all()
+
+
+def naive_slot_diversity(slots):
+    terms = []
+    for rows in slots:
+        unit = [row / row.norm() for row in rows]
+        terms += [
+            torch.exp(-2 * (unit[i] - unit[j]).square().sum())
+            for j in range(len(unit))
+            for i in range(j)
+        ]
+    return mean(terms, slots)
+
+
+def naive_gram_diversity(slots):
+    size = slots.shape[1]
+    norms = []
+    for rows in slots:
+        squares = [cos(rows[i], rows[j]) ** 2 for i in range(size) for j in range(size) if i != j]
+        norms.append(torch.sqrt(sum(squares)) / size**2 if squares else rows.sum() * 0)
+    return mean(norms, slots)
+
+
+def naive_intra_set_divergence(sets, margin, scale):
+    terms = [
+        torch.exp(scale * (cos(rows[i], rows[j]) - margin))
+        for rows in sets
+        for j in range(len(rows))
+        for i in range(j)
+    ]
+    return mean(terms, sets)
+
+
+@sizes
+def test_slot_diversity(shape):
+    slots = vectors(*shape)
+    assert_same(slot_diversity(slots), naive_slot_diversity(slots), [slots])
+
+
+@sizes
+def test_gram_diversity(shape):
+    slots = vectors(*shape)
+    assert_same(gram_diversity(slots), naive_gram_diversity(slots), [slots])
+
+
+@sizes
+def test_intra_set_divergence(shape):
+    sets = vectors(*shape)
+    found = intra_set_divergence(sets, 0.6, 0.5)
+    assert_same(found, naive_intra_set_divergence(sets, 0.6, 0.5), [sets])
+
+
+@sizes
+def test_global_discriminative(shape):
+    sets, globals = vectors(*shape), vectors(shape[0], shape[2], seed=1)
+    found = global_discriminative(sets, globals, 0.6, 0.5)
+    terms = [
+        torch.exp(0.5 * (cos(element, whole) - 0.6))
+        for rows, whole in zip(sets, globals, strict=True)
+        for element in rows
+    ]
+    assert_same(found, mean(terms, sets), [sets, globals])
+
+
+@pytest.mark.parametrize(
+    "loss", [slot_diversity, gram_diversity, lambda x: intra_set_divergence(x, 0.6, 0.5)]
+)
+def test_a_set_of_one_element_costs_nothing(loss):
+    sets = vectors(3, 1, 4)
+    value = loss(sets)
+    (gradient,) = torch.autograd.grad(value, sets)
+    assert value == 0
+    assert (gradient == 0).all()
+
+
+def test_known_values():
+    """Two opposite, two equal, two orthogonal elements."""
+    opposite, equal, orthogonal = (
+        torch.tensor([[[1.0, 0.0], second]]) for second in ([-2.0, 0.0], [3.0, 0.0], [0.0, 1.0])
+    )
+    for sets, cosine, distance in ((opposite, -1, 4), (equal, 1, 0), (orthogonal, 0, 2)):
+        assert slot_diversity(sets).item() == pytest.approx(math.exp(-2 * distance))
+        expected = math.exp(0.5 * (cosine - 0.6))
+        assert intra_set_divergence(sets, 0.6, 0.5).item() == pytest.approx(expected)
+        assert gram_diversity(sets).item() == pytest.approx(math.sqrt(2) * abs(cosine) / 4)
+
+
+def test_gram_diversity_has_a_gradient_where_all_is_orthogonal():
+    slots = torch.eye(3)[None].requires_grad_()
+    (gradient,) = torch.autograd.grad(gram_diversity(slots), slots)
+    assert gradient.isfinite().all()
+
+
+SET_LOSSES = {
+    "mmd": lambda x: mmd(x, x[:3].flip(1) * 0.5),
+    "slot_diversity": slot_diversity,
+    "gram_diversity": gram_diversity,
+    "global_discriminative": lambda x: global_discriminative(x, x.mean(1), 0.6, 0.5),
+    "intra_set_divergence": lambda x: intra_set_divergence(x, 0.6, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", SET_LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_single(name, dtype):
+    half = vectors(5, 3, 8, dtype=torch.float32).detach().to(dtype)
+    loss = SET_LOSSES[name]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = loss(half)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, loss(half.float()))
+
+
+def test_all_losses_are_exported():
+    for name in losses.__all__:
+        assert callable(getattr(losses, name))
