@@ -1,0 +1,363 @@
+"""Set modules and prototype attention: naive loops, padding, maps, gradients."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from manymatch.errors import ConfigError
+from manymatch.layers.position_code import sine_code
+from manymatch.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
+from manymatch.pooling.sets import SetSettings, set_module
+
+WIDTH, SIZE = 6, 8
+LENGTHS = [3, 1, 5, 2]
+SETS = {
+    "slots": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2),
+    "wide slots": lambda: SlotAttention(WIDTH, SIZE, 4, 4, heads=4, attention_size=12),
+    "one slot": lambda: SlotAttention(WIDTH, SIZE, 1, 3, heads=2),
+    "one pass": lambda: SlotAttention(WIDTH, SIZE, 3, 1, heads=1),
+    "slots in order": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, position_code=True),
+    "pie_net": lambda: PIENet(WIDTH, SIZE, 3),
+    "one element": lambda: PIENet(WIDTH, SIZE, 1, hidden=5),
+    "decoder": lambda: TransformerDecoder(WIDTH, SIZE, 3, 2, heads=2),
+    "one query": lambda: TransformerDecoder(WIDTH, SIZE, 1, 1, heads=1),
+}
+every_set = pytest.mark.parametrize("name", SETS)
+PROTOTYPES = {
+    "one head": lambda: PrototypeAttention(WIDTH, 4),
+    "two heads": lambda: PrototypeAttention(WIDTH, 3, heads=2, temperature=0.1),
+    "one prototype": lambda: PrototypeAttention(WIDTH, 1, heads=3),
+}
+ALL = SETS | PROTOTYPES
+
+
+def build(name):
+    """The module in double precision, no parameter at a start that would hide a fault."""
+    torch.manual_seed(0)
+    module = ALL[name]().double()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return module
+
+
+def samples(garbage=50.0):
+    """Local features of each sample, the same padded with `garbage`, mask and globals."""
+    generator = torch.Generator().manual_seed(1)
+    members = [torch.randn(n, WIDTH, generator=generator).double() for n in LENGTHS]
+    local = torch.full((len(members), max(LENGTHS) + 2, WIDTH), garbage, dtype=torch.float64)
+    mask = torch.zeros(local.shape[:2], dtype=torch.bool)
+    for row, real in enumerate(members):
+        local[row, : len(real)], mask[row, : len(real)] = real, True
+    return members, local, mask, torch.randn(len(members), SIZE, generator=generator).double()
+
+
+def naive_slots(module, inputs):
+    """One sample: slots before the last LayerNorm, and the maps of every pass."""
+    block, slots = module.block, list(module.slots)
+    heads, width = block.heads, block.query.out_features // block.heads
+    code = sine_code(len(inputs), WIDTH) if module.position_code else torch.zeros(len(inputs), 1)
+    normed = [block.input_norm(x) for x in inputs]
+    keys = [block.key(x + c.double()) for x, c in zip(normed, code, strict=True)]
+    values = [block.value(x) for x in normed]
+    maps = []
+    for _ in range(module.iterations):
+        queries = [block.query(block.slot_norm(slot)) for slot in slots]
+        gathered = [[] for _ in slots]
+        seen = torch.zeros(len(slots), len(inputs), dtype=torch.float64)
+        for head in range(heads):
+            part = slice(head * width, (head + 1) * width)
+            shares = []
+            for key in keys:
+                scores = torch.stack([q[part] @ key[part] / math.sqrt(width) for q in queries])
+                shares.append(scores.exp() / scores.exp().sum())
+            for k in range(len(slots)):
+                total = sum(share[k] for share in shares) + 1e-7
+                taken = [share[k] / total for share in shares]
+                gathered[k].append(sum(w * v[part] for w, v in zip(taken, values, strict=True)))
+                seen[k] += torch.stack(taken) / heads
+        for k in range(len(slots)):
+            slots[k] = slots[k] + block.gather(torch.cat(gathered[k]))
+            slots[k] = slots[k] + block.mlp(block.mlp_norm(slots[k]))
+        maps.append(seen)
+    return torch.stack(slots), maps
+
+
+def naive_pie(module, inputs):
+    """One sample: residuals and weights."""
+    first, second = module.attention.first.weight, module.attention.second.weight
+    residuals, maps = [], []
+    for row in second:
+        weights = torch.stack([row @ torch.tanh(first @ x) for x in inputs]).exp()
+        weights = weights / weights.sum()
+        attended = sum(w * x for w, x in zip(weights, inputs, strict=True))
+        residuals.append(torch.sigmoid(module.residual(attended)))
+        maps.append(weights)
+    return torch.stack(residuals), torch.stack(maps)
+
+
+def naive_attention(layer, queries, keys):
+    """torch's multi-head attention on one sample, its own weights, and its mean map."""
+    size, heads = layer.embed_dim, layer.num_heads
+    separate = (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)
+    weights = separate if layer.in_proj_weight is None else layer.in_proj_weight.chunk(3)
+    q, k, v = (
+        rows @ weight.T + bias
+        for rows, weight, bias in zip(
+            (queries, keys, keys), weights, layer.in_proj_bias.chunk(3), strict=True
+        )
+    )
+    width, joined, seen = size // heads, [], 0
+    for head in range(heads):
+        part = slice(head * width, (head + 1) * width)
+        taken = (q[:, part] @ k[:, part].T / math.sqrt(width)).softmax(1)
+        joined.append(taken @ v[:, part])
+        seen = seen + taken / heads
+    return layer.out_proj(torch.cat(joined, 1)), seen
+
+
+def naive_decoder(module, inputs):
+    queries, normed = module.queries, module.input_norm(inputs)
+    for layer in module.layers:
+        known = layer.self_norm(queries)
+        queries = queries + naive_attention(layer.exchange, known, known)[0]
+        gathered, seen = naive_attention(layer.gather, layer.cross_norm(queries), normed)
+        queries = queries + gathered
+        queries = queries + layer.mlp(layer.mlp_norm(queries))
+    return queries, seen
+
+
+def naive_sets(module, inputs, whole):
+    """Elements, element slots and last map of one sample."""
+    if isinstance(module, PIENet):
+        slots, seen = naive_pie(module, inputs)
+        return module.norm(whole + slots), slots, seen
+    if isinstance(module, TransformerDecoder):
+        slots, seen = naive_decoder(module, inputs)
+    else:
+        slots, maps = naive_slots(module, inputs)
+        seen = maps[-1]
+    slots = module.output.slot_norm(slots)
+    return slots + module.output.global_norm(whole), slots, seen
+
+
+@every_set
+def test_a_set_module_equals_the_naive_loop(name):
+    module = build(name)
+    members, local, mask, wholes = samples()
+    found = module.predict(local, mask, wholes)
+    torch.testing.assert_close(module(local, mask, wholes), found.vectors)
+    for row, inputs in enumerate(members):
+        vectors, slots, seen = naive_sets(module, inputs, wholes[row])
+        torch.testing.assert_close(found.vectors[row], vectors, atol=1e-9, rtol=0)
+        torch.testing.assert_close(found.slots[row], slots, atol=1e-9, rtol=0)
+        seen = functional.pad(seen, (0, local.shape[1] - len(inputs)))
+        torch.testing.assert_close(found.attention[row], seen, atol=1e-9, rtol=0)
+
+
+@every_set
+def test_without_globals_nothing_is_added(name):
+    module = build(name)
+    _, local, mask, _ = samples()
+    alone = module.predict(local, mask)
+    expected = module.norm(alone.slots) if isinstance(module, PIENet) else alone.slots
+    torch.testing.assert_close(alone.vectors, expected)
+
+
+@every_set
+def test_maps_are_distributions_over_the_real_inputs(name):
+    module = build(name)
+    _, local, mask, wholes = samples()
+    seen = module.predict(local, mask, wholes).attention
+    assert seen.shape == (len(LENGTHS), module(local, mask, wholes).shape[1], local.shape[1])
+    torch.testing.assert_close(seen.sum(2), torch.ones_like(seen[:, :, 0]), atol=1e-5, rtol=0)
+    assert (seen.mT[~mask] == 0).all()
+    assert (seen >= 0).all()
+
+
+def call(module, local, mask, wholes):
+    if isinstance(module, PrototypeAttention):
+        return module(local, mask)
+    return module(local, mask, wholes)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("garbage", [1e8, torch.nan])
+def test_padding_never_matters(name, garbage):
+    module = build(name)
+    members, local, mask, wholes = samples(garbage)
+    local.requires_grad_()
+    together = call(module, local, mask, wholes)
+    for row, inputs in enumerate(members):
+        real = torch.ones(1, len(inputs), dtype=torch.bool)
+        alone = call(module, inputs[None], real, wholes[row : row + 1])
+        torch.testing.assert_close(together[row], alone[0], atol=1e-12, rtol=1e-12)
+    together.square().sum().backward()
+    assert (local.grad[~mask] == 0).all()
+    assert local.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", [*PROTOTYPES, "slots", "pie_net", "decoder"])
+def test_sets_do_not_mind_the_order_of_the_inputs(name):
+    module = build(name)
+    _, local, mask, wholes = samples()
+    order = torch.randperm(local.shape[1], generator=torch.Generator().manual_seed(2))
+    moved = call(module, local[:, order], mask[:, order], wholes)
+    torch.testing.assert_close(moved, call(module, local, mask, wholes), atol=1e-10, rtol=0)
+
+
+def test_slots_in_order_do_mind_it():
+    module = build("slots in order")
+    _, local, mask, wholes = samples()
+    moved = module(local[2:3, :5].flip(1), mask[2:3, :5], wholes[2:3])
+    assert (moved - module(local, mask, wholes)[2]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["slots", "one slot", "one pass", "slots in order", "wide slots"])
+def test_slot_attention_shows_the_maps_of_every_pass(name):
+    module = build(name)
+    members, local, mask, wholes = samples()
+    slots, maps = module.attend(local, mask)
+    torch.testing.assert_close(slots, module.predict(local, mask, wholes).slots)
+    assert maps.shape == (module.iterations, len(members), len(module.slots), local.shape[1])
+    for row, inputs in enumerate(members):
+        for found, expected in zip(maps[:, row], naive_slots(module, inputs)[1], strict=True):
+            torch.testing.assert_close(found[:, : len(inputs)], expected, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["slots", "slots in order", "pie_net", "two heads"])
+def test_gradients(name):
+    module = build(name)
+    _, local, mask, wholes = samples()
+    parameters = [p for p in module.parameters() if p.numel() <= 64]
+    chosen = [local[[0, 1], :4].requires_grad_(), wholes[:2].requires_grad_(), *parameters]
+
+    def run(local, wholes, *_):
+        return call(module, local, mask[[0, 1], :4], wholes)
+
+    assert torch.autograd.gradcheck(run, chosen, fast_mode=True)
+
+
+def test_every_pass_shares_one_block():
+    once, often = (SlotAttention(WIDTH, SIZE, iterations=passes) for passes in (1, 6))
+    assert sum(p.numel() for p in once.parameters()) == sum(p.numel() for p in often.parameters())
+    often.load_state_dict(once.state_dict())
+    _, local, mask, _ = samples()
+    first, last = (m.double().attend(local, mask)[1] for m in (once, often))
+    torch.testing.assert_close(first[0], last[0])
+
+
+def test_slots_start_from_a_standard_normal():
+    slots = SlotAttention(WIDTH, 512, n_slots=64).slots
+    assert slots.requires_grad
+    assert abs(slots.mean().item()) < 0.03 and abs(slots.std().item() - 1) < 0.03
+
+
+def test_one_slot_takes_the_mean_of_all():
+    """With no one to compete with, a slot is given every input whole."""
+    _, local, mask, _ = samples()
+    maps = build("one slot").attend(local, mask)[1]
+    uniform = mask / mask.sum(1, keepdim=True)
+    torch.testing.assert_close(maps[-1, :, 0], uniform.double(), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", PROTOTYPES)
+def test_prototype_attention_equals_the_naive_loop(name):
+    module = build(name)
+    members, local, mask, _ = samples()
+    found = module(local, mask)
+    width = WIDTH // module.heads
+    for row, inputs in enumerate(members):
+        for j, query in enumerate(module.queries):
+            parts = []
+            for head in range(module.heads):
+                part = slice(head * width, (head + 1) * width)
+                scores = torch.stack([query[part] @ x[part] for x in inputs])
+                weights = (scores / (module.temperature * math.sqrt(width))).softmax(0)
+                parts.append(sum(w * x[part] for w, x in zip(weights, inputs, strict=True)))
+            torch.testing.assert_close(found[row, j], torch.cat(parts), atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_keeps_near_to_single(name, dtype):
+    """Modules in half precision, and under autocast, whose scores no half could hold."""
+    module = build(name).float()
+    _, local, mask, wholes = samples()
+    local, wholes = local.float(), wholes.float()
+    exact = call(module, local, mask, wholes)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = call(module, local, mask, wholes)
+    half = call(module.to(dtype), local.to(dtype), mask, wholes.to(dtype))
+    for found in (mixed, half):
+        assert found.isfinite().all()
+        assert (found.float() - exact).abs().mean() < 0.05
+
+
+@pytest.mark.parametrize("name", ["slots in order", "pie_net", "decoder", "two heads"])
+def test_nothing_depends_on_the_data_but_the_numbers(name):
+    """The module can be exported whole: no control flow looks at a tensor's values."""
+    module = build(name)
+    _, local, mask, wholes = samples()
+    inputs = (local, mask) if name in PROTOTYPES else (local, mask, wholes)
+    exported = torch.export.export(module, inputs, strict=False).module()
+    torch.testing.assert_close(exported(*inputs), module(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "count"),
+    [
+        ({}, SlotAttention, 4),
+        ({"size": 2, "iterations": 3, "attention_size": 4}, SlotAttention, 2),
+        ({"module": "pie_net", "size": 5, "hidden": 3}, PIENet, 5),
+        ({"module": "decoder", "iterations": 2}, TransformerDecoder, 4),
+    ],
+)
+def test_a_set_module_is_built_from_its_settings(settings, kind, count):
+    module = set_module(SetSettings(**settings), WIDTH, SIZE).double()
+    _, local, mask, wholes = samples()
+    assert type(module) is kind
+    assert module(local, mask, wholes).shape == (len(LENGTHS), count, SIZE)
+    if kind is SlotAttention:
+        assert module.block.key.out_features == settings.get("attention_size", SIZE)
+        assert module.iterations == settings.get("iterations", 4)
+    if kind is TransformerDecoder:
+        assert len(module.layers) == 2
+    if kind is PIENet:
+        assert module.attention.first.out_features == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "message"),
+    [
+        ({"heads": 3}, 8, "attention_size 8 is not a multiple of 3 heads"),
+        ({"attention_size": 10}, 8, "attention_size 10 is not a multiple of 4 heads"),
+        ({"module": "decoder", "heads": 3}, 8, "size 8 is not a multiple of 3 heads"),
+    ],
+)
+def test_heads_must_divide_what_they_share(settings, size, message):
+    with pytest.raises(ConfigError, match=message):
+        set_module(SetSettings(**settings), WIDTH, size)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SlotAttention(6, 8, heads=3),
+        lambda: TransformerDecoder(6, 8, heads=3),
+        lambda: PrototypeAttention(8, 4, heads=3),
+    ],
+)
+def test_a_module_refuses_heads_that_do_not_divide(make):
+    with pytest.raises(ValueError, match="is not a multiple of 3 heads"):
+        make()
+
+
+def test_pie_net_is_half_as_wide_inside_by_default():
+    assert PIENet(300, SIZE, 2).attention.first.out_features == 150
+    assert isinstance(PIENet(1, SIZE, 2).attention.first, nn.Linear)
