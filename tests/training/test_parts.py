@@ -17,7 +17,7 @@ from manymatch.training.averaging import WeightAverage
 from manymatch.training.history import RSUM, History
 from manymatch.training.machine import choose
 from manymatch.training.module import in_float32, reseed
-from manymatch.training.optimizer import make_optimizer, parameter_groups
+from manymatch.training.optimizer import make_optimizer, parameter_groups, thaw
 
 
 class Net(nn.Module):
@@ -59,7 +59,42 @@ def test_a_pattern_without_a_match_names_what_there_is() -> None:
         parameter_groups(Net(), groups(("vgg", 0.1)), lr=1.0)
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_a_group_may_have_its_own_weight_decay() -> None:
+    chosen = [ParameterGroup(match="^cnn", weight_decay=0.25), ParameterGroup(match="bias")]
+    settings = {"optimizer": {"weight_decay": 0.5}, "parameter_groups": chosen}
+    optimizer = make_optimizer(Net(), Training.model_validate(settings), fused=False)
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.25, 0.5, 0.5]
+
+
+def test_parameters_are_thawed_in_their_epoch_and_untouched_before() -> None:
+    torch.manual_seed(0)
+    net = Net()
+    net.norm.weight.requires_grad_(False)  # a method's own choice, which stays
+    chosen = [ParameterGroup(match="^cnn|norm", from_epoch=2)]
+    training = Training.model_validate(
+        {"optimizer": {"weight_decay": 0.5, "lr": 0.1}, "parameter_groups": chosen}
+    )
+    optimizer = make_optimizer(net, training, fused=True)
+    changed = []
+    for epoch in range(4):
+        thaw(optimizer, epoch)
+        before = net.cnn.weight.detach().clone()
+        net.head(net.cnn(torch.ones(1, 2))).sum().backward()
+        assert (net.cnn.weight.grad is None) == (epoch < 2)
+        optimizer.step()
+        optimizer.zero_grad()
+        changed.append(not torch.equal(before, net.cnn.weight))
+    assert changed == [False, False, True, True]
+    assert not net.norm.weight.requires_grad and net.norm.bias.requires_grad
+
+
+def test_something_must_be_trained_from_the_start() -> None:
+    for late in (ParameterGroup(match="", from_epoch=1), ParameterGroup(match="", lr_scale=0.0)):
+        with pytest.raises(ConfigError, match="no parameter is trained in the first epoch"):
+            parameter_groups(Net(), [late], lr=1.0)
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "adamp"])
 def test_optimizer_takes_the_recipes_settings(name: str) -> None:
     training = Training.model_validate(
         {"optimizer": {"name": name, "lr": 0.5, "weight_decay": 0.25}}

@@ -127,6 +127,20 @@ def test_a_resumed_run_ends_when_patience_had_ended_it(new_run: NewRun) -> None:
     assert killed.outputs() == whole.outputs()
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "adamp"])
+@pytest.mark.parametrize("call", [3, 9, 15])
+def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(
+    new_run: NewRun, optimizer: str, call: int
+) -> None:
+    groups = ({"match": "^image", "from_epoch": 2}, {"match": "^words", "weight_decay": 0.1})
+    settings = {"optimizer": {"name": optimizer, "lr": 0.02}, "parameter_groups": groups}
+    whole, killed = new_run("whole"), new_run("killed")
+    whole.train(recipe(**settings))
+    train_and_kill(killed, STEP, call, recipe(**settings))
+    killed.train(recipe(**settings))
+    assert killed.outputs() == whole.outputs()
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_real_methods_resume_to_the_same_bytes(new_run: NewRun, name: str) -> None:
     chosen = recipe(REAL[name], epochs=3).model_copy(update={"method": name})

@@ -25,6 +25,11 @@ def test_step_falls_after_every_so_many_epochs() -> None:
     assert found == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01])
 
 
+def test_step_falls_at_milestones() -> None:
+    found = factors(5, 2, name="step", milestones=(1, 4), factor=0.1)
+    assert found == pytest.approx([1, 1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01])
+
+
 def test_cosine_falls_each_step_to_zero() -> None:
     found = factors(2, 5, name="cosine")
     assert found == pytest.approx([(1 + math.cos(math.pi * n / 10)) / 2 for n in range(10)])

@@ -235,6 +235,16 @@ def test_frozen_parameters_stay(new_run: NewRun, tiny: TinyData) -> None:
     assert not torch.equal(before["image.weight"], after["image.weight"])
 
 
+def test_parameters_stay_frozen_until_their_epoch(new_run: NewRun) -> None:
+    """The first epochs are those of a run that never trains them."""
+    late, never = new_run("late"), new_run("never")
+    late.train(recipe(parameter_groups=({"match": "^image", "from_epoch": 2},)))
+    never.train(recipe(parameter_groups=({"match": "^image", "lr_scale": 0.0},)))
+    name = "train/loss"
+    assert curve(late, name)[:2] == curve(never, name)[:2]
+    assert curve(late, name)[3] != curve(never, name)[3]
+
+
 def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyData) -> None:
     run = new_run("run")
     run.train(recipe(epochs=1))
@@ -260,7 +270,12 @@ def in_a_process(run: Run, chosen: Any) -> subprocess.CompletedProcess[str]:
 def test_two_processes_end_like_one(new_run: NewRun) -> None:
     """Same recipe, one process or two: equal curves, one line an epoch, one model."""
     alone, together = new_run("alone"), new_run("together")
-    settings: dict[str, Any] = {"weight_average": 0.5, "epochs": 3}
+    groups = ({"match": "^image", "from_epoch": 1},)
+    settings: dict[str, Any] = {
+        "weight_average": 0.5,
+        "epochs": 3,
+        "parameter_groups": groups,
+    }
     alone.train(recipe({"dropout": 0.0}, **settings))
     done = in_a_process(together, recipe({"dropout": 0.0}, devices=2, **settings))
     assert done.returncode == 0, done.stderr

@@ -20,26 +20,34 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Optimizer(Strict):
-    """AdamW or Adam."""
+    """AdamW, Adam or AdamP."""
 
-    name: Literal["adamw", "adam"] = "adamw"
+    name: Literal["adamw", "adam", "adamp"] = "adamw"
     lr: Positive = 5e-4
     weight_decay: Annotated[float, Field(ge=0.0)] = 1e-4
 
 
 class ParameterGroup(Strict):
-    """Parameters whose full name matches the expression `match` learn at `lr_scale * lr`."""
+    """Parameters whose full name matches the expression `match` learn in their own way.
+
+    At `lr_scale * lr` (0: never), from the 0-based epoch `from_epoch` on (before it they are
+    frozen, and nothing is computed for them), with their own `weight_decay` if it is given.
+    """
 
     match: str
-    lr_scale: Annotated[float, Field(ge=0.0)]
+    lr_scale: Annotated[float, Field(ge=0.0)] = 1.0
+    from_epoch: Annotated[int, Field(ge=0)] = 0
+    weight_decay: Annotated[float, Field(ge=0.0)] | None = None
 
 
 class Schedule(Strict):
-    """Learning rate over time: `constant`, `step` (x `factor` every `every` epochs) or `cosine`
-    (per step, to zero at the last); before it a linear warm-up over `warmup_epochs`."""
+    """Learning rate over time: `constant`, `step` (x `factor` every `every` epochs, or after the
+    numbers of epochs in `milestones`) or `cosine` (per step, to zero at the last); before it a
+    linear warm-up over `warmup_epochs`."""
 
     name: Literal["constant", "step", "cosine"] = "cosine"
     every: Count = 10
+    milestones: tuple[Count, ...] | None = None
     factor: Positive = 0.1
     warmup_epochs: Annotated[float, Field(ge=0.0)] = 0.0
 

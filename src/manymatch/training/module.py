@@ -17,7 +17,7 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import gather
-from manymatch.training.optimizer import make_optimizer
+from manymatch.training.optimizer import make_optimizer, thaw
 from manymatch.training.schedule import learning_rate_factor
 
 
@@ -55,6 +55,7 @@ class Learner(pl.LightningModule):
         reseed(self.recipe.seed, self.current_epoch, self.global_rank)
         self.batches.epoch = self.current_epoch
         self._sums = {}
+        thaw(self.trainer.optimizers[0], self.current_epoch)
         self.method.start_epoch(self.current_epoch)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:

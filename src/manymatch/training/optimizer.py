@@ -6,34 +6,73 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from adamp import AdamP
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
 from manymatch.config.recipe import ParameterGroup, Training
 from manymatch.errors import ConfigError
 
-_KINDS: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
+_FUSABLE: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
 
 
 def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimizer:
     """The recipe's optimiser with its parameter groups.
 
     `fused`: one kernel for all parameters, several times faster on the CPU; mixed precision,
-    whose gradients must be unscaled before they are clipped, cannot have it.
+    whose gradients must be unscaled before they are clipped, cannot have it. AdamP (Heo et al.,
+    ICLR 2021) has none.
     """
     settings = training.optimizer
     groups = parameter_groups(method, training.parameter_groups, settings.lr)
-    kind: Any = _KINDS[settings.name]
-    return kind(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=fused)
+    common = {"lr": settings.lr, "weight_decay": settings.weight_decay}
+    if settings.name == "adamp":
+        return AdamP(groups, **common)
+    kind: Any = _FUSABLE[settings.name]
+    return kind(groups, **common, fused=fused)
 
 
 def parameter_groups(
     method: nn.Module, groups: Sequence[ParameterGroup], lr: float
 ) -> list[dict[str, Any]]:
-    """Trainable parameters by learning rate; a parameter belongs to the first group it matches.
+    """Trainable parameters as groups of an optimiser, each with its `from_epoch` for `thaw`.
 
-    Those with a scale of 0 are frozen. A pattern that no parameter matches is a `ConfigError`.
+    A parameter belongs to the first group it matches. Those with a scale of 0 are frozen. A
+    pattern that no parameter matches, or nothing to train at the start, is a `ConfigError`.
     """
+    chosen = [*groups, ParameterGroup(match="")]
+    members = _members(method, groups)
+    for group, parameters in zip(chosen, members, strict=True):
+        for parameter in parameters:
+            parameter.requires_grad_(parameter.requires_grad and group.lr_scale > 0)
+    found = [
+        _settings(group, lr) | {"params": trainable}
+        for group, parameters in zip(chosen, members, strict=True)
+        if (trainable := [parameter for parameter in parameters if parameter.requires_grad])
+    ]
+    if all(group["from_epoch"] for group in found):
+        raise ConfigError("training.parameter_groups: no parameter is trained in the first epoch")
+    return found
+
+
+def thaw(optimizer: Optimizer, epoch: int) -> None:
+    """Freeze the parameters whose turn has not come in `epoch` (0-based), thaw the others.
+
+    The optimiser holds them all from the start, so that it can be saved and loaded in any epoch;
+    it passes over those without gradient, whose moments begin when they are thawed.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.requires_grad_(epoch >= group["from_epoch"])
+
+
+def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
+    own = {} if group.weight_decay is None else {"weight_decay": group.weight_decay}
+    return {"lr": lr * group.lr_scale, "from_epoch": group.from_epoch, **own}
+
+
+def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:
+    """The parameters of each group, and last those of none."""
     patterns = [_pattern(group) for group in groups]
     members: list[list[nn.Parameter]] = [[] for _ in range(len(groups) + 1)]
     matched = [False] * len(groups)
@@ -43,15 +82,7 @@ def parameter_groups(
             matched[hit] = True
         members[hits[0] if hits else -1].append(parameter)
     _refuse_unmatched(groups, matched, method)
-    scales = [*(group.lr_scale for group in groups), 1.0]
-    for scale, parameters in zip(scales, members, strict=True):
-        for parameter in parameters:
-            parameter.requires_grad_(parameter.requires_grad and scale > 0)
-    return [
-        {"params": trainable, "lr": lr * scale}
-        for scale, parameters in zip(scales, members, strict=True)
-        if (trainable := [parameter for parameter in parameters if parameter.requires_grad])
-    ]
+    return members
 
 
 def _pattern(group: ParameterGroup) -> re.Pattern[str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-from manymatch.config.recipe import Training
+from manymatch.config.recipe import Schedule, Training
 
 
 def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) -> float:
     """The factor at `step` (0-based) of a training with `steps_per_epoch`.
 
     Warm-up rises linearly to 1; after it `cosine` falls to zero over the remaining steps, `step`
-    falls by `factor` after every `every` epochs counted from the start of training.
+    falls by `factor` after every `every` epochs, or after each of `milestones`, both counted from
+    the start of training.
     """
     schedule = training.schedule
     warmup = schedule.warmup_epochs * steps_per_epoch
@@ -21,5 +22,12 @@ def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) ->
         remaining = training.epochs * steps_per_epoch - warmup
         return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / remaining)))
     if schedule.name == "step":
-        return schedule.factor ** (step // (steps_per_epoch * schedule.every))
+        return schedule.factor ** _falls(step // steps_per_epoch, schedule)
     return 1.0
+
+
+def _falls(epochs: int, schedule: Schedule) -> int:
+    """How often the rate has fallen after so many whole epochs."""
+    if schedule.milestones is None:
+        return epochs // schedule.every
+    return sum(epochs >= milestone for milestone in schedule.milestones)
