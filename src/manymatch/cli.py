@@ -204,7 +204,58 @@ def evaluate(
         split=split or settings.split,
         depth=settings.depth,
         samples=settings.samples,
+        elements=settings.elements,
     )
+
+
+@app.command()
+def ablate(
+    preset: Annotated[
+        str | None, typer.Argument(help="The recipe to vary: presets/DATASET/PRESET.yaml.")
+    ] = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=V1,V2",
+            help="What varies: similarity.alpha=1,4,16, training.epochs=5,10, preset=vsepp,cora. "
+            "Several make a grid.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="S1,S2", help="Each point with each seed; 0 if not given.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="A dataset; scenes unless FILE says.")] = None,
+    overrides: Overrides = None,
+    file: Annotated[
+        Path | None, typer.Option(help="All of this from a file: ablations/NAME.yaml.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time; one a core or GPU if not given.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the trained models.")] = False,
+    accept_stale: Annotated[
+        bool, typer.Option("--accept-stale", help="Count earlier results of other source code too.")
+    ] = False,
+) -> None:
+    """Train a recipe with one thing changed at a time: reports/ablations/DATASET/NAME.json.
+
+    Finished runs are kept in models/.ablations: killed or extended, only the rest is trained.
+    """
+    from manymatch.ablation import ablate as stage
+    from manymatch.ablation import command
+    from manymatch.reporting import ablations
+
+    if file and (preset or over or overrides or seeds):
+        raise ConfigError("ablate: give either --file or a preset with --over, not both")
+    if file:
+        name, study = command.study_from_file(file, dataset)
+    else:
+        settings = dict(_override(text) for text in overrides or [])
+        chosen = dataset or "scenes"
+        name, study = command.study_from_options(preset, over or [], seeds or "0", chosen, settings)
+    options = stage.Options(jobs, keep, accept_stale)
+    written = stage.ablate(name, study, _LAYOUT, _params().evaluation.split, options)
+    typer.echo(ablations.to_markdown(ablations.read_ablation(written)))
 
 
 @app.command()

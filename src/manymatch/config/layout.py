@@ -63,3 +63,10 @@ class Layout:
 
     def run(self, dataset: str, method: str) -> Path:
         return self.reports / "runs" / dataset / method
+
+    def ablation(self, dataset: str, name: str) -> Path:
+        return self.reports / "ablations" / dataset / f"{name}.json"
+
+    def ablation_runs(self, dataset: str) -> Path:
+        """Finished and unfinished runs of all ablations; as `checkpoints`, no stage's output."""
+        return self.root / "models" / ".ablations" / dataset

@@ -24,13 +24,13 @@ _Value = TypeVar("_Value")
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
     """A group of values; keys beyond the known ones are kept."""
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
 
-class Ranks(_Record):
+class Ranks(Record):
     """Recalls in percent, median and mean 1-based rank."""
 
     r1: float
@@ -40,7 +40,7 @@ class Ranks(_Record):
     meanr: float
 
 
-class MultiMatch(_Record):
+class MultiMatch(Record):
     """Metrics against every true item (ECCV Caption), in percent."""
 
     map_at_r: float
@@ -48,7 +48,7 @@ class MultiMatch(_Record):
     r1: float
 
 
-class BothWays(_Record, Generic[_Value]):
+class BothWays(Record, Generic[_Value]):
     """Image to text and text to image."""
 
     i2t: _Value
@@ -62,7 +62,7 @@ class Metrics(BothWays[Ranks]):
     multi: BothWays[MultiMatch] | None = None
 
 
-class Provenance(_Record):
+class Provenance(Record):
     """`reports/provenance/D/P.json`: what says which result this is; the rest is shown as found."""
 
     dataset: str
@@ -89,21 +89,21 @@ def _jpeg(thumbnail: str) -> str:
 Thumbnail = Annotated[str, AfterValidator(_jpeg)]
 
 
-class RetrievedCaption(_Record):
+class RetrievedCaption(Record):
     caption_id: str
     caption: str
     score: float
     mark: Mark
 
 
-class RetrievedImage(_Record):
+class RetrievedImage(Record):
     image_id: str
     thumbnail: Thumbnail | None
     score: float
     mark: Mark
 
 
-class ImageQuery(_Record):
+class ImageQuery(Record):
     """An image, its own captions, and the captions that a model ranked first."""
 
     image_id: str
@@ -120,7 +120,7 @@ def _whole(graph: SceneGraph) -> SceneGraph:
     return graph
 
 
-class CaptionQuery(_Record):
+class CaptionQuery(Record):
     """A caption, its scene graph, and the images that a model ranked first."""
 
     caption_id: str
@@ -129,7 +129,7 @@ class CaptionQuery(_Record):
     retrieved: list[RetrievedImage]
 
 
-class Samples(_Record):
+class Samples(Record):
     """`reports/runs/D/P/samples.json`."""
 
     images: list[ImageQuery]
@@ -173,10 +173,12 @@ def _read_run(reports: Path, dataset: str, preset: str) -> Run:
     again = f"run 'manymatch evaluate {dataset} {preset}' again"
     samples = reports / "runs" / dataset / preset / "samples.json"
     run = Run(
-        metrics=_read(reports / "metrics" / dataset / f"{preset}.json", Metrics, again),
-        provenance=_read(reports / "provenance" / dataset / f"{preset}.json", Provenance, again),
+        metrics=read_json(reports / "metrics" / dataset / f"{preset}.json", Metrics, again),
+        provenance=read_json(
+            reports / "provenance" / dataset / f"{preset}.json", Provenance, again
+        ),
         curves=read_curves(reports / "curves" / dataset / preset),
-        samples=_read(samples, Samples, again) if samples.is_file() else None,
+        samples=read_json(samples, Samples, again) if samples.is_file() else None,
     )
     if (run.dataset, run.preset) != (dataset, preset):
         raise DataError(
@@ -186,7 +188,7 @@ def _read_run(reports: Path, dataset: str, preset: str) -> Run:
     return run
 
 
-def _read(path: Path, model: type[_Model], again: str) -> _Model:
+def read_json(path: Path, model: type[_Model], again: str) -> _Model:
     """The JSON file `path` as `model`; a fault is one line: file, key, and how to make it anew."""
     try:
         if path.stat().st_size > _MOST_BYTES:

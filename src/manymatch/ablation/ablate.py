@@ -1,0 +1,157 @@
+"""The stage `ablate`: every point of an ablation with every seed, as one JSON file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from manymatch import files
+from manymatch.ablation.recipes import recipe_of
+from manymatch.ablation.run import run
+from manymatch.ablation.sources import sources_hash
+from manymatch.ablation.store import Inputs, Job, Result, folder_of, kept
+from manymatch.ablation.study import Point, Study, points
+from manymatch.ablation.workers import side_by_side, workers_for
+from manymatch.config.layout import Layout
+from manymatch.errors import ManyMatchError
+from manymatch.progress import say
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run: processes at once (None: one a core or GPU), whether models stay, and whether
+    results of earlier code count."""
+
+    jobs: int | None = None
+    keep: bool = False
+    accept_stale: bool = False
+
+
+def ablate(name: str, study: Study, layout: Layout, split: str, options: Options) -> Path:
+    """Train and evaluate what is missing of `study`; write `reports/ablations/DATASET/NAME.json`.
+
+    Finished runs are kept in `models/.ablations`, so that a killed or extended ablation trains
+    only the rest; unfinished ones go on from their last epoch.
+
+    Raises:
+        ConfigError, DataError: a point's settings or the data do not fit (before any training).
+        ManyMatchError: a run failed; the others have been finished.
+    """
+    rows = [(point, _jobs(study, point, layout, split)) for point in points(study)]
+    results = _complete(name, [job for _, jobs in rows for job in jobs], options)
+    record = _record(name, study, split, rows, results)
+    target = layout.ablation(study.dataset, name)
+    files.write_json(target, record)
+    return target
+
+
+def _jobs(study: Study, point: Point, layout: Layout, split: str) -> list[Job]:
+    """One job a seed; a fault names the point."""
+    try:
+        return [_job(study, point, seed, layout, split) for seed in study.seeds]
+    except ManyMatchError as fault:
+        raise type(fault)(f"point '{point.label}': {fault}") from None
+
+
+def _job(study: Study, point: Point, seed: int, layout: Layout, split: str) -> Job:
+    recipe = recipe_of(layout.presets, study, point, seed)
+    dataset = study.dataset
+    inputs = Inputs(
+        layout.shards(dataset, recipe.features),
+        layout.vocabulary(dataset),
+        layout.relevance(dataset),
+        split,
+    )
+    folder = folder_of(layout, dataset, recipe, inputs)
+    label = f"{point.label}, seed {seed}"
+    return Job(label, recipe, inputs, folder, sources_hash(recipe.method))
+
+
+def _complete(name: str, jobs: Sequence[Job], options: Options) -> dict[Path, Result]:
+    """The result of every job, by its folder; equal jobs are one."""
+    each = {job.folder: job for job in jobs}
+    found = {folder: kept(job, options.accept_stale) for folder, job in each.items()}
+    results = {folder: result for folder, result in found.items() if result is not None}
+    missing = [job for folder, job in each.items() if folder not in results]
+    say(f"{name}: {len(each)} runs, {len(results)} of them finished before")
+    if missing:
+        results |= _run_all(name, missing, options)
+    return results
+
+
+def _run_all(name: str, jobs: Sequence[Job], options: Options) -> dict[Path, Result]:
+    workers = workers_for(options.jobs, len(jobs))
+    say(f"{name}: {workers} at a time; what they say is in {jobs[0].folder.parent}/*/log.txt")
+    work = partial(run, keep=options.keep, accept_stale=options.accept_stale)
+    results: dict[Path, Result] = {}
+    failed: list[str] = []
+    started = time.monotonic()
+    for job, outcome in side_by_side(work, jobs, workers, name):
+        if isinstance(outcome, ManyMatchError):
+            failed.append(job.label)
+            say(f"{job.label}: failed: {outcome}")
+        else:
+            results[job.folder] = outcome
+            left = len(jobs) - len(results) - len(failed)
+            say(f"{job.label}: {_told(outcome)}{_left(left, len(results), started)}")
+    if failed:
+        raise ManyMatchError(
+            f"{name}: {len(failed)} of {len(jobs)} runs failed ({'; '.join(failed)}); "
+            "the others are kept: mend these and run the same command"
+        )
+    return results
+
+
+def _told(result: Result) -> str:
+    seconds = f", trained in {result['seconds']:.0f} s" if result["seconds"] else ""
+    return f"rsum {result['metrics']['rsum']:.1f}{seconds}"
+
+
+def _left(left: int, done: int, started: float) -> str:
+    minutes = (time.monotonic() - started) / done * left / 60
+    return f"; {left} left, about {minutes:.0f} min" if left else "; the last"
+
+
+def _record(
+    name: str,
+    study: Study,
+    split: str,
+    rows: Sequence[tuple[Point, Sequence[Job]]],
+    results: dict[Path, Result],
+) -> dict[str, Any]:
+    """What the report reads; means and spreads are computed there."""
+    recipes = [job.recipe for _, jobs in rows for job in jobs]
+    any_result = next(iter(results.values()))
+    return {
+        "name": name,
+        "about": study.about,
+        "dataset": study.dataset,
+        "preset": study.preset,
+        "set": study.set,
+        "keys": list(study.over),
+        "seeds": study.seeds,
+        "split": split,
+        "images": any_result["images"],
+        "captions": any_result["captions"],
+        "setting": _setting(recipes),
+        "points": [_point(point, jobs, results) for point, jobs in rows],
+    }
+
+
+def _setting(recipes: Sequence[Any]) -> str:
+    """`reproduced` only if every run is."""
+    settings = {recipe.setting for recipe in recipes}
+    return settings.pop() if len(settings) == 1 else "small-scale"
+
+
+def _point(point: Point, jobs: Sequence[Job], results: dict[Path, Result]) -> dict[str, Any]:
+    return {
+        "label": point.label,
+        "settings": point.settings,
+        "recipe": jobs[0].recipe.model_dump(mode="json", exclude={"seed"}),
+        "runs": [{"seed": job.recipe.seed, **results[job.folder]} for job in jobs],
+    }

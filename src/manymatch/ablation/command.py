@@ -1,0 +1,61 @@
+"""An ablation from the words of a command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from manymatch.ablation.study import PRESET, Settings, Study, checked, read_study
+from manymatch.config.strict import validate
+from manymatch.errors import ConfigError
+
+
+def study_from_file(path: Path, dataset: str | None = None) -> tuple[str, Study]:
+    """The ablation in a file, and its name; on another data set, if one is given."""
+    study = read_study(path)
+    return path.stem, study.model_copy(update={"dataset": dataset}) if dataset else study
+
+
+def study_from_options(
+    preset: str | None, over: list[str], seeds: str, dataset: str, settings: Settings
+) -> tuple[str, Study]:
+    """The ablation that options describe, and its name.
+
+    Args:
+        over: `KEY=V1,V2` each; the values are YAML.
+        seeds: `0,1,2`.
+        settings: what every point has.
+    """
+    if not over:
+        raise ConfigError(
+            "ablate: what varies? give --over KEY=V1,V2 or --file ablations/NAME.yaml"
+        )
+    grid = dict(_values(text) for text in over)
+    if len(grid) < len(over):
+        raise ConfigError("ablate: a key stands in two --over")
+    value = {
+        "dataset": dataset,
+        "preset": preset,
+        "set": settings,
+        "over": grid,
+        "seeds": _list(seeds, f"--seeds {seeds}"),
+    }
+    name = "-".join([preset or "presets", *(key for key in grid if key != PRESET)])
+    return name, checked(validate(Study, value, "ablate"), "ablate")
+
+
+def _values(text: str) -> tuple[str, list[Any]]:
+    key, equals, values = text.partition("=")
+    if not (key and equals and values):
+        raise ConfigError(f"--over {text}: expected KEY=VALUE,VALUE")
+    return key, _list(values, f"--over {text}")
+
+
+def _list(text: str, where: str) -> list[Any]:
+    try:
+        found: list[Any] = yaml.safe_load(f"[{text}]")
+    except yaml.YAMLError:
+        raise ConfigError(f"{where}: the values are not YAML, separated by commas") from None
+    return found

@@ -1,0 +1,42 @@
+"""From a point of an ablation to the recipe that trains it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from manymatch.ablation.study import PRESET, Point, Study
+from manymatch.config.recipe import Recipe, preset_path, read_recipe
+from manymatch.errors import ConfigError, nearest
+from manymatch.methods import check_model, method_class
+
+
+def recipe_of(presets: Path, study: Study, point: Point, seed: int) -> Recipe:
+    """The recipe of one run.
+
+    Args:
+        presets: folder of the presets (`presets/DATASET/NAME.yaml`).
+
+    Raises:
+        ConfigError: no such preset or key (the nearest is named), or a value that does not fit.
+    """
+    settings = {**study.set, **point.settings}
+    path = preset_path(presets, study.dataset, settings.pop(PRESET, study.preset))
+    method = settings.get("method", read_recipe(path).method)
+    overrides = {_full_key(key, method): value for key, value in settings.items()}
+    recipe = read_recipe(path, {**overrides, "seed": seed})
+    check_model(recipe.method, recipe.model)
+    if recipe.training.devices not in (1, "auto"):
+        raise ConfigError("training.devices: an ablation trains each run on one device")
+    return recipe
+
+
+def _full_key(key: str, method: str) -> str:
+    """`key` as the recipe has it: what is no part of a recipe is a setting of its model."""
+    first = key.partition(".")[0]
+    if first in Recipe.model_fields:
+        return key
+    of_model = method_class(method).Settings.model_fields
+    if first not in of_model:
+        known = {PRESET, *Recipe.model_fields, *of_model} - {"seed"}
+        raise ConfigError(f"unknown key '{key}' of method '{method}'{nearest(first, known)}")
+    return f"model.{key}"

@@ -1,0 +1,87 @@
+"""The results of finished runs, kept by what they depend on: none is trained a second time.
+
+`models/.ablations/DATASET/KEY/` holds `result.json` of a finished run; while one is running, its
+checkpoints, model and log. KEY is the hash of recipe and data, so that every ablation finds what
+any other has finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manymatch import __version__, files
+from manymatch.config.layout import Layout
+from manymatch.config.recipe import Recipe
+from manymatch.errors import DataError
+from manymatch.shards.index import NAME as INDEX
+from manymatch.shards.index import read_index
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run reads."""
+
+    shards: Path
+    vocabulary: Path
+    relevance: Path
+    split: str
+
+    def hashes(self) -> dict[str, str]:
+        """Of each input; raises `DataError` if one is missing."""
+        read_index(self.shards).split(self.split)
+        for path in (self.vocabulary, self.relevance):
+            if not path.is_file():
+                raise DataError(f"{path}: no such file; run the stage 'captions' first")
+        return {
+            "shards": files.sha256(self.shards / INDEX),
+            "vocabulary": files.sha256(self.vocabulary),
+            "relevance": files.sha256(self.relevance),
+            "split": self.split,
+        }
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a recipe, what it reads, the folder it has for itself, and the hash of the code."""
+
+    label: str
+    recipe: Recipe
+    inputs: Inputs
+    folder: Path
+    sources: str
+
+
+def folder_of(layout: Layout, dataset: str, recipe: Recipe, inputs: Inputs) -> Path:
+    """The folder of a run; equal runs have the same."""
+    known = {"recipe": recipe.to_yaml(), "version": __version__, **inputs.hashes()}
+    key = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+    return layout.ablation_runs(dataset) / key[:16]
+
+
+def kept(job: Job, accept_stale: bool = False) -> Result | None:
+    """The result of a finished run, if there is one and the code has not changed since (or that
+    does not matter)."""
+    try:
+        result: Result = json.loads((job.folder / "result.json").read_text(encoding="utf-8"))
+        current = accept_stale or result["sources"] == job.sources
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return result if current else None
+
+
+@contextlib.contextmanager
+def alone(job: Job) -> Iterator[None]:
+    """Wait until no other process works on the same run, and keep others out."""
+    job.folder.mkdir(parents=True, exist_ok=True)
+    with (job.folder / "lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,105 @@
+"""What an ablation varies: a file in `ablations/`, or what stands on the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from manymatch.config.params import Name
+from manymatch.config.strict import Strict, read_yaml, validate
+from manymatch.errors import ConfigError, nearest
+
+Seed = Annotated[int, Field(ge=0)]
+Settings = dict[str, Any]
+"""Values by dotted key: of a recipe (`training.epochs`), of its model (`similarity.alpha`, short
+for `model.similarity.alpha`), or `preset`."""
+
+PRESET = "preset"
+
+
+class Study(Strict):
+    """One ablation: every combination of the values in `over`, or every one of the named `points`,
+    each trained with every seed."""
+
+    about: str = ""
+    """One sentence for the report: what is asked, and which table of which paper asked it."""
+    dataset: Name = "scenes"
+    preset: Name | None = None
+    """The recipe that is varied; None where each point names its own."""
+    set: Settings = Field(default_factory=dict)
+    """What every point has in common and the preset has not."""
+    over: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    points: dict[str, Settings] = Field(default_factory=dict)
+    seeds: Annotated[list[Seed], Field(min_length=1)] = Field(default=[0])
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row of the table."""
+
+    label: str
+    settings: Settings
+
+
+def read_study(path: Path) -> Study:
+    """The ablation in a YAML file; a fault is a `ConfigError` that names file and key."""
+    if not path.is_file():
+        known = [file.name for file in path.parent.glob("*.yaml")]
+        raise ConfigError(f"{path}: no such file{nearest(path.name, known)}")
+    return checked(validate(Study, read_yaml(path), str(path)), str(path))
+
+
+def checked(study: Study, where: str) -> Study:
+    """`study`, if its parts fit together; else a `ConfigError` that begins with `where`."""
+    settings = [{**study.set, **point.settings} for point in points(study)]
+    values = [(key, value) for key, listed in study.over.items() for value in map(_text, listed)]
+    faults = {
+        "give either 'over' (a grid) or 'points' (named settings)": bool(study.over)
+        == bool(study.points),
+        "'seed' is no setting of a point; list the seeds in 'seeds'": any(
+            "seed" in found for found in settings
+        ),
+        "a seed stands twice in 'seeds'": len(set(study.seeds)) < len(study.seeds),
+        "a value stands twice in 'over'": len(set(values)) < len(values),
+        "which recipe? give 'preset', or vary it": study.preset is None
+        and any(PRESET not in found for found in settings),
+    }
+    for fault, found in faults.items():
+        if found:
+            raise ConfigError(f"{where}: {fault}")
+    return study
+
+
+def points(study: Study) -> list[Point]:
+    """The rows in the order of the file; of a grid, the last key changes fastest."""
+    if study.points:
+        return [Point(label, settings) for label, settings in study.points.items()]
+    names = _short_names(list(study.over))
+    combinations = itertools.product(*study.over.values())
+    grid = [dict(zip(study.over, values, strict=True)) for values in combinations]
+    return [Point(_label(settings, names), settings) for settings in grid]
+
+
+def _label(settings: Settings, names: dict[str, str]) -> str:
+    return ", ".join(
+        _text(value) if key == PRESET else f"{names[key]}={_text(value)}"
+        for key, value in settings.items()
+    )
+
+
+def _short_names(keys: Sequence[str]) -> dict[str, str]:
+    """The last part of each key, or all of it where two end alike."""
+    ends = {key: key.rpartition(".")[2] for key in keys}
+    count = Counter(ends.values())
+    return {key: end if count[end] == 1 else key for key, end in ends.items()}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,205 @@
+"""Ablations as tables: each point's mean and spread over its seeds, the best marked."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from manymatch.errors import DataError
+from manymatch.reporting.results import Metrics, Record, numbers, read_json
+
+SECONDS = "seconds"
+
+
+class AblationRun(Record):
+    """One training and its test metrics; `seconds` of training, if it was not interrupted."""
+
+    seed: int
+    metrics: Metrics
+    seconds: float | None = None
+
+
+class AblationPoint(Record):
+    """One row: the settings it is about, and a run a seed."""
+
+    label: str
+    settings: dict[str, Any]
+    runs: Annotated[list[AblationRun], Field(min_length=1)]
+
+
+class Ablation(Record):
+    """`reports/ablations/D/N.json`; `keys` are the varied settings of a grid, none if the points
+    were named one by one."""
+
+    name: str
+    about: str
+    dataset: str
+    preset: str | None
+    keys: list[str]
+    seeds: list[int]
+    split: str
+    images: int
+    captions: int
+    setting: Literal["small-scale", "reproduced"]
+    points: Annotated[list[AblationPoint], Field(min_length=1)]
+
+    @property
+    def of_methods(self) -> bool:
+        """Whether the points are whole methods: then they are ranked, best first."""
+        return self.keys == ["preset"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample standard deviation (None of a single value)."""
+
+    mean: float
+    deviation: float | None
+
+    def text(self, digits: int = 1) -> str:
+        mean = f"{self.mean:.{digits}f}"
+        return mean if self.deviation is None else f"{mean} ± {self.deviation:.{digits}f}"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column; `key` as in `results.numbers`, or `seconds`."""
+
+    key: str
+    label: str
+    way: str = ""
+    """Of a metric that is there both ways."""
+    ranked: bool = True
+    """Whether more is better, so that the best is marked."""
+    digits: int = 1
+
+    @property
+    def title(self) -> str:
+        return f"{self.label}, {self.way}" if self.way else self.label
+
+
+_I2T, _T2I = "image → text", "text → image"
+MEASURES = [
+    Measure("rsum", "rsum"),
+    Measure("i2t.r1", "R@1", _I2T),
+    Measure("t2i.r1", "R@1", _T2I),
+    Measure("multi.i2t.map_at_r", "mAP@R", _I2T),
+    Measure("multi.t2i.map_at_r", "mAP@R", _T2I),
+    Measure("multi.i2t.r_precision", "R-P", _I2T),
+    Measure("multi.t2i.r_precision", "R-P", _T2I),
+    Measure(SECONDS, "Training, s", ranked=False, digits=0),
+]
+PLOTTED = ("rsum", "multi.i2t.map_at_r", "multi.t2i.map_at_r")
+
+
+@dataclass(frozen=True)
+class Cell:
+    spread: Spread | None
+    text: str
+    best: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """`cells[point][measure]`; the points are in the table's order."""
+
+    points: list[AblationPoint]
+    measures: list[Measure]
+    cells: list[list[Cell]]
+
+
+def read_ablations(reports: Path) -> list[Ablation]:
+    """Every ablation under `reports`, by data set and name; those of methods first."""
+    found = [read_ablation(path) for path in sorted((reports / "ablations").glob("*/*.json"))]
+    return sorted(found, key=lambda each: (each.dataset, not each.of_methods, each.name))
+
+
+def read_ablation(path: Path) -> Ablation:
+    """One file; a fault is a one-line `DataError`."""
+    again = f"run 'manymatch ablate' for {path.stem} again"
+    found = read_json(path, Ablation, again)
+    if (found.dataset, found.name) != (path.parent.name, path.stem):
+        raise DataError(
+            f"{path}: belongs to '{found.dataset}/{found.name}', not where it lies; {again}"
+        )
+    return found
+
+
+def table(ablation: Ablation) -> Table:
+    """Measures that no run has are left out."""
+    points = ablation.points
+    if ablation.of_methods:
+        points = sorted(points, key=lambda point: -_mean(point, "rsum"))
+    rows = [[spread(point, measure.key) for measure in MEASURES] for point in points]
+    there = [any(row[column] is not None for row in rows) for column in range(len(MEASURES))]
+    columns = [column for column, found in enumerate(there) if found]
+    best = {column: _best(MEASURES[column], [row[column] for row in rows]) for column in columns}
+    cells = [[_cell(MEASURES[c], row[c], best[c]) for c in columns] for row in rows]
+    return Table(points, [MEASURES[column] for column in columns], cells)
+
+
+def spread(point: AblationPoint, key: str) -> Spread | None:
+    """Of one measure over the point's seeds; None where no run has it."""
+    values = [found[key] for run in point.runs if key in (found := _values(run))]
+    if not values:
+        return None
+    return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+
+
+def _values(run: AblationRun) -> dict[str, float]:
+    seconds = {} if run.seconds is None else {SECONDS: run.seconds}
+    return numbers(run.metrics) | seconds
+
+
+def _mean(point: AblationPoint, key: str) -> float:
+    found = spread(point, key)
+    assert found is not None  # every metrics file has its rsum
+    return found.mean
+
+
+def _best(measure: Measure, found: Sequence[Spread | None]) -> float | None:
+    means = [each.mean for each in found if each is not None]
+    return max(means) if measure.ranked and len(means) > 1 else None
+
+
+def _cell(measure: Measure, found: Spread | None, best: float | None) -> Cell:
+    if found is None:
+        return Cell(None, "-", best=False)
+    return Cell(found, found.text(measure.digits), best=found.mean == best)
+
+
+def sizes(ablation: Ablation) -> str:
+    """On what and how often: "test: 300 images, 1,500 captions; seeds 0, 1, 2"."""
+    seeds = ", ".join(map(str, ablation.seeds))
+    several = "seeds" if len(ablation.seeds) > 1 else "seed"
+    return (
+        f"{ablation.split}: {ablation.images:,} images, {ablation.captions:,} captions; "
+        f"{several} {seeds}"
+    )
+
+
+def to_markdown(ablation: Ablation) -> str:
+    """A table with a row a point; pairs of numbers are image → text / text → image."""
+    found = table(ablation)
+    columns: dict[str, list[int]] = {}
+    for number, measure in enumerate(found.measures):
+        columns.setdefault(measure.label, []).append(number)
+    head = ["Method" if ablation.of_methods else "Setting", *columns]
+    lines = [_line(head), _line(["---", *["---:"] * len(columns)])]
+    for point, cells in zip(found.points, found.cells, strict=True):
+        texts = [" / ".join(_bold(cells[c]) for c in group) for group in columns.values()]
+        lines.append(_line([point.label.replace("|", "\\|"), *texts]))
+    return "\n".join([f"**{ablation.name}** ({sizes(ablation)})", "", *lines])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _bold(cell: Cell) -> str:
+    return f"**{cell.text}**" if cell.best else cell.text
