@@ -1,0 +1,71 @@
+"""What PCME and MSRM share: each sample of either modality becomes a Gaussian."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from manymatch.config.recipe import Count
+from manymatch.config.strict import Strict
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders.image import ImageSettings, image_encoder
+from manymatch.encoders.text import TextSettings, text_encoder
+from manymatch.methods.base import Embeddings
+from manymatch.pooling.gaussian import GaussianHead
+
+
+class RawImageSettings(ImageSettings):
+    """The head looks at the features themselves unless another encoder is named."""
+
+    encoder: Literal["raw", "linear", "residual", "regions"] = "raw"
+
+
+class GaussianSettings(Strict):
+    """Encoders and heads; the defaults are PCME's."""
+
+    size: Count = 1024
+    image: RawImageSettings = RawImageSettings()
+    text: TextSettings = TextSettings()
+    hidden: Count | None = None
+    """Width inside the heads' attention; null: half the local features' width."""
+    log_variance: float = 0.0
+    """Where the log variances start, about."""
+
+
+class GaussianTower(nn.Module):
+    """Encoder `(rows, mask) -> Encoding`, then a Gaussian head -> `Embeddings`."""
+
+    def __init__(self, encoder: nn.Module, head: GaussianHead) -> None:
+        super().__init__()
+        self.encoder: Any = encoder
+        self.head = head
+
+    def forward(self, rows: Tensor, mask: Tensor) -> Embeddings:
+        """Features `(n, R, F)` or word ids `(n, R)` and their mask -> means as `vectors
+        (n, 1, D)`, L2-normalised, and `log_variance (n, D)`."""
+        local, mask, globals_ = self.encoder(rows, mask)
+        found = self.head(local, mask, globals_)
+        return Embeddings(
+            vectors=found.mean[:, None],
+            log_variance=found.log_variance,
+            attention=None if self.training else found.attention,
+        )
+
+
+def gaussian_towers(
+    settings: GaussianSettings, vocabulary: Vocabulary, feature_width: int
+) -> tuple[GaussianTower, GaussianTower]:
+    """That of images and that of captions."""
+    encoders = (
+        image_encoder(settings.image, feature_width, settings.size),
+        text_encoder(settings.text, vocabulary, settings.size),
+    )
+    image, text = (
+        GaussianTower(
+            encoder,
+            GaussianHead(encoder.local_size, settings.size, settings.hidden, settings.log_variance),
+        )
+        for encoder in encoders
+    )
+    return image, text

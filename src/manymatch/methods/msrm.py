@@ -1,0 +1,130 @@
+"""MSRM: a query is a Gaussian, its candidates are points, and both directions are trained.
+
+Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval, CVPR 2023.
+
+A query's Gaussian says how far it reaches in each dimension: what is vague in it may differ in
+what it matches. Candidates, which are Gaussians when they are queries themselves, are compared by
+their means, and the squared Mahalanobis distances d2 become match probabilities over all
+candidates: L_d. Beside this direct relation, candidates are related through the queries that they
+are near to: a hypergraph with a hyperedge for each query passes messages between the candidates,
+whose new vectors U the query's mean must find again by cosine: L_h. The hypergraph serves training
+alone, so that a score never depends on what else is in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional
+
+from manymatch.config.recipe import Positive
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.layers.positive import PositiveScalar
+from manymatch.losses.pairs import own_pairs
+from manymatch.losses.soft_match import soft_match
+from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
+from manymatch.pooling.hypergraph import HypergraphConvolution, soft_incidence
+from manymatch.shards.batch import Batch
+from manymatch.similarities.cosine import cosine
+from manymatch.similarities.mahalanobis import mahalanobis
+
+Weight = Annotated[float, Field(ge=0.0)]
+
+
+class MSRMSettings(GaussianSettings):
+    """The defaults are the paper's."""
+
+    tau: Positive = 10.0
+    """Sharpness of L_d's probabilities, where it starts; learned, as the next two are."""
+    hypergraph_sharpness: Positive = 5.0
+    """The paper's lambda: sharpness of L_h's probabilities, where it starts."""
+    alpha: Positive | None = 2.0
+    """How fast a candidate's part in a hyperedge fades with d2, where it starts; null: only
+    matches are part of it."""
+    hypergraph_layers: Annotated[int, Field(ge=1)] = 2
+    distance_weight: Weight = 0.8
+    hypergraph_weight: Weight = 1.0
+    inference: Literal["intact", "mu"] = "intact"
+    """What retrieval ranks by: d2 with the query's Gaussian, or the cosine of the means."""
+
+
+class MSRM(Method):
+    """Distribution-to-point matching with a hypergraph over the candidates of a batch."""
+
+    Settings = MSRMSettings
+
+    def __init__(self, settings: MSRMSettings, vocabulary: Vocabulary, feature_width: int) -> None:
+        super().__init__(settings, vocabulary, feature_width)
+        self.settings = settings
+        self.image, self.text = gaussian_towers(settings, vocabulary, feature_width)
+        self.tau = PositiveScalar(settings.tau)
+        if settings.hypergraph_weight:
+            self.hypergraph = Hypergraph(settings)
+
+    def encode_images(self, batch: Batch) -> Embeddings:
+        return self.image(batch.features, batch.region_mask)
+
+    def encode_texts(self, batch: Batch) -> Embeddings:
+        return self.text(batch.words, batch.word_mask)
+
+    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        if self.settings.inference == "mu":
+            return cosine(images.vectors, texts.vectors)
+        return -distances(images, texts)
+
+    @property
+    def t2i_score(self) -> Callable[[Embeddings, Embeddings], Tensor] | None:
+        return None if self.settings.inference == "mu" else _score_of_caption_queries
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        own = own_pairs(images.vectors, batch.owner)
+        to_texts = self._one_way(images, texts, own)
+        to_images = self._one_way(texts, images, own.T)
+        return {name: term + to_images[name] for name, term in to_texts.items()}
+
+    def _one_way(
+        self, queries: Embeddings, candidates: Embeddings, match: Tensor
+    ) -> dict[str, Tensor]:
+        chosen = self.settings
+        d2 = distances(queries, candidates)
+        terms = {"distance": chosen.distance_weight * soft_match(-self.tau() * d2, match)}
+        if chosen.hypergraph_weight:
+            logits = self.hypergraph(queries.vectors[:, 0], candidates.vectors[:, 0], d2, match)
+            terms["hypergraph"] = chosen.hypergraph_weight * soft_match(logits, match)
+        return terms
+
+
+class Hypergraph(nn.Module):
+    """Candidates, changed by convolutions over the hyperedges of all queries, found by cosine."""
+
+    def __init__(self, settings: MSRMSettings) -> None:
+        super().__init__()
+        size = settings.size
+        self.layers = nn.ModuleList(
+            HypergraphConvolution(size, size) for _ in range(settings.hypergraph_layers)
+        )
+        self.sharpness = PositiveScalar(settings.hypergraph_sharpness)
+        self.alpha = PositiveScalar(settings.alpha) if settings.alpha is not None else None
+
+    def forward(self, queries: Tensor, candidates: Tensor, d2: Tensor, match: Tensor) -> Tensor:
+        """`queries (q, D)`, `candidates (c, D)`, `d2` and `match (q, c)` -> logits `(q, c)`."""
+        incidence = soft_incidence(d2, match, self.alpha() if self.alpha is not None else None)
+        for layer in self.layers:
+            candidates = layer(candidates, incidence)
+        found = functional.normalize(candidates, dim=1)
+        return self.sharpness() * cosine(queries[:, None], found[:, None])
+
+
+def distances(queries: Embeddings, candidates: Embeddings) -> Tensor:
+    """`(q, c)`: d2 of the queries' Gaussians and the candidates' means."""
+    assert queries.log_variance is not None
+    return mahalanobis(queries.vectors[:, 0], queries.log_variance, candidates.vectors[:, 0])
+
+
+def _score_of_caption_queries(images: Embeddings, texts: Embeddings) -> Tensor:
+    """`(n, m)`: captions are the queries, whose Gaussians count."""
+    return -distances(texts, images).T

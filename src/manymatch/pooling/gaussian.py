@@ -1,0 +1,56 @@
+"""A Gaussian for each sample: what PCME and MSRM predict in place of a vector."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from manymatch.layers.glorot import glorot_linear
+from manymatch.pooling.pie_net import HeadAttention, PIENet
+
+
+class Gaussian(NamedTuple):
+    """Diagonal Gaussians: `mean (n, D)`, L2-normalised, and `log_variance (n, D)`.
+
+    `attention (n, 1, R)` is how much the mean took of each input.
+    """
+
+    mean: Tensor
+    log_variance: Tensor
+    attention: Tensor
+
+
+class GaussianHead(nn.Module):
+    """PIE-Net's vector as the mean; an attention of its own gives the log variance.
+
+    `mean = L2(LN(global + sigmoid(FC(attended))))`, `log var = FC(attended') + FC_2(global)`.
+
+    Args:
+        width: W, size of the inputs.
+        size: D.
+        hidden: width inside both attentions; None: half of `width`.
+        log_variance: where log variances start, about.
+
+    References:
+        Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval (PCME), CVPR 2021,
+        section 3.2.
+    """
+
+    def __init__(
+        self, width: int, size: int, hidden: int | None = None, log_variance: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.mean = PIENet(width, size, 1, hidden)
+        self.attention = HeadAttention(width, 1, hidden)
+        self.of_attended, self.of_global = glorot_linear(width, size), glorot_linear(size, size)
+        nn.init.constant_(self.of_global.bias, log_variance)
+
+    def forward(self, local: Tensor, mask: Tensor, globals: Tensor) -> Gaussian:
+        """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Gaussian`."""
+        means = self.mean.predict(local, mask, globals)
+        attended, _ = self.attention(local, mask)
+        log_variance = self.of_attended(attended[:, 0]) + self.of_global(globals)
+        mean = functional.normalize(means.vectors[:, 0].float(), dim=1)
+        return Gaussian(mean, log_variance.float(), means.attention)
