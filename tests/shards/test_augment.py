@@ -12,7 +12,7 @@ from manymatch.config.recipe import Augmentation
 from manymatch.shards.augment import CaptionAugmenter, drop_objects, drop_regions, spared
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph
 
-MASK, SIZE = 2, 50
+MASK, ORDINARY = 2, range(3, 50)
 GRAPH = NumberedGraph(
     objects=[(10,), (11, 12), (13,)],
     names=[100, 101, 102],
@@ -23,7 +23,7 @@ CAPTION = NumberedCaption("c", tuple(range(3, 23)), GRAPH)
 
 
 def augmented(count: int, **settings: float) -> list[NumberedCaption]:
-    augment = CaptionAugmenter(Augmentation(**settings), MASK, SIZE)
+    augment = CaptionAugmenter(Augmentation(**settings), MASK, ORDINARY)
     rng = Random(0)
     return [augment(CAPTION, rng) for _ in range(count)]
 
@@ -67,20 +67,20 @@ def test_hit_words_are_masked_replaced_or_deleted() -> None:
 
 
 def test_a_word_of_the_caption_always_stays() -> None:
-    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, SIZE)
+    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, ORDINARY)
     rng = Random(1)
     one = NumberedCaption("c", (7,), GRAPH)
     assert all(augment(one, rng).words == (7,) for _ in range(50))
 
 
 def test_random_words_are_ordinary_ones() -> None:
-    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, 6)
+    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, [5, 9])
     words = {word for _ in range(300) for word in augment(CAPTION, Random(_)).words}
     assert words <= {MASK, *CAPTION.words}
 
 
 def test_a_vocabulary_without_words_still_masks() -> None:
-    augment = CaptionAugmenter(Augmentation(word_drop=0.9), MASK, 3)
+    augment = CaptionAugmenter(Augmentation(word_drop=0.9), MASK, [])
     assert set(augment(CAPTION, Random(0)).words) <= {MASK, *CAPTION.words}
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from manymatch import files
 from manymatch.errors import DataError
@@ -37,14 +38,16 @@ class Vocabulary:
     """Words and their ids; unknown words share the id `UNK`.
 
     Words are ordered by falling count, equal counts by the alphabet, after the special ones.
+    `trained`: they are those of a trained model, whose weights bring their vectors along.
     """
 
     PAD, UNK, MASK = 0, 1, 2
     SPECIAL = ("<pad>", "<unk>", "<mask>")
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], trained: bool = False) -> None:
         """`words`: all of them in the order of their ids, the special ones first."""
         self.words = tuple(words)
+        self.trained = trained
         self._ids = {word: number for number, word in enumerate(self.words)}
 
     @classmethod
@@ -58,10 +61,11 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
         """Read `{"words": [...]}`; anything else is a `DataError`."""
-        try:
-            value = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"{path}: cannot be read as a vocabulary: {error}") from None
+        return cls.from_json(read_json(path), path)
+
+    @classmethod
+    def from_json(cls, value: Any, path: Path, trained: bool = False) -> Vocabulary:
+        """The same from what `read_json` found at `path`."""
         words = value.get("words") if isinstance(value, dict) else None
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise DataError(f'{path}: expected {{"words": [...]}}; run the captions stage again')
@@ -70,11 +74,20 @@ class Vocabulary:
                 f"{path}: words must start with {', '.join(cls.SPECIAL)} and differ from one "
                 "another; run the captions stage again"
             )
-        return cls(words)
+        return cls(words, trained)
 
     def save(self, path: Path) -> None:
         """Write the JSON that `load` reads, whole or not at all."""
         files.write_json(path, {"words": list(self.words)})
+
+    @property
+    def ordinary(self) -> Sequence[int]:
+        """The ids that a random word is drawn from: all but the special ones."""
+        return range(len(self.SPECIAL), len(self.words))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the text's words; none if it has none."""
+        return self.ids(tokenize(text))
 
     def ids(self, words: Iterable[str]) -> list[int]:
         """The id of each word."""
@@ -82,3 +95,11 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.words)
+
+
+def read_json(path: Path) -> Any:
+    """What a vocabulary's file holds; `DataError` if it is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read as a vocabulary: {error}") from None

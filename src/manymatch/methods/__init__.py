@@ -10,10 +10,12 @@ from manymatch.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from manymatch.datasets.vocabulary import Vocabulary
+    from manymatch.datasets.wordpieces import AnyVocabulary
     from manymatch.methods.base import Method
 
 METHODS = {
     "vsepp": "manymatch.methods.vsepp:VSEPP",
+    "msrm": "manymatch.methods.msrm:MSRM",
     "cora": "manymatch.methods.cora:CORA",
 }
 
@@ -32,8 +34,13 @@ def check_model(name: str, settings: dict[str, Any]) -> Strict:
     return validate(method_class(name).Settings, settings, f"model of method '{name}'")
 
 
+def vocabulary_of(name: str, settings: dict[str, Any], words: Vocabulary) -> AnyVocabulary:
+    """What the method `name` numbers captions by: the training captions' `words` or wordpieces."""
+    return method_class(name).vocabulary(check_model(name, settings), words)
+
+
 def build_method(
-    name: str, settings: dict[str, Any], *, vocabulary: Vocabulary, feature_width: int
+    name: str, settings: dict[str, Any], *, vocabulary: AnyVocabulary, feature_width: int
 ) -> Method:
     """The method `name` with fresh weights (torch's seed decides them)."""
     return method_class(name)(check_model(name, settings), vocabulary, feature_width)

@@ -15,6 +15,7 @@ from manymatch.shards.batch import Batch
 
 if TYPE_CHECKING:
     from manymatch.datasets.vocabulary import Vocabulary
+    from manymatch.datasets.wordpieces import AnyVocabulary
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,14 @@ class Method(nn.Module, ABC):
     Settings: ClassVar[type[Strict]]
     """What a recipe's `model:` may say."""
 
-    def __init__(self, settings: Any, vocabulary: Vocabulary, feature_width: int) -> None:
+    def __init__(self, settings: Any, vocabulary: AnyVocabulary, feature_width: int) -> None:
         super().__init__()
+
+    @classmethod
+    def vocabulary(cls, settings: Any, words: Vocabulary) -> AnyVocabulary:
+        """What captions are numbered by: the `words` of the training captions, unless the text
+        encoder that `settings` choose reads a BERT's wordpieces."""
+        return words
 
     @abstractmethod
     def encode_images(self, batch: Batch) -> Embeddings:

@@ -2,7 +2,7 @@
 
 model.safetensors  the weights; the file itself names its method
 recipe.yaml        the resolved recipe
-vocabulary.json    the words that the ids mean
+vocabulary.json    the words or wordpieces that the ids mean
 model.json         feature width, and which epoch it is
 """
 
@@ -17,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from manymatch.config.recipe import Recipe, read_recipe
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary, load_vocabulary
 from manymatch.errors import CheckpointError
 from manymatch.files import replacing, write_json, write_text
 from manymatch.methods import build_method
@@ -35,7 +35,7 @@ def save_model(
     folder: Path,
     method: Method,
     recipe: Recipe,
-    vocabulary: Vocabulary,
+    vocabulary: AnyVocabulary,
     feature_width: int,
     **facts: float,
 ) -> None:
@@ -57,7 +57,7 @@ def save_weights(path: Path, method: Method, name: str) -> None:
         partial.write_bytes(save(state, metadata={"method": name}))
 
 
-def load_model(folder: Path) -> tuple[Method, Recipe, Vocabulary]:
+def load_model(folder: Path) -> tuple[Method, Recipe, AnyVocabulary]:
     """The trained method (on the CPU, in evaluation mode), its recipe and vocabulary.
 
     Raises:
@@ -67,7 +67,7 @@ def load_model(folder: Path) -> tuple[Method, Recipe, Vocabulary]:
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder}: no {name}, so not a trained model; run 'train' first")
     recipe = read_recipe(folder / RECIPE)
-    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    vocabulary = load_vocabulary(folder / VOCABULARY)
     method = build_method(
         recipe.method, recipe.model, vocabulary=vocabulary, feature_width=feature_width(folder)
     )

@@ -6,7 +6,7 @@ Every draw comes from the `Random` that is given, which the reader seeds with (s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 
 import numpy as np
@@ -43,13 +43,13 @@ def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regio
 class CaptionAugmenter:
     """Drops words, objects, attributes and relations; masks words of phrases.
 
-    `vocabulary_size` bounds the random words, which are drawn from those after `mask`.
+    `mask` is the id of the mask, `ordinary` are those that a random word is drawn from.
     """
 
-    def __init__(self, settings: Augmentation, mask: int, vocabulary_size: int) -> None:
+    def __init__(self, settings: Augmentation, mask: int, ordinary: Sequence[int]) -> None:
         self._settings = settings
         self._mask = mask
-        self._ordinary = range(mask + 1, vocabulary_size) or (mask,)
+        self._ordinary = ordinary or (mask,)
 
     def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
         words = self._drop_words(caption.words, rng)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from manymatch.datasets.vocabulary import Vocabulary, tokenize
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.batch import name_id
 from manymatch.shards.sample import CaptionEntry
@@ -35,9 +35,9 @@ class NumberedCaption:
 
 
 class Numbering:
-    """Numbers captions by a vocabulary. Phrases repeat so much that they are remembered."""
+    """Numbers captions by words or wordpieces. Phrases repeat so much that they are remembered."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: AnyVocabulary) -> None:
         self._vocabulary = vocabulary
         self._phrase = lru_cache(maxsize=65_536)(self.words)
         self._name = lru_cache(maxsize=65_536)(name_id)
@@ -47,7 +47,7 @@ class Numbering:
 
     def words(self, text: str) -> Phrase:
         """The ids of the text's words; text without any word is one unknown word."""
-        return tuple(self._vocabulary.ids(tokenize(text))) or (self._vocabulary.UNK,)
+        return tuple(self._vocabulary.encode(text)) or (self._vocabulary.UNK,)
 
     def caption(self, entry: CaptionEntry) -> NumberedCaption:
         return NumberedCaption(entry.id, self.words(entry.text), self._graph(entry.graph))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from manymatch.config.recipe import Augmentation
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.shards.augment import CaptionAugmenter, drop_regions
 from manymatch.shards.collate import Item
 from manymatch.shards.numbering import Numbering
@@ -18,7 +18,7 @@ class Preparation:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: AnyVocabulary,
         captions_per_image: int | None,
         augmentation: Augmentation | None,
         shuffle: tuple[int, int] | None,
@@ -26,7 +26,7 @@ class Preparation:
         self._numbering = Numbering(vocabulary)
         self._captions_per_image = captions_per_image
         self._augmentation = augmentation or Augmentation()
-        self._augment = CaptionAugmenter(self._augmentation, vocabulary.MASK, len(vocabulary))
+        self._augment = CaptionAugmenter(self._augmentation, vocabulary.MASK, vocabulary.ordinary)
         self._shuffle = shuffle
 
     def __call__(self, sample: Sample) -> Item:

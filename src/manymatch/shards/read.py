@@ -9,7 +9,7 @@ import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
 from manymatch.config.recipe import Augmentation
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import collate
 from manymatch.shards.fetch import fetch
@@ -35,7 +35,7 @@ def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iter
 def batches(
     folder: Path,
     split: str,
-    vocabulary: Vocabulary,
+    vocabulary: AnyVocabulary,
     images_per_batch: int,
     *,
     captions_per_image: int | None = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manymatch.config.recipe import Recipe
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
 from manymatch.shards.read import Batches, batches
@@ -18,10 +18,10 @@ _MOST_WORKERS = 4
 
 @dataclass(frozen=True)
 class Data:
-    """What training reads: a folder of shards and the words that captions are numbered by."""
+    """What training reads: a folder of shards and what captions are numbered by."""
 
     shards: Path
-    vocabulary: Vocabulary
+    vocabulary: AnyVocabulary
 
 
 class TrainingBatches:

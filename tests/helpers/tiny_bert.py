@@ -1,0 +1,44 @@
+"""A BERT of a few thousand random weights, in a folder as the hub has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from transformers import BertConfig, BertModel
+
+from manymatch.datasets.wordpieces import NETWORK
+
+UNUSED = ["[unused0]", "[unused1]"]
+SPECIAL = ["[PAD]", *UNUSED, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = ("a", "the", "two", "big", "red", "blue", "green", "dog", "cat", "bird", "boat", "beside")
+ENDINGS = ("##s", "##ing", "##o", "##g")
+
+
+def make_bert(folder: Path, words: Iterable[str] = WORDS, **config: int) -> Path:
+    """Write `config.json`, `vocab.txt` and `model.safetensors` into `folder`, which it returns."""
+    pieces = [*SPECIAL, *words, *"abcdefghijklmnopqrstuvwxyz'-", *ENDINGS]
+    pieces = list(dict.fromkeys(pieces))
+    sizes = {
+        "vocab_size": len(pieces),
+        "hidden_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 24,
+        "max_position_embeddings": 40,
+        "initializer_range": 0.2,  # large, so that the network's parts show in what it gives
+    }
+    chosen = BertConfig(**(sizes | config))
+    torch.manual_seed(0)
+    state = BertModel(chosen, add_pooling_layer=False).state_dict()
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(
+        {key: value.contiguous() for key, value in state.items()}, folder / "model.safetensors"
+    )
+    values = {key: getattr(chosen, key) for key in NETWORK}
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", **values}))
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    return folder
