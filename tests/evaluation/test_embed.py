@@ -78,6 +78,17 @@ def test_empty_split_is_refused() -> None:
         embed(_Mean(), [], "cpu")
 
 
+def test_concatenation_pads_attention_over_unequally_many_inputs() -> None:
+    parts = [torch.rand(2, 3, 5), torch.rand(1, 4, 2), torch.rand(2, 4, 5)]
+    found = concatenate([Embeddings(torch.rand(len(a), 1, 2), attention=a) for a in parts])
+    assert found.attention is not None
+    assert found.attention.shape == (5, 4, 5)
+    assert torch.equal(found.attention[:2, :3], parts[0])
+    assert torch.equal(found.attention[2:3, :, :2], parts[1])
+    assert torch.equal(found.attention[3:], parts[2])
+    assert (found.attention[:2, 3:] == 0).all() and (found.attention[2, :, 2:] == 0).all()
+
+
 def test_concatenation_pads_sets_and_counts_owners_on() -> None:
     one = Embeddings(
         torch.ones(2, 1, 3),

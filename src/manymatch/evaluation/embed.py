@@ -89,7 +89,8 @@ def _together(parts: Sequence[Embedded]) -> Embedded:
 def concatenate(parts: Sequence[Embeddings]) -> Embeddings:
     """The samples of all `parts`, one after another, in float32.
 
-    Sets of unequal size are padded to the largest; `entity_owner` counts on through the parts.
+    Sets of unequal size, and attention over unequally many inputs, are padded to the largest;
+    `entity_owner` counts on through the parts.
     """
     columns = {name: [part.parts()[name] for part in parts] for name in parts[0].parts()}
     if "entity_owner" in columns:
@@ -106,13 +107,14 @@ def _counted_on(owners: Sequence[Tensor], parts: Sequence[Embeddings]) -> list[T
 
 
 def _padded(values: Sequence[Tensor]) -> Tensor:
-    if values[0].ndim > 1:
-        widest = max(value.shape[1] for value in values)
-        values = [_widened(value, widest) for value in values]
-    joined = torch.cat(list(values))
+    """All rows; of every other dimension the largest size, with zeros behind what is smaller."""
+    widest = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
+    joined = torch.cat([_widened(value, widest) for value in values])
     return joined.float() if joined.is_floating_point() else joined
 
 
-def _widened(value: Tensor, width: int) -> Tensor:
-    missing = width - value.shape[1]
-    return pad(value, (0, 0) * (value.ndim - 2) + (0, missing)) if missing else value
+def _widened(value: Tensor, sizes: Sequence[int]) -> Tensor:
+    missing = [size - own for size, own in zip(sizes, value.shape[1:], strict=True)]
+    if not any(missing):
+        return value
+    return pad(value, [part for size in reversed(missing) for part in (0, size)])
