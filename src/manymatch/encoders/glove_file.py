@@ -1,0 +1,50 @@
+"""GloVe's own text files: a word and its numbers a line, too large to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from manymatch.errors import ConfigError
+
+
+def read_glove(path: Path, words: Collection[str], size: int) -> dict[str, np.ndarray]:
+    """The vectors `(size,)` float32 of those of `words` that the file has; others are passed over.
+
+    Raises:
+        ConfigError: the file is missing, is no such text, or its vectors are not of `size`.
+    """
+    wanted = {word.encode("utf-8") for word in words}
+    try:
+        with path.open("rb") as lines:
+            return _read(lines, wanted, size)
+    except OSError as error:
+        raise ConfigError(f"{path}: GloVe's vectors cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}{error}") from None
+
+
+def _read(lines: Iterable[bytes], wanted: Collection[bytes], size: int) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    for number, line in enumerate(lines, start=1):
+        if number == 1 and len(line.split()) != size + 1:
+            raise ValueError(
+                f": {len(line.split()) - 1} numbers a word, but word_size is {size}: set word_size"
+            )
+        if line.partition(b" ")[0] in wanted:
+            word, *values = line.rstrip().rsplit(b" ", size)  # some of its "words" hold spaces
+            if word in wanted:
+                found.setdefault(word.decode("utf-8"), _vector(values, size, number))
+    return found
+
+
+def _vector(values: list[bytes], size: int, number: int) -> np.ndarray:
+    try:
+        vector = np.array(values).astype(np.float32)
+    except ValueError:
+        vector = np.array([np.nan])
+    if vector.shape != (size,) or not np.isfinite(vector).all():
+        raise ValueError(f":{number}: not a word and {size} numbers; get the file anew")
+    return vector
