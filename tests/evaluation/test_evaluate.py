@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tiny_sets  # noqa: F401  registers the method
 import torch
 from tiny_data import TinyData, make_data
 
@@ -21,11 +22,13 @@ from manymatch.evaluation import evaluate as stage
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import save_model
 from manymatch.reporting.results import Metrics, Provenance, Samples
+from manymatch.reporting.set_results import ShownSets
 from manymatch.shards.read import read_index
 
 WIDTH = 8
 SETTINGS: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 8, "word_size": 4},
+    "tiny_sets": {},
     "cora": {"size": 8, "heads": 2, "word_vectors": "learned", "word_size": 4, "concept_size": 4},
 }
 
@@ -88,6 +91,24 @@ def test_writes_what_the_report_reads(run: _Stage) -> None:
     assert (record.images, record.captions) == (8, 24)
     shown = Samples.model_validate_json((run.out / "run" / "samples.json").read_text())
     assert len(shown.images) == len(shown.captions) == 3
+
+
+def test_set_methods_alone_get_a_file_of_their_sets(run: _Stage) -> None:
+    path = run.out / "run" / "sets.json"
+    found = Metrics.model_validate(run()).sets
+    if "tiny_sets" not in (run.out / "models" / "untrained" / "recipe.yaml").read_text():
+        assert found is None
+        assert not path.exists()
+        return
+    assert found is not None
+    assert found.images is not None
+    assert list(found.images.rsum_of) == ["1", "2", "3"]
+    shown = ShownSets.model_validate_json(path.read_text())
+    assert len(shown.caption_maps) == 3
+    assert shown.image_maps == []  # the made-up features have no boxes
+    first = path.read_bytes()
+    run()
+    assert path.read_bytes() == first
 
 
 def test_run_files_hold_every_query(run: _Stage) -> None:

@@ -47,12 +47,24 @@ class Shards(Strict):
     thumbnail: Count = 112
 
 
+Selection = Annotated[tuple[Count, ...], Field(min_length=1)]
+
+
+class Elements(Strict):
+    """Selections of set elements, numbered from 1, that are evaluated besides each element alone:
+    `images: [[1, 3, 4]]` is the image sets without element 2 against whole text sets."""
+
+    images: tuple[Selection, ...] = ()
+    texts: tuple[Selection, ...] = ()
+
+
 class Evaluation(Strict):
     """Which split, how many ranks a query keeps in the run files, how many sample queries."""
 
     split: str = "test"
     depth: Count = 100
     samples: Annotated[int, Field(ge=0)] = 12
+    elements: Elements = Elements()
 
 
 class Params(Strict):

@@ -10,15 +10,18 @@ from typing import Any
 import torch
 
 from manymatch import files
+from manymatch.config.params import Elements
 from manymatch.config.recipe import Recipe
 from manymatch.errors import CheckpointError
 from manymatch.evaluation.embed import Embedded, embed
+from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.protocols import multi_match, recall_of
 from manymatch.evaluation.provenance import effort, origin
 from manymatch.evaluation.ranks import Ranking, rank
 from manymatch.evaluation.relevance import Judgments, read_judgments
 from manymatch.evaluation.run_files import write_run
-from manymatch.evaluation.samples import sample_queries
+from manymatch.evaluation.samples import drawn_queries, sample_queries
+from manymatch.evaluation.sets import analyse_sets
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import feature_width, load_model
 from manymatch.progress import track
@@ -26,8 +29,6 @@ from manymatch.shards.read import Index, batches, read_index
 from manymatch.shards.read import samples as stored_samples
 
 _IMAGES_PER_BATCH = 64
-_DIGITS = 2
-"""Decimals of the metrics: one query of a thousand changes a recall by 0.1."""
 
 
 def evaluate(
@@ -41,6 +42,7 @@ def evaluate(
     split: str = "test",
     depth: int = 100,
     samples: int = 12,
+    elements: Elements = Elements(),  # noqa: B008  frozen
 ) -> None:
     """Evaluate a trained model on one split.
 
@@ -50,9 +52,10 @@ def evaluate(
         relevance: table of true pairs beyond the own ones (it may be empty).
         metrics: the JSON file of numbers to write.
         provenance: the JSON file that says where they come from.
-        run: folder for `i2t.trec`, `t2i.trec` and `samples.json`.
+        run: folder for `i2t.trec`, `t2i.trec`, `samples.json`, and `sets.json` of set methods.
         depth: ranks kept of each query in the run files.
         samples: queries of each kind in `samples.json`.
+        elements: selections of set elements to evaluate besides each alone.
 
     Raises:
         CheckpointError: the model was trained on other features than the shards hold.
@@ -70,10 +73,15 @@ def evaluate(
     ranking = rank(method.score, *parts, depth, t2i_score=method.t2i_score)
     values = _metrics(method, found, ranking, judgments)
     stored = partial(stored_samples, shards, split)
-    shown = sample_queries(ranking, found.owner, judgments, stored, samples)
+    shown = {"samples": sample_queries(ranking, found.owner, judgments, stored, samples)}
+    queries = drawn_queries(len(found.image_ids), len(found.caption_ids), samples)
+    whole = recall_of(ranking)
+    sets = analyse_sets(method, found, whole, elements, queries, stored, vocabulary)
+    if sets:
+        values["sets"], shown["sets"] = sets.metrics, sets.shown
 
     _write_run(run, ranking, found, shown, tag=f"{recipe.method}-{model.name}")
-    files.write_json(metrics, values)
+    files.write_json(metrics, rounded(values))
     record = origin(model, shards, recipe) | {
         "dataset": index.dataset,
         "split": split,
@@ -101,21 +109,16 @@ def _metrics(
     if judgments:
         parts = found.images, found.texts, found.owner
         values["multi"] = multi_match(method.score, *parts, judgments, t2i_score=method.t2i_score)
-    return _rounded(values)
-
-
-def _rounded(values: Any) -> Any:
-    if isinstance(values, dict):
-        return {name: _rounded(value) for name, value in values.items()}
-    return round(values, _DIGITS)
+    return values
 
 
 def _write_run(
-    folder: Path, ranking: Ranking, found: Embedded, shown: dict[str, Any], tag: str
+    folder: Path, ranking: Ranking, found: Embedded, shown: dict[str, dict[str, Any]], tag: str
 ) -> None:
     with files.replacing(folder) as partial_folder:
         partial_folder.mkdir()
         images, captions = found.image_ids, found.caption_ids
         write_run(partial_folder / "i2t.trec", ranking.i2t, images, captions, tag)
         write_run(partial_folder / "t2i.trec", ranking.t2i, captions, images, tag)
-        files.write_json(partial_folder / "samples.json", shown)
+        for name, value in shown.items():
+            files.write_json(partial_folder / f"{name}.json", value)

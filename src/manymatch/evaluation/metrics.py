@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 CUTS = (1, 5, 10)
+
+_DIGITS = 2
+"""Decimals that are kept: one query of a thousand changes a recall by 0.1."""
 
 
 def recall_metrics(ranks: Tensor) -> dict[str, float]:
@@ -23,6 +27,13 @@ def recall_metrics(ranks: Tensor) -> dict[str, float]:
 def rsum(*directions: dict[str, float]) -> float:
     """The sum of all recalls of both directions."""
     return sum(metrics[f"r{cut}"] for metrics in directions for cut in CUTS)
+
+
+def rounded(values: Any) -> Any:
+    """Nested metrics as files keep them."""
+    if isinstance(values, dict):
+        return {name: rounded(value) for name, value in values.items()}
+    return round(values, _DIGITS)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,15 +22,28 @@ Stored = Callable[[Sequence[int]], Iterable[Sample]]
 """Images as the shards hold them, by their (ascending) rows."""
 
 
-def sample_queries(
-    ranking: Ranking, owner: Tensor, judgments: Judgments, stored: Stored, count: int, seed: int = 0
-) -> dict[str, Any]:
-    """`{"images": [...], "captions": [...]}`: `count` random queries of each, with what they found.
+class Queries(NamedTuple):
+    """Rows of the images and captions that a person sees the answers to, ascending."""
+
+    images: list[int]
+    captions: list[int]
+
+
+def drawn_queries(n_images: int, n_captions: int, count: int, seed: int = 0) -> Queries:
+    """`count` random queries of each kind (all, if there are fewer).
 
     The same queries for every method on the same split, so that methods can be compared.
     """
-    images = _drawn(len(ranking.i2t.items), count, f"images {seed}")
-    captions = _drawn(len(ranking.t2i.items), count, f"captions {seed}")
+    return Queries(
+        _drawn(n_images, count, f"images {seed}"), _drawn(n_captions, count, f"captions {seed}")
+    )
+
+
+def sample_queries(
+    ranking: Ranking, owner: Tensor, judgments: Judgments, stored: Stored, count: int, seed: int = 0
+) -> dict[str, Any]:
+    """`{"images": [...], "captions": [...]}`: `drawn_queries` of each, with what they found."""
+    images, captions = drawn_queries(len(ranking.i2t.items), len(ranking.t2i.items), count, seed)
     rows = _rows_shown(ranking, owner, images, captions)
     gallery = _Gallery(dict(zip(rows, stored(rows), strict=True)), owner, judgments)
     return {

@@ -6,12 +6,14 @@ import base64
 import binascii
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from manymatch.errors import DataError
 from manymatch.reporting.curves import Curves, read_curves
+from manymatch.reporting.records import BothWays, MultiMatch, Recall, Record
+from manymatch.reporting.set_results import SetMetrics, ShownSets
 from manymatch.scene_graphs.graph import SceneGraph
 
 _MOST_BYTES = 256 * 1024**2
@@ -20,46 +22,15 @@ _MOST_BYTES = 256 * 1024**2
 Mark = Literal["own", "true", "wrong"]
 """`own`: the query's own pair; `true`: judged true though not its own; `wrong`: neither."""
 
-_Value = TypeVar("_Value")
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class Record(BaseModel):
-    """A group of values; keys beyond the known ones are kept."""
+class Metrics(Recall):
+    """`reports/metrics/D/P.json`; `multi` only with judgments beyond the pairs, `sets` only of
+    methods with several elements."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
-
-
-class Ranks(Record):
-    """Recalls in percent, median and mean 1-based rank."""
-
-    r1: float
-    r5: float
-    r10: float
-    medr: float
-    meanr: float
-
-
-class MultiMatch(Record):
-    """Metrics against every true item (ECCV Caption), in percent."""
-
-    map_at_r: float
-    r_precision: float
-    r1: float
-
-
-class BothWays(Record, Generic[_Value]):
-    """Image to text and text to image."""
-
-    i2t: _Value
-    t2i: _Value
-
-
-class Metrics(BothWays[Ranks]):
-    """`reports/metrics/D/P.json`; `multi` only with judgments beyond the pairs."""
-
-    rsum: float
     multi: BothWays[MultiMatch] | None = None
+    sets: SetMetrics | None = None
 
 
 class Provenance(Record):
@@ -138,12 +109,13 @@ class Samples(Record):
 
 @dataclass(frozen=True)
 class Run:
-    """One preset on one data set. Curves and samples are missing on a bare clone."""
+    """One preset on one data set. Curves, samples and sets are missing on a bare clone."""
 
     metrics: Metrics
     provenance: Provenance
     curves: Curves
     samples: Samples | None
+    sets: ShownSets | None = None
 
     @property
     def dataset(self) -> str:
@@ -171,7 +143,8 @@ def read_runs(reports: Path) -> list[Run]:
 
 def _read_run(reports: Path, dataset: str, preset: str) -> Run:
     again = f"run 'manymatch evaluate {dataset} {preset}' again"
-    samples = reports / "runs" / dataset / preset / "samples.json"
+    shown = reports / "runs" / dataset / preset
+    samples, sets = shown / "samples.json", shown / "sets.json"
     run = Run(
         metrics=read_json(reports / "metrics" / dataset / f"{preset}.json", Metrics, again),
         provenance=read_json(
@@ -179,6 +152,7 @@ def _read_run(reports: Path, dataset: str, preset: str) -> Run:
         ),
         curves=read_curves(reports / "curves" / dataset / preset),
         samples=read_json(samples, Samples, again) if samples.is_file() else None,
+        sets=read_json(sets, ShownSets, again) if sets.is_file() else None,
     )
     if (run.dataset, run.preset) != (dataset, preset):
         raise DataError(

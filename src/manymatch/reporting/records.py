@@ -1,0 +1,46 @@
+"""Groups of values that several result files share."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+_Value = TypeVar("_Value")
+
+
+class Record(BaseModel):
+    """A group of values; keys beyond the known ones are kept."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+
+
+class Ranks(Record):
+    """Recalls in percent, median and mean 1-based rank."""
+
+    r1: float
+    r5: float
+    r10: float
+    medr: float
+    meanr: float
+
+
+class MultiMatch(Record):
+    """Metrics against every true item (ECCV Caption), in percent."""
+
+    map_at_r: float
+    r_precision: float
+    r1: float
+
+
+class BothWays(Record, Generic[_Value]):
+    """Image to text and text to image."""
+
+    i2t: _Value
+    t2i: _Value
+
+
+class Recall(BothWays[Ranks]):
+    """Recalls both ways and their sum."""
+
+    rsum: float

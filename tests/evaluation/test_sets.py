@@ -1,0 +1,287 @@
+"""The analysis of sets: against naive loops, tables by hand, and embeddings cut by hand."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+import tiny_sets  # noqa: F401  registers the method
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch.config.params import Elements
+from manymatch.config.strict import validate
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import ConfigError
+from manymatch.evaluation import sets as sets_module
+from manymatch.evaluation.attention_maps import caption_maps, image_maps
+from manymatch.evaluation.circular_variance import circular_variance, log_circular_variance
+from manymatch.evaluation.element_pairs import element_pairs, elements_in_use
+from manymatch.evaluation.elements import Chosen, choices, only
+from manymatch.evaluation.embed import Embedded
+from manymatch.evaluation.projection import plane, project
+from manymatch.evaluation.protocols import recall
+from manymatch.evaluation.samples import drawn_queries
+from manymatch.evaluation.sets import analyse_sets
+from manymatch.methods import build_method
+from manymatch.methods.base import Embeddings
+from manymatch.reporting.set_results import SetMetrics, ShownSets
+from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.shards.sample import CaptionEntry, Sample
+from manymatch.similarities.smooth_chamfer import smooth_chamfer
+
+GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())
+VOCABULARY = Vocabulary([*Vocabulary.SPECIAL, "a", "dog", "runs"])
+
+
+def _vectors(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    made = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return made.to(dtype)
+
+
+def _naive_variance(vectors: Tensor) -> list[float]:
+    found = []
+    for elements in vectors.tolist():
+        mean = [0.0] * len(elements[0])
+        for element in elements:
+            length = math.sqrt(sum(x * x for x in element))
+            mean = [m + x / length / len(elements) for m, x in zip(mean, element, strict=True)]
+        found.append(1 - math.sqrt(sum(m * m for m in mean)))
+    return found
+
+
+@pytest.mark.parametrize("elements", [1, 2, 4])
+def test_circular_variance_is_the_formula(elements: int) -> None:
+    vectors = 3 * _vectors(5, elements, 7)
+    expected = torch.tensor(_naive_variance(vectors), dtype=torch.float64)
+    torch.testing.assert_close(circular_variance(vectors), expected, atol=1e-9, rtol=0)
+    variance = log_circular_variance(vectors)
+    if elements > 1:
+        assert variance == pytest.approx(math.log(expected.mean().item()), abs=1e-9)
+
+
+def test_circular_variance_of_equal_and_of_opposite_elements() -> None:
+    one = _vectors(4, 1, 6, dtype=torch.float32)
+    assert circular_variance(one.expand(4, 3, 6)).max() < 1e-12
+    assert -40 < log_circular_variance(one.expand(4, 3, 6)) < -20  # a number, for JSON
+    opposite = torch.cat([one, -5 * one], 1)
+    torch.testing.assert_close(circular_variance(opposite), torch.ones(4, dtype=torch.float64))
+    right_angle = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
+    assert circular_variance(right_angle).item() == pytest.approx(1 - math.sqrt(0.5), abs=1e-12)
+
+
+def test_choices_are_each_element_and_the_wanted_selections_that_exist() -> None:
+    images, texts = Embeddings(_vectors(2, 3, 4)), Embeddings(_vectors(2, 1, 4))
+    wanted = Elements(images=((1, 3), (1, 4), (2,)), texts=((1,),))
+    found = choices(images, texts, wanted)
+    assert [choice.name for choice in found] == ["1", "2", "3", "1+3"]
+    assert {choice.modality for choice in found} == {"images"}
+
+
+def test_selections_of_elements_are_checked() -> None:
+    assert validate(Elements, {"images": [[1, 3, 4]]}, "params.yaml").images == ((1, 3, 4),)
+    for faulty in ([[0]], [[]], [1]):
+        with pytest.raises(ConfigError, match=r"params.yaml: texts"):
+            validate(Elements, {"texts": faulty}, "params.yaml")
+
+
+def test_cut_keeps_the_chosen_elements_in_every_part() -> None:
+    whole = Embeddings(_vectors(2, 3, 4), attention=_vectors(2, 3, 5), globals=_vectors(2, 4))
+    cut = only(whole, (3, 1))
+    assert cut.attention is not None
+    assert torch.equal(cut.vectors, whole.vectors[:, [2, 0]])
+    assert torch.equal(cut.attention, whole.attention[:, [2, 0]])
+    assert cut.globals is whole.globals
+    images, texts = Chosen("texts", (2,)).of(whole, whole)
+    assert (images.vectors.shape[1], texts.vectors.shape[1]) == (3, 1)
+
+
+def test_element_pairs_by_hand() -> None:
+    """One image with two captions: the first likes image element 1, the second element 2."""
+    images = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
+    texts = torch.tensor([[[3.0, 0.0], [3.0, 4.0]], [[0.0, 5.0], [0.0, -1.0]]])
+    found = element_pairs(images, texts, torch.tensor([0, 0]))
+    # cosines: caption 1 [[1, .6], [0, .8]], caption 2 [[0, 0], [1, -1]]
+    torch.testing.assert_close(found.share, torch.tensor([[0.5, 0.0], [0.5, 0.0]]).double())
+    torch.testing.assert_close(found.cosine, torch.tensor([[0.5, 0.3], [0.5, -0.1]]).double())
+    assert elements_in_use(found.share.sum(1)) == pytest.approx(2.0)
+    assert elements_in_use(found.share.sum(0)) == pytest.approx(1.0)
+
+
+def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, texts = _vectors(3, 2, 4), _vectors(7, 3, 4, seed=1)
+    owner = torch.tensor([0, 0, 1, 1, 1, 2, 2])
+    whole = element_pairs(images, texts, owner)
+    monkeypatch.setattr("manymatch.evaluation.element_pairs._PAIRS_AT_ONCE", 2)
+    parts = element_pairs(images, texts, owner)
+    torch.testing.assert_close(parts.share, whole.share)
+    torch.testing.assert_close(parts.cosine, whole.cosine)
+    assert whole.share.sum().item() == pytest.approx(1.0)
+
+
+def _jpeg(width: int, height: int) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (width, height)).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+def _sample(image_id: str, boxes: np.ndarray | None, captions: int = 1) -> Sample:
+    texts = ("A dog runs", "a cat", "dog")
+    entries = [CaptionEntry(f"{image_id}#{k}", texts[k % 3], GRAPH) for k in range(captions)]
+    features = np.zeros((1 if boxes is None else len(boxes), 2), np.float16)
+    thumbnail = _jpeg(8, 6) if boxes is not None else None
+    return Sample(image_id, image_id, "", (), tuple(entries), features, boxes, thumbnail)
+
+
+GRID = np.array([[0, 0, 1, 1], [1, 0, 2, 1], [0, 1, 1, 2], [1, 1, 2, 2]], np.float32) / 2
+BOXES = np.array([[0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1]], np.float32)
+
+
+def test_image_maps_tell_grids_from_boxes_and_leave_padding_out() -> None:
+    attention = _vectors(3, 2, 4).softmax(2)
+    found = image_maps([_sample("a", GRID), _sample("b", BOXES), _sample("c", None)], attention)
+    assert [shown["image_id"] for shown in found] == ["a", "b"]  # no telling where c's regions lie
+    assert (found[0]["grid"], found[0]["boxes"], found[0]["size"]) == (2, None, (8, 6))
+    assert found[1]["grid"] is None
+    assert found[1]["boxes"] == [[0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1]]
+    assert np.shape(found[1]["weights"]) == (2, 2)
+    assert found[0]["weights"][1][3] == pytest.approx(attention[0, 1, 3].item(), abs=1e-4)
+
+
+def test_four_boxes_that_are_no_grid_are_boxes() -> None:
+    (found,) = image_maps([_sample("a", GRID[::-1].copy())], torch.ones(1, 1, 4))
+    assert found["grid"] is None
+    assert len(found["boxes"]) == 4
+
+
+def test_caption_maps_show_the_words_that_the_model_sees() -> None:
+    entries = [CaptionEntry("x", "A cat runs.", GRAPH), CaptionEntry("y", "?!", GRAPH)]
+    attention = torch.tensor([[[0.1, 0.2, 0.7, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
+    found = caption_maps(entries, attention, VOCABULARY)
+    assert found[0]["words"] == ["a", "<unk>", "runs"]
+    assert found[0]["weights"][0] == pytest.approx([0.1, 0.2, 0.7])
+    assert (found[1]["words"], found[1]["weights"]) == (["<unk>"], [[1.0]])
+
+
+def test_projection_has_a_point_an_element_and_is_the_same_again() -> None:
+    images, texts = _vectors(4, 3, 6).float(), _vectors(24, 2, 6, seed=1).float()
+    owner = torch.arange(4).repeat_interleave(6)
+    points = project(images, texts, owner, [1, 3])
+    assert len(points) == 2 * (3 + 5 * 2)  # the first five captions of each
+    assert points == project(images, texts, owner, [1, 3])
+    kinds = {(point["image"], point["modality"], point["caption"]) for point in points}
+    assert (0, "images", None) in kinds
+    assert (1, "texts", 5) in kinds
+    assert all(math.isfinite(point["x"]) and math.isfinite(point["y"]) for point in points)
+    assert project(images, texts, owner, []) == []
+
+
+def test_projection_of_one_point_many_times_and_of_very_few() -> None:
+    assert not plane(np.ones((9, 4), np.float32)).any()
+    assert plane(np.eye(2, dtype=np.float32)).shape == (2, 2)
+    assert np.isfinite(plane(np.eye(3, dtype=np.float32))).all()
+
+
+class _Made:
+    """A made-up split of `n` images with three captions each, as sets."""
+
+    def __init__(self, n: int = 12, elements: tuple[int, int] = (3, 2)) -> None:
+        k, texts = elements
+        self.owner = torch.arange(n).repeat_interleave(3)
+        made = normalize(_vectors(n, k, 6).float(), dim=2)
+        near = made[self.owner, :texts] + _vectors(3 * n, texts, 6, seed=1).float() / 2
+        attention = torch.full((3 * n, texts, 4), 0.25)
+        self.found = Embedded(
+            Embeddings(made, attention=torch.full((n, k, 4), 0.25)),
+            Embeddings(normalize(near, dim=2), attention=attention),
+            [f"image{i}" for i in range(n)],
+            [f"image{i // 3}#{i % 3}" for i in range(3 * n)],
+            self.owner,
+        )
+        settings = {"images": k, "texts": texts}
+        self.method = build_method("tiny_sets", settings, vocabulary=VOCABULARY, feature_width=2)
+        self.method.score = lambda images, texts: smooth_chamfer(images.vectors, texts.vectors)
+
+    @staticmethod
+    def stored(rows: Sequence[int]) -> Iterator[Sample]:
+        return (_sample(f"image{row}", GRID, captions=3) for row in rows)
+
+    def analyse(self, wanted: Elements = Elements()) -> sets_module.SetAnalysis | None:  # noqa: B008
+        found = self.found
+        whole = recall(self.method.score, found.images, found.texts, found.owner)
+        queries = drawn_queries(len(found.images), len(found.texts), 4)
+        return analyse_sets(self.method, found, whole, wanted, queries, self.stored, VOCABULARY)
+
+
+def test_chosen_elements_score_as_embeddings_cut_by_hand() -> None:
+    made = _Made()
+    analysis = made.analyse(Elements(images=((1, 3),)))
+    assert analysis is not None
+    images, texts = made.found.images.vectors, made.found.texts.vectors
+    chosen = analysis.shown["chosen"]
+    assert [(c["modality"], c["elements"]) for c in chosen] == [
+        *(("images", elements) for elements in ([1], [2], [3], [1, 3])),
+        *(("texts", elements) for elements in ([1], [2])),
+    ]
+    for choice in chosen:
+        rows = [element - 1 for element in choice["elements"]]
+        cut = (
+            (images[:, rows], texts) if choice["modality"] == "images" else (images, texts[:, rows])
+        )
+        expected = recall(made.method.score, *map(Embeddings, cut), made.owner)
+        assert choice["recall"]["rsum"] == pytest.approx(expected["rsum"], abs=0.006)
+        name = "+".join(map(str, choice["elements"]))
+        rsums = analysis.metrics[choice["modality"]]["rsum_of"]
+        assert rsums[name] == pytest.approx(expected["rsum"])
+
+
+def test_analysis_is_what_the_report_reads() -> None:
+    analysis = _Made().analyse()
+    assert analysis is not None
+    metrics = SetMetrics.model_validate(analysis.metrics)
+    shown = ShownSets.model_validate(analysis.shown)
+    assert metrics.gallery == shown.gallery.images == 12
+    assert len(shown.image_maps) == len(shown.caption_maps) == 4
+    assert metrics.images is not None
+    assert 1 <= metrics.images.elements_in_use <= 3
+    assert len(shown.projection.points) == 4 * (3 + 3 * 2)
+
+
+def test_large_splits_are_cut_to_their_first_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = _Made()
+    monkeypatch.setattr(sets_module, "_MOST_CAPTIONS", 30)
+    monkeypatch.setattr(sets_module, "_IMAGES", 5)
+    analysis = made.analyse()
+    assert analysis is not None
+    assert analysis.shown["gallery"] == {"images": 5, "captions": 15}
+    assert analysis.metrics["gallery"] == 5
+    first = Embeddings(made.found.images.vectors[:5]), Embeddings(made.found.texts.vectors[:15])
+    expected = recall(made.method.score, *first, made.owner[:15])["rsum"]
+    assert analysis.metrics["rsum"] == pytest.approx(expected)
+
+
+def test_single_vectors_have_no_sets_and_one_modality_may_have_them_alone() -> None:
+    assert _Made(elements=(1, 1)).analyse() is None
+    analysis = _Made(elements=(3, 1)).analyse()
+    assert analysis is not None
+    assert "texts" not in analysis.metrics
+    assert SetMetrics.model_validate(analysis.metrics).texts is None
+
+
+def test_sets_without_attention_have_no_maps() -> None:
+    made = _Made()
+    made.found = Embedded(
+        Embeddings(made.found.images.vectors),
+        Embeddings(made.found.texts.vectors),
+        made.found.image_ids,
+        made.found.caption_ids,
+        made.owner,
+    )
+    analysis = made.analyse()
+    assert analysis is not None
+    assert analysis.shown["image_maps"] == analysis.shown["caption_maps"] == []

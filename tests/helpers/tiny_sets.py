@@ -1,0 +1,54 @@
+"""A small set method that is not trained: K mixtures of the regions or words, MIL, attention."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from manymatch.config.strict import Strict
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.methods import METHODS
+from manymatch.methods.base import Embeddings, Method
+from manymatch.shards.batch import Batch
+from manymatch.similarities.mil import mil
+
+METHODS["tiny_sets"] = "tiny_sets:TinySets"  # so that recipes can name it
+
+
+class TinySetsSettings(Strict):
+    size: int = 8
+    images: int = 3
+    texts: int = 2
+    """Elements of each modality's sets."""
+    attention: bool = True
+
+
+class TinySets(Method):
+    Settings = TinySetsSettings
+
+    def __init__(
+        self, settings: TinySetsSettings, vocabulary: Vocabulary, feature_width: int
+    ) -> None:
+        super().__init__(settings, vocabulary, feature_width)
+        self.settings = settings
+        self.regions = nn.Linear(feature_width, settings.size)
+        self.words = nn.Embedding(len(vocabulary), settings.size)
+        self.image_queries = nn.Linear(settings.size, settings.images)
+        self.text_queries = nn.Linear(settings.size, settings.texts)
+
+    def encode_images(self, batch: Batch) -> Embeddings:
+        return self._sets(self.regions(batch.features), batch.region_mask, self.image_queries)
+
+    def encode_texts(self, batch: Batch) -> Embeddings:
+        return self._sets(self.words(batch.words), batch.word_mask, self.text_queries)
+
+    def _sets(self, local: Tensor, mask: Tensor, queries: nn.Linear) -> Embeddings:
+        weights = queries(local).mT.masked_fill(~mask[:, None], float("-inf")).softmax(2)
+        vectors = functional.normalize(weights @ local, dim=2)
+        return Embeddings(vectors, attention=weights if self.settings.attention else None)
+
+    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        return mil(images.vectors, texts.vectors)
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        return {"own": -self.score(images, texts)[batch.owner, range(len(texts))].mean()}
