@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 import yaml
@@ -42,6 +42,8 @@ Overrides = Annotated[
     ),
 ]
 _LAYOUT = Layout()
+_INTERRUPTED = 130
+"""The exit code of an interrupt, which typer turns it into without a word."""
 
 
 def _params() -> Params:
@@ -288,5 +290,13 @@ def main() -> None:
         say(f"error: {error}")
         sys.exit(1)
     except KeyboardInterrupt:
-        say("interrupted; what was finished is kept, run the same command to go on")
-        sys.exit(130)
+        _interrupted()
+    except SystemExit as end:
+        if end.code != _INTERRUPTED:
+            raise
+        _interrupted()
+
+
+def _interrupted() -> NoReturn:
+    say("interrupted; what was finished is kept, run the same command to go on")
+    sys.exit(_INTERRUPTED)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import pickle
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from killing import kill_during
 from tiny_data import TinyData
 from tiny_run import Run, recipe
 
@@ -21,38 +20,9 @@ from manymatch.training.checkpoints import Checkpoints
 NewRun = Callable[[str], Run]
 
 
-def kill_at(target: str, call: int) -> None:
-    """Make the `call`-th call of the function `target` end this process on the spot."""
-    path, name = target.rsplit(".", 1)
-    owner: Any
-    try:
-        owner = importlib.import_module(path)
-    except ModuleNotFoundError:
-        module, kind = path.rsplit(".", 1)
-        owner = getattr(importlib.import_module(module), kind)
-    inner, calls = getattr(owner, name), []
-
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        calls.append(1)
-        if len(calls) == call:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return inner(*args, **kwargs)
-
-    setattr(owner, name, counted)
-
-
 def train_and_kill(run: Run, target: str, call: int, chosen: Recipe | None = None) -> None:
     """Train in a child process that is killed (with -9) at a call; the test fails if it lives."""
-    child = os.fork()
-    if not child:
-        try:
-            kill_at(target, call)
-            run.train(chosen or recipe())
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), "the call at which to kill never came"
-    assert os.WTERMSIG(status) == signal.SIGKILL
+    kill_during(lambda: run.train(chosen or recipe()), target, call)
 
 
 @pytest.fixture(scope="module")

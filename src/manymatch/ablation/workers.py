@@ -38,7 +38,7 @@ def side_by_side(
     threads = max(1, (os.cpu_count() or 1) // workers)
     counter = multiprocessing.get_context("spawn").Value("i", 0)
     with process_pool(workers, what, _set_up, (threads, _gpus(), counter)) as pool:
-        waiting = {pool.submit(_caught, work, item): item for item in items}
+        waiting = {pool.submit(caught, work, item): item for item in items}
         for done in as_completed(waiting):
             yield waiting[done], done.result()
 
@@ -59,7 +59,8 @@ def _set_up(threads: int, gpus: list[str], counter: Any) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus[number % len(gpus)]
 
 
-def _caught(work: Callable[[Item], Result], item: Item) -> Result | ManyMatchError:
+def caught(work: Callable[[Item], Result], item: Item) -> Result | ManyMatchError:
+    """`work(item)`, or the user's fault that ended it."""
     try:
         return work(item)
     except ManyMatchError as fault:

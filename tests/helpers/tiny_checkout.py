@@ -1,0 +1,65 @@
+"""A checkout with the tiny dataset and two tiny recipes, for what trains many models."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from tiny_data import make_data
+
+from manymatch.ablation.study import Study, checked
+from manymatch.config.layout import Layout
+from manymatch.config.strict import validate
+from manymatch.datasets.base import RELEVANCE
+
+RECIPE: dict[str, Any] = {
+    "method": "vsepp",
+    "features": "grid",
+    "model": {"size": 8, "word_size": 4, "feature_dropout": 0.1},
+    "training": {"epochs": 2, "images_per_batch": 8, "optimizer": {"lr": 0.01}},
+}
+CORA = {"size": 8, "heads": 2, "word_vectors": "learned", "word_size": 4, "concept_size": 4}
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """Its folder, whose data set is `tiny`."""
+
+    layout: Layout
+
+    @property
+    def runs(self) -> list[Path]:
+        """The folders of finished runs."""
+        return sorted(
+            path.parent for path in self.layout.ablation_runs("tiny").glob("*/result.json")
+        )
+
+    def study(self, **value: Any) -> Study:
+        """An ablation of `vsepp`."""
+        whole = {"dataset": "tiny", "preset": "vsepp", **value}
+        return checked(validate(Study, whole, "test"), "test")
+
+
+def make_checkout(root: Path, work: Path) -> Checkout:
+    """Data, recipes and params.yaml under `root`, which is empty."""
+    layout = Layout(root)
+    data = make_data(work, width=8)
+    data.write_shards()
+    shutil.copytree(data.shards, layout.shards("tiny", "grid"))
+    layout.vocabulary("tiny").parent.mkdir()
+    shutil.copy(data.vocabulary, layout.vocabulary("tiny"))
+    judged = [{"image_id": "test.0", "caption_id": "test.1#0"}]
+    schema = RELEVANCE.with_metadata({"complete": "true"})
+    pq.write_table(pa.Table.from_pylist(judged, schema=schema), layout.relevance("tiny"))
+    params = {"datasets": ["tiny"], "methods": [], "features": ["grid"]}
+    layout.params.write_text(yaml.safe_dump({**params, "sources": {}, "extraction": {}}))
+    (layout.presets / "tiny").mkdir(parents=True)
+    for name, change in {"vsepp": {}, "cora": {"method": "cora", "model": CORA}}.items():
+        text = yaml.safe_dump({**RECIPE, **change})
+        (layout.presets / "tiny" / f"{name}.yaml").write_text(text)
+    return Checkout(layout)
