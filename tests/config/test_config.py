@@ -103,6 +103,23 @@ def test_an_unknown_override_names_the_nearest(tmp_path: Path) -> None:
         read_recipe(recipe_file(tmp_path), {"training.clipnorm": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("training.parameter_groups", [{"match": "("}], r"0\.match: .* not a regular expression"),
+        ("warm_start", {"model": "vsepp"}, r"warm_start\.model: .* match pattern"),
+        ("warm_start", {"model": "../scenes"}, r"warm_start\.model: .* match pattern"),
+        ("warm_start", {"model": "scenes/vsepp", "fresh": ["["]}, "not a regular expression"),
+    ],
+)
+def test_faults_of_nested_settings_are_one_line(
+    tmp_path: Path, key: str, value: object, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message) as error:
+        read_recipe(recipe_file(tmp_path), {key: value})
+    one_line(error)
+
+
 def test_a_recipe_survives_its_own_yaml(tmp_path: Path) -> None:
     recipe = read_recipe(recipe_file(tmp_path))
     again = tmp_path / "again.yaml"

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from manymatch.config.strict import Strict
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders.word_vectors import WordTable
 from manymatch.methods import METHODS
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
@@ -28,7 +29,7 @@ class TinyMethod(Method):
     def __init__(self, settings: TinySettings, vocabulary: Vocabulary, feature_width: int) -> None:
         super().__init__(settings, vocabulary, feature_width)
         self.image = nn.Linear(feature_width, settings.size)
-        self.words = nn.Embedding(len(vocabulary), settings.size, padding_idx=0)
+        self.words = WordTable(len(vocabulary), settings.size, padding_idx=0)
         self.dropout = nn.Dropout(settings.dropout)
         self.temperature = nn.Parameter(torch.tensor(2.0))
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))

@@ -54,9 +54,10 @@ class Run:
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
 
-    def train(self, chosen: Recipe) -> None:
+    def train(self, chosen: Recipe, models: Path = Path("models")) -> None:
         data = self.data
-        train(chosen, data.shards, data.vocabulary, self.model, self.curves, self.checkpoints)
+        places = (self.model, self.curves, self.checkpoints)
+        train(chosen, data.shards, data.vocabulary, *places, models)
 
     def outputs(self) -> dict[str, bytes]:
         """Every file of the model and of the curves."""

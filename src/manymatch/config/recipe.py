@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.errors import ConfigError, nearest
@@ -17,6 +18,18 @@ from manymatch.errors import ConfigError, nearest
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=1)]
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+
+
+def _compiles(expression: str) -> str:
+    try:
+        re.compile(expression)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return expression
+
+
+Expression = Annotated[str, AfterValidator(_compiles)]
 
 
 class Optimizer(Strict):
@@ -34,7 +47,7 @@ class ParameterGroup(Strict):
     frozen, and nothing is computed for them), with their own `weight_decay` if it is given.
     """
 
-    match: str
+    match: Expression
     lr_scale: Annotated[float, Field(ge=0.0)] = 1.0
     from_epoch: Annotated[int, Field(ge=0)] = 0
     weight_decay: Annotated[float, Field(ge=0.0)] | None = None
@@ -84,6 +97,25 @@ class Training(Strict):
     """Stop after so many epochs without a better validation rsum."""
 
 
+class WarmStart(Strict):
+    """The trained model that training starts from, and what of it does not fit.
+
+    Every parameter and buffer of the source must find its place with equal shape, and every one
+    of ours must be given a value, but for those named here. Word vectors go by word. `dvc repro`
+    trains the source first if the recipe is named under `warm_starts` in `params.yaml`, not under
+    `methods`: a matrix of stages cannot know that one of them waits for another.
+    """
+
+    model: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")]
+    """DATASET/METHOD: a folder under `models/`."""
+    rename: dict[str, str] = Field(default_factory=dict)
+    """Beginnings of dotted names in the source -> what stands in their place here."""
+    fresh: tuple[Expression, ...] = ()
+    """Of our parameters, those that match one start as without a warm start."""
+    unused: tuple[Expression, ...] = ()
+    """Of the source's parameters, those that match one are left behind."""
+
+
 class Recipe(Strict):
     """One preset file. `model` belongs to the method and is checked by it."""
 
@@ -95,6 +127,7 @@ class Recipe(Strict):
     model: dict[str, Any] = Field(default_factory=dict)
     augmentation: Augmentation = Augmentation()
     training: Training = Training()
+    warm_start: WarmStart | None = None
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)

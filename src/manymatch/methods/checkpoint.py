@@ -3,7 +3,7 @@
 model.safetensors  the weights; the file itself names its method
 recipe.yaml        the resolved recipe
 vocabulary.json    the words or wordpieces that the ids mean
-model.json         feature width, and which epoch it is
+model.json         feature width, the weights' hash, and which epoch they are of
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 from manymatch.config.recipe import Recipe, read_recipe
 from manymatch.datasets.wordpieces import AnyVocabulary, load_vocabulary
 from manymatch.errors import CheckpointError
-from manymatch.files import replacing, write_json, write_text
+from manymatch.files import replacing, sha256, write_json, write_text
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 
@@ -37,15 +37,19 @@ def save_model(
     recipe: Recipe,
     vocabulary: AnyVocabulary,
     feature_width: int,
-    **facts: float,
+    **facts: float | str,
 ) -> None:
-    """Write the whole folder or nothing; `facts` are further numbers for `model.json`."""
+    """Write the whole folder or nothing; `facts` are further ones for `model.json`."""
     with replacing(folder) as partial:
         partial.mkdir()
         save_weights(partial / WEIGHTS, method, recipe.method)
         write_text(partial / RECIPE, recipe.to_yaml())
         vocabulary.save(partial / VOCABULARY)
-        known = {"method": recipe.method, "feature_width": feature_width}
+        known = {
+            "method": recipe.method,
+            "feature_width": feature_width,
+            "weights_sha256": sha256(partial / WEIGHTS),
+        }
         write_json(partial / FACTS, known | facts)
 
 
@@ -89,19 +93,24 @@ def feature_width(folder: Path) -> int:
 
 def load_weights(path: Path, method: Method, name: str) -> None:
     """Load weights of the method `name` into `method`, all of them or `CheckpointError`."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            found = (file.metadata() or {}).get("method", name)
-            state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
-    if found != name:
+    state, found = read_weights(path)
+    if found not in (name, None):
         raise CheckpointError(
             f"{path}: weights of the method '{found}', but the recipe is of '{name}'; "
             "give the folder that was trained by this recipe"
         )
     _check_fit(path, state, method.state_dict())
     method.load_state_dict(state)
+
+
+def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
+    """Weights by name, and the method they say they are of."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
+            return state, (file.metadata() or {}).get("method")
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
 
 
 def _check_fit(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

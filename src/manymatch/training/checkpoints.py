@@ -26,15 +26,19 @@ Fingerprint = dict[str, str]
 """What a run depends on; only a run with an equal one may go on from a checkpoint."""
 
 
-def fingerprint(recipe: Recipe, shards: Path, vocabulary: Path, machine: str) -> Fingerprint:
+def fingerprint(
+    recipe: Recipe, shards: Path, vocabulary: Path, machine: str, start: str | None
+) -> Fingerprint:
     """The hashes of what decides a training. `shards` are known by their index, which holds the
-    hash of each; `machine` says on what kind and number of devices it runs."""
+    hash of each; `machine` says on what kind and number of devices it runs; `start` is the hash
+    of the model that it starts from, if there is one."""
     return {
         "recipe": hashlib.sha256(recipe.to_yaml().encode()).hexdigest(),
         "shards": sha256(shards / INDEX),
         "vocabulary": sha256(vocabulary),
         "devices": machine,
         "version": __version__,
+        "start": start or "",
     }
 
 

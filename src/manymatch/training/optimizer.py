@@ -73,7 +73,7 @@ def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
 
 def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:
     """The parameters of each group, and last those of none."""
-    patterns = [_pattern(group) for group in groups]
+    patterns = [re.compile(group.match) for group in groups]
     members: list[list[nn.Parameter]] = [[] for _ in range(len(groups) + 1)]
     matched = [False] * len(groups)
     for name, parameter in method.named_parameters():
@@ -83,15 +83,6 @@ def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[n
         members[hits[0] if hits else -1].append(parameter)
     _refuse_unmatched(groups, matched, method)
     return members
-
-
-def _pattern(group: ParameterGroup) -> re.Pattern[str]:
-    try:
-        return re.compile(group.match)
-    except re.error as error:
-        raise ConfigError(
-            f"training.parameter_groups: '{group.match}' is not a regular expression: {error}"
-        ) from None
 
 
 def _refuse_unmatched(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
 
@@ -26,10 +27,17 @@ from manymatch.training.history import RSUM, History
 from manymatch.training.machine import Machine, choose, first_process
 from manymatch.training.module import Learner, reseed
 from manymatch.training.quiet import deterministic, keyboard_interrupts, quiet
+from manymatch.training.warm_start import Source, find_source
 
 
 def train(
-    recipe: Recipe, shards: Path, vocabulary: Path, model: Path, curves: Path, checkpoints: Path
+    recipe: Recipe,
+    shards: Path,
+    vocabulary: Path,
+    model: Path,
+    curves: Path,
+    checkpoints: Path,
+    models: Path = Path("models"),
 ) -> None:
     """Train by `recipe` and write the folder `model` with the weights of the best epoch.
 
@@ -41,23 +49,29 @@ def train(
         vocabulary: the training captions' words.
         curves: folder for dvclive's files.
         checkpoints: folder for what a resumed run needs; removed at the end.
+        models: the folder in which the recipe's `warm_start.model` lies.
 
     Raises:
         ConfigError, DataError: recipe and data do not fit, or training diverges.
+        CheckpointError: the model to start from is not there or does not fit.
     """
     index = _checked_index(recipe, shards)
     machine = choose(recipe.training)
     words = vocabulary_of(recipe.method, recipe.model, Vocabulary.load(vocabulary))
     data = Data(shards, words)
-    store = Checkpoints(checkpoints, fingerprint(recipe, shards, vocabulary, repr(machine)))
+    source = find_source(recipe, models)
+    inputs = fingerprint(
+        recipe, shards, vocabulary, repr(machine), source.sha256 if source else None
+    )
+    store = Checkpoints(checkpoints, inputs)
     history = _history(store)
-    learner = Learner(_fresh_method(recipe, data.vocabulary, index.width), recipe, data)
+    learner = Learner(_method(recipe, data.vocabulary, index.width, source), recipe, data)
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as drawn:
         # A run killed between the last epoch and the model has nothing left to train.
         if not history.ended(recipe.training.epochs, recipe.training.patience):
             _fit(learner, history, machine, store, drawn)
     if first_process():
-        _write(model, learner, index.width, history, store)
+        _write(model, learner, index.width, history, store, source)
 
 
 def _checked_index(recipe: Recipe, shards: Path) -> Index:
@@ -83,9 +97,13 @@ def _history(store: Checkpoints) -> History:
     return history
 
 
-def _fresh_method(recipe: Recipe, vocabulary: AnyVocabulary, width: int) -> Method:
+def _method(recipe: Recipe, vocabulary: AnyVocabulary, width: int, source: Source | None) -> Method:
+    """As training begins with it."""
     reseed(recipe.seed, 0, 0)
-    return build_method(recipe.method, recipe.model, vocabulary=vocabulary, feature_width=width)
+    method = build_method(recipe.method, recipe.model, vocabulary=vocabulary, feature_width=width)
+    if source is not None:
+        source.load(method, vocabulary)
+    return method
 
 
 def _fit(
@@ -118,12 +136,20 @@ def _callbacks(
 
 
 def _write(
-    folder: Path, learner: Learner, feature_width: int, history: History, store: Checkpoints
+    folder: Path,
+    learner: Learner,
+    feature_width: int,
+    history: History,
+    store: Checkpoints,
+    source: Source | None,
 ) -> None:
     """The model of the best epoch; then the checkpoints are no longer needed."""
     recipe, best = learner.recipe, history.best
     store.load_best(learner.method, recipe.method, best)
-    facts = {"epoch": best + 1, "epochs": len(history.rows), "rsum": history.rows[best][RSUM]}
+    rsum = history.rows[best][RSUM]
+    facts: dict[str, Any] = {"epoch": best + 1, "epochs": len(history.rows), "rsum": rsum}
+    if source is not None:
+        facts["warm_start_sha256"] = source.sha256
     save_model(folder, learner.method, recipe, learner.data.vocabulary, feature_width, **facts)
     remove(store.folder)
-    say(f"{folder}: epoch {best + 1} of {len(history.rows)}, validation rsum {facts['rsum']:.1f}")
+    say(f"{folder}: epoch {best + 1} of {len(history.rows)}, validation rsum {rsum:.1f}")

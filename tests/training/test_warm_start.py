@@ -1,0 +1,176 @@
+"""A start from another run's model: complete, strict, by word, and resumed to the same bytes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from killing import kill_during
+from tiny_data import TinyData
+from tiny_run import Run, recipe
+
+from manymatch.config.recipe import Recipe, WarmStart
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import CheckpointError
+from manymatch.methods import build_method
+from manymatch.methods.base import Method
+from manymatch.methods.checkpoint import load_model, save_model
+from manymatch.training.warm_start import find_source
+
+NewRun = Callable[[str], Run]
+STEP = "manymatch.training.module.Learner.training_step"
+WORDS = Vocabulary([*Vocabulary.SPECIAL, "dog", "cat", "red"])
+OTHERS = Vocabulary([*Vocabulary.SPECIAL, "red", "boat", "dog", "blue"])
+
+
+def build(vocabulary: Vocabulary, seed: int = 0, name: str = "tiny", **model: Any) -> Method:
+    torch.manual_seed(seed)
+    return build_method(name, model, vocabulary=vocabulary, feature_width=24)
+
+
+def starting(model: str = "scenes/tiny", **settings: Any) -> Recipe:
+    warm = WarmStart(model=model, **settings)
+    return recipe().model_copy(update={"warm_start": warm})
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    """A folder with the model `scenes/tiny`, which knows `WORDS`."""
+    source = build(WORDS)
+    source.register_buffer("steps", torch.tensor(7))
+    save_model(tmp_path / "models" / "scenes" / "tiny", source, recipe(), WORDS, 24)
+    return tmp_path / "models"
+
+
+def load(models: Path, method: Method, vocabulary: Vocabulary = OTHERS, **settings: Any) -> Method:
+    source = find_source(starting(**settings), models)
+    assert source is not None
+    source.load(method, vocabulary)
+    return method
+
+
+def test_everything_is_carried_over_and_words_by_word(models: Path) -> None:
+    source, fresh = build(WORDS), build(OTHERS, seed=1)
+    found = load(models, build(OTHERS, seed=1)).state_dict()
+    for name in ("image.weight", "image.bias", "temperature"):
+        assert torch.equal(found[name], source.state_dict()[name])
+    assert found["steps"] == 7
+    theirs, ours = source.words.weight, found["words.weight"]  # type: ignore[union-attr]
+    for row, word in enumerate(OTHERS.words):
+        known = word in WORDS.words
+        expected = theirs[WORDS.words.index(word)] if known else fresh.words.weight[row]
+        assert torch.equal(ours[row], expected), word
+
+
+def test_without_a_warm_start_there_is_no_source(tmp_path: Path) -> None:
+    assert find_source(recipe(), tmp_path) is None
+
+
+def test_named_parts_start_fresh_or_stay_behind(models: Path) -> None:
+    fresh = build(OTHERS, seed=1)
+    settings = {"fresh": ("^image", "steps"), "unused": ("^image", "steps")}
+    found = load(models, build(OTHERS, seed=1), **settings)  # type: ignore[arg-type]
+    assert torch.equal(found.image.weight, fresh.image.weight)  # type: ignore[union-attr]
+    assert found.steps == 0
+    assert torch.equal(found.temperature, build(WORDS).temperature)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "message"),
+    [
+        ({"size": 8}, {}, r"another shape of 'image.bias \(16,\) for \(8,\)', 'image.weight "),
+        ({}, {"rename": {"image": "picture"}}, "no place .*for 'image.bias', 'image.weight'$"),
+        ({}, {"rename": {"imag": "image"}}, "no parameter in the source for .*rename 'imag'$"),
+        ({}, {"rename": {"image.bias": "image.weight"}}, "a place that others have too"),
+        ({}, {"fresh": ("^image",)}, "no place .*for 'image.bias', 'image.weight'$"),
+        ({}, {"unused": ("^image", "temp")}, "nothing .*for 'image.bias', 'image.weight', 'temp"),
+        ({}, {"fresh": ("nowhere",)}, "no parameter for warm_start.fresh 'nowhere'$"),
+        ({}, {"unused": ("nowhere",)}, "no parameter for warm_start.unused 'nowhere'$"),
+        ({}, {"model": "coco/tiny"}, "no trained model .*run 'manymatch train coco tiny' first"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_one_line(
+    models: Path, model: dict[str, Any], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load(models, build(OTHERS, **model), **settings)
+    assert "\n" not in str(caught.value)
+
+
+CONTRASTIVE = {"size": 16, "word_size": 16, "objective": "info_nce"}
+INTO_TINY = {
+    "rename": {"image.encode.1": "image", "text.read.words": "words"},
+    "fresh": ("temperature", "steps"),
+    "unused": (r"^text\.read\.gru",),
+}
+
+
+@pytest.fixture(scope="module")
+def contrastive(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> Path:
+    """A folder with the model `tiny/vsepp`, trained with InfoNCE."""
+    models = tmp_path_factory.mktemp("models")
+    run = Run(tmp_path_factory.mktemp("contrastive"), tiny)
+    run.train(recipe(CONTRASTIVE, epochs=6).model_copy(update={"method": "vsepp"}))
+    (models / "tiny").mkdir()
+    run.model.rename(models / "tiny" / "vsepp")
+    return models
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, tiny: TinyData) -> TinyData:
+    """The same images as a dataset of its own, in which words have other numbers."""
+    data = TinyData(tmp_path / "elsewhere")
+    shutil.copytree(tiny.folder, data.folder)
+    words = Vocabulary.load(tiny.vocabulary).words
+    Vocabulary([*words[:3], *reversed(words[3:]), "unheard"]).save(data.vocabulary)
+    return data
+
+
+def first_loss(run: Run) -> float:
+    lines = (run.curves / "plots" / "metrics" / "train" / "texts.tsv").read_text().splitlines()
+    return float(lines[1].split("\t")[1])
+
+
+def test_another_method_on_another_dataset(
+    contrastive: Path, elsewhere: TinyData, tmp_path: Path
+) -> None:
+    cold, warm = Run(tmp_path / "cold", elsewhere), Run(tmp_path / "warm", elsewhere)
+    chosen = starting("tiny/vsepp", **INTO_TINY)
+    cold.train(recipe())
+    warm.train(chosen, contrastive)
+    assert first_loss(warm) < first_loss(cold)
+    facts = json.loads((warm.model / "model.json").read_text())
+    source = find_source(chosen, contrastive)
+    assert source is not None and facts["warm_start_sha256"] == source.sha256
+    assert load_model(warm.model)[1] == chosen
+
+
+def test_a_killed_run_with_a_warm_start_ends_in_the_same_bytes(
+    contrastive: Path, new_run: NewRun
+) -> None:
+    chosen = starting("tiny/vsepp", **INTO_TINY)
+    whole, killed = new_run("whole"), new_run("killed")
+    whole.train(chosen, contrastive)
+    for call in (4, 15):
+        kill_during(lambda: killed.train(chosen, contrastive), STEP, call)
+    killed.train(chosen, contrastive)
+    assert killed.outputs() == whole.outputs()
+
+
+def test_another_source_starts_anew(
+    contrastive: Path, new_run: NewRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen, run = starting("tiny/vsepp", **INTO_TINY), new_run("run")
+    kill_during(lambda: run.train(chosen, contrastive), STEP, 15)
+    method, trained_by, vocabulary = load_model(contrastive / "tiny" / "vsepp")
+    other = run.folder / "models" / "tiny" / "vsepp"
+    with torch.no_grad():
+        next(method.parameters()).mul_(0.5)
+    save_model(other, method, trained_by, vocabulary, 24)
+    run.train(chosen, run.folder / "models")
+    assert "training starts anew: it was made with another start" in capsys.readouterr().err
