@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.methods import build_method
+from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 
@@ -20,6 +20,8 @@ Build = Callable[..., Method]
 
 SMALL: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 16, "word_size": 8},
+    "pcme": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
+    "msrm": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "cora": {"size": 16, "heads": 4, "word_vectors": "learned", "word_size": 8, "concept_size": 8},
 }
 """Settings that make each method small; a new method has a line here."""
@@ -29,9 +31,17 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("vsepp", {"image_encoder": "regions", "image_pooling": "gpo", "text_pooling": "gpo"}),
     ("vsepp", {"image_pooling": "max", "text_pooling": "mean", "directions": "concatenate"}),
     ("vsepp", {"objective": "info_nce", "embedding_dropout": 0.1, "text_pooling": "max"}),
+    ("pcme", {}),
+    ("pcme", {"inference": "samples", "log_variance": -4.0, "hidden": 5}),
+    ("msrm", {}),
+    ("msrm", {"alpha": None, "inference": "mu"}),
+    ("msrm", {"hypergraph_weight": 0.0, "image": {"encoder": "linear"}}),
     ("cora", {}),
     ("cora", {"region_attention": False, "edge_form": "code", "warmup_epochs": 0.0}),
     ("cora", {"last_activation": False, "caption_weight": 1.0}),
+    ("cora", {"graph": "joint"}),
+    ("cora", {"fully_connected": True, "attribute_layers": 2}),
+    ("cora", {"concept_encoder": "bert"}),
 ]
 """What every method's tests run through; a new method has at least one line here."""
 
@@ -54,7 +64,9 @@ def builder(vocabulary: Vocabulary) -> Build:
 
     def build(name: str, settings: dict[str, Any] | None = None, seed: int = 0) -> Method:
         torch.manual_seed(seed)
-        return build_method(name, small(name, settings), vocabulary=vocabulary, feature_width=WIDTH)
+        chosen = small(name, settings)
+        words = vocabulary_of(name, chosen, vocabulary)
+        return build_method(name, chosen, vocabulary=words, feature_width=WIDTH)
 
     return build
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -16,12 +16,11 @@ UNUSED = ["[unused0]", "[unused1]"]
 SPECIAL = ["[PAD]", *UNUSED, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ("a", "the", "two", "big", "red", "blue", "green", "dog", "cat", "bird", "boat", "beside")
 ENDINGS = ("##s", "##ing", "##o", "##g")
+PIECES = list(dict.fromkeys([*SPECIAL, *WORDS, *"abcdefghijklmnopqrstuvwxyz'-", *ENDINGS]))
 
 
-def make_bert(folder: Path, words: Iterable[str] = WORDS, **config: int) -> Path:
+def make_bert(folder: Path, pieces: Sequence[str] = PIECES, **config: int) -> Path:
     """Write `config.json`, `vocab.txt` and `model.safetensors` into `folder`, which it returns."""
-    pieces = [*SPECIAL, *words, *"abcdefghijklmnopqrstuvwxyz'-", *ENDINGS]
-    pieces = list(dict.fromkeys(pieces))
     sizes = {
         "vocab_size": len(pieces),
         "hidden_size": 16,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from small_methods import Build, builder
+from tiny_bert import make_bert
 
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.scene_graphs.graph import Relation, SceneGraph
@@ -23,6 +25,20 @@ WIDTH = 12
 @pytest.fixture(scope="session")
 def vocabulary() -> Vocabulary:
     return Vocabulary([*Vocabulary.SPECIAL, *KINDS, *COLOURS, "a", "beside", "two", "big"])
+
+
+@pytest.fixture(scope="session")
+def bert(vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny BERT whose wordpieces have the ids of the words, so that it can read every batch."""
+    words = vocabulary.words[len(Vocabulary.SPECIAL) :]
+    pieces = ["[PAD]", "[UNK]", "[MASK]", *words, "[CLS]", "[SEP]"]
+    return make_bert(tmp_path_factory.mktemp("bert"), pieces)
+
+
+@pytest.fixture(autouse=True)
+def only_tiny_berts(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever BERT a recipe names, it is the tiny one."""
+    monkeypatch.setattr("manymatch.encoders.bert.bert_folder", lambda weights: bert)
 
 
 @pytest.fixture(scope="session")

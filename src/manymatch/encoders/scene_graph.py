@@ -7,10 +7,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from manymatch.encoders.bert import BertEncoder
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.gru import BiGRU
-from manymatch.layers.segments import segment_mean
+from manymatch.layers.segments import segment_mean, segment_pairs
 from manymatch.pooling.graph_attention import GraphAttention
+from manymatch.pooling.masked import MeanPooling
 from manymatch.shards.batch import Graphs
 
 EdgeForm = Literal["paper", "code"]
@@ -36,8 +38,27 @@ class ConceptEncoder(nn.Module):
 
     def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
         """`phrases (P, T)` word ids, `lengths (P,)` >= 1 -> `(P, D)`."""
-        mask = torch.arange(phrases.shape[1], device=phrases.device) < lengths[:, None]
-        return self.project(self.gru(self.dropout(self.words(phrases)), mask).final)
+        words = self.dropout(self.words(phrases))
+        return self.project(self.gru(words, _mask(phrases, lengths)).final)
+
+
+class BertConceptEncoder(nn.Module):
+    """Phrases to vectors: BERT, the mean of all its last hidden states, FC to D."""
+
+    def __init__(self, bert: BertEncoder, size: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.bert, self.pool = bert, MeanPooling()
+        self.dropout = nn.Dropout(dropout)
+        self.project = glorot_linear(bert.width, size)
+
+    def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
+        """`phrases (P, T)` wordpiece ids, `lengths (P,)` >= 1 -> `(P, D)`."""
+        tokens = self.bert(phrases, _mask(phrases, lengths))
+        return self.project(self.dropout(self.pool(*tokens)[:, 0]))
+
+
+def _mask(phrases: Tensor, lengths: Tensor) -> Tensor:
+    return torch.arange(phrases.shape[1], device=phrases.device) < lengths[:, None]
 
 
 class EdgeContext(nn.Module):
@@ -70,52 +91,90 @@ class SceneGraphEncoder(nn.Module):
     """Two steps of graph attention: object-attribute, then object-object with edge context.
 
     Args:
-        concepts: encoder of the phrases.
+        concepts: encoder of the phrases, `(P, T)` ids, `(P,)` lengths -> `(P, D)`.
         size: D, a multiple of `heads`.
         attribute_layers, object_layers: GATv2 layers of the two steps (CORA: 1 and 2).
         edge_form: see `EdgeContext`.
         last_activation: whether the last layer ends in its ReLU (CORA: it does).
+        joint: instead of two steps as many layers over objects and attributes together, after
+            edge context; an object's entity is then what it is in the whole graph.
+        fully_connected: attention along all pairs of objects, and of objects and attributes, of a
+            caption instead of the parsed edges. Relations still give edge context.
 
     References:
-        Pham et al., CORA, CVPR 2024, section 3.2.
+        Pham et al., CORA, CVPR 2024, section 3.2; table 3 for `joint` and `fully_connected`.
     """
 
     def __init__(
         self,
-        concepts: ConceptEncoder,
+        concepts: nn.Module,
         size: int,
         heads: int = 16,
         attribute_layers: int = 1,
         object_layers: int = 2,
         edge_form: EdgeForm = "paper",
         last_activation: bool = True,
+        joint: bool = False,
+        fully_connected: bool = False,
     ) -> None:
         super().__init__()
         self.concepts = concepts
-        self.object_attribute = _layers(size, heads, attribute_layers)
+        self.joint, self.fully_connected = joint, fully_connected
+        first, second = attribute_layers, object_layers
+        if joint:
+            first, second = 0, attribute_layers + object_layers
+        self.object_attribute = _layers(size, heads, first)
         self.edge_context = EdgeContext(size, edge_form)
-        self.object_object = _layers(size, heads, object_layers, last_activation)
+        self.object_object = _layers(size, heads, second, last_activation)
 
     def forward(self, graphs: Graphs) -> Encoded:
         concepts = self.concepts(graphs.phrases, graphs.phrase_lengths)
-        entities = self._entities(graphs, concepts)
-        nodes = self.edge_context(
-            entities, concepts[graphs.relations], graphs.relation_subject, graphs.relation_object
-        )
-        edges = torch.stack([graphs.relation_subject, graphs.relation_object])
-        for layer in self.object_object:
-            nodes = layer(nodes, edges)
-        return Encoded(entities, nodes)
+        return self._joint(graphs, concepts) if self.joint else self._two_steps(graphs, concepts)
 
-    def _entities(self, graphs: Graphs, concepts: Tensor) -> Tensor:
-        """Objects and attributes exchange along their edges; the objects are kept."""
-        nodes = concepts[torch.cat([graphs.objects, graphs.attributes])]
-        n_objects = len(graphs.objects)
-        attributes = torch.arange(n_objects, len(nodes), device=nodes.device)
-        edges = both_ways(graphs.attribute_object, attributes)
-        for layer in self.object_attribute:
-            nodes = layer(nodes, edges)
-        return nodes[:n_objects]
+    def _two_steps(self, graphs: Graphs, concepts: Tensor) -> Encoded:
+        """Objects and attributes exchange along their edges, then the objects alone."""
+        nodes = _through(self.object_attribute, _nodes(graphs, concepts), self._binding(graphs))
+        entities = nodes[: len(graphs.objects)]
+        objects = self._in_context(graphs, concepts, entities)
+        return Encoded(entities, _through(self.object_object, objects, self._between(graphs)))
+
+    def _joint(self, graphs: Graphs, concepts: Tensor) -> Encoded:
+        """All nodes exchange along all edges at once."""
+        nodes, n_objects = _nodes(graphs, concepts), len(graphs.objects)
+        objects = self._in_context(graphs, concepts, nodes[:n_objects])
+        edges = torch.cat([self._binding(graphs), self._between(graphs)], 1)
+        nodes = _through(self.object_object, torch.cat([objects, nodes[n_objects:]]), edges)
+        return Encoded(nodes[:n_objects], nodes[:n_objects])
+
+    def _in_context(self, graphs: Graphs, concepts: Tensor, objects: Tensor) -> Tensor:
+        labels = concepts[graphs.relations]
+        return self.edge_context(objects, labels, graphs.relation_subject, graphs.relation_object)
+
+    def _binding(self, graphs: Graphs) -> Tensor:
+        """`(2, E)` edges between objects and attributes; these are counted after the objects."""
+        n_objects, owner = len(graphs.objects), graphs.attribute_object
+        attributes = torch.arange(len(owner), device=owner.device)
+        if self.fully_connected:
+            captions = graphs.object_caption
+            owner, attributes = segment_pairs(captions, captions[owner], n_objects)
+        return both_ways(owner, n_objects + attributes)
+
+    def _between(self, graphs: Graphs) -> Tensor:
+        """`(2, E)` edges between objects."""
+        if self.fully_connected:
+            captions = graphs.object_caption
+            return segment_pairs(captions, captions, len(captions))
+        return torch.stack([graphs.relation_subject, graphs.relation_object])
+
+
+def _nodes(graphs: Graphs, concepts: Tensor) -> Tensor:
+    return concepts[torch.cat([graphs.objects, graphs.attributes])]
+
+
+def _through(layers: nn.ModuleList, nodes: Tensor, edges: Tensor) -> Tensor:
+    for layer in layers:
+        nodes = layer(nodes, edges)
+    return nodes
 
 
 def both_ways(first: Tensor, second: Tensor) -> Tensor:

@@ -44,3 +44,16 @@ def scattered(rows: Tensor, mask: Tensor) -> Tensor:
     """The flat `rows (V, D)` back at the True places of `mask (n, R)`: `(n, R, D)`, else zero."""
     placed = torch.zeros(*mask.shape, rows.shape[1], dtype=rows.dtype, device=rows.device)
     return placed.masked_scatter(mask[:, :, None], rows)
+
+
+def segment_pairs(first: Tensor, second: Tensor, count: int) -> Tensor:
+    """`(2, E)`: each row of `first` with each row of `second` that is of the same segment.
+
+    Both hold the rows' segments, ascending; `count` is at least the number of segments.
+    """
+    sizes = torch.bincount(second, minlength=count)
+    starts, repeats = sizes.cumsum(0) - sizes, sizes[first]
+    rows = torch.arange(len(first), device=first.device).repeat_interleave(repeats)
+    before = (repeats.cumsum(0) - repeats)[rows]
+    place = torch.arange(len(rows), device=first.device) - before
+    return torch.stack([rows, starts[first[rows]] + place])

@@ -2,10 +2,11 @@
 
 Pham et al., Composing Object Relations and Attributes for Image-Text Matching, CVPR 2024.
 
-A caption's phrases (objects, attributes, relation labels) are read by one concept encoder. Graph
-attention first binds attributes to their objects, which gives the entities e_k; then objects
-exchange along relations, and GPO over the objects gives the caption's embedding t. An image's
-regions pass an MLP and one self-attention layer; GPO over them gives v. Scores are cosines.
+A caption's phrases (objects, attributes, relation labels) are read by one concept encoder, a GRU
+over word vectors or BERT. Graph attention first binds attributes to their objects, which gives the
+entities e_k; then objects exchange along relations, and GPO over the objects gives the caption's
+embedding t. An image's regions pass an MLP and one self-attention layer; GPO over them gives v.
+Scores are cosines.
 
 The loss has three terms: a triplet loss with hardest negatives on (v, t), a contrastive loss that
 draws images to their captions AND entities, and a specificity loss by which the caption must beat
@@ -14,7 +15,7 @@ each of its own entities.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
@@ -24,8 +25,15 @@ from torch.nn import functional
 from manymatch.config.recipe import Count, Positive, Probability
 from manymatch.config.strict import Strict
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
+from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
 from manymatch.encoders.regions import RegionEncoder
-from manymatch.encoders.scene_graph import ConceptEncoder, EdgeForm, SceneGraphEncoder
+from manymatch.encoders.scene_graph import (
+    BertConceptEncoder,
+    ConceptEncoder,
+    EdgeForm,
+    SceneGraphEncoder,
+)
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.errors import DataError
 from manymatch.layers.segments import pad_segments
@@ -49,11 +57,19 @@ class CORASettings(Strict):
     size: Count = 1024
     heads: Count = 16
     """Of every attention; divides `size`."""
+    concept_encoder: Literal["gru", "bert"] = "gru"
     word_vectors: WordVectors = "glove"
     word_size: Count = 300
-    """Of learned word vectors; GloVe's have their own size."""
+    """Of learned word vectors and those of `glove_file`."""
+    glove_file: str | None = None
+    """GloVe's text file to take the vectors from; null: the package's, of 50 dimensions."""
     concept_size: Count = 300
     """Of the concept encoder's GRU, each direction."""
+    bert: BertSettings = BertSettings(tuning="prefix")
+    graph: Literal["steps", "joint"] = "steps"
+    """Attributes to objects, then objects to objects; or the whole graph at once."""
+    fully_connected: bool = False
+    """Attention along all pairs of nodes instead of the parsed edges."""
     attribute_layers: Count = 1
     object_layers: Count = 2
     edge_form: EdgeForm = "paper"
@@ -90,7 +106,9 @@ class CORA(Method):
 
     Settings = CORASettings
 
-    def __init__(self, settings: CORASettings, vocabulary: Vocabulary, feature_width: int) -> None:
+    def __init__(
+        self, settings: CORASettings, vocabulary: AnyVocabulary, feature_width: int
+    ) -> None:
         super().__init__(settings, vocabulary, feature_width)
         self.settings = settings
         self.regions = _region_encoder(settings, feature_width)
@@ -98,6 +116,10 @@ class CORA(Method):
         self.pool_regions, self.pool_objects = GPO(), GPO()
         self.dropout = nn.Dropout(settings.embedding_dropout)
         self.warm_up = 1.0
+
+    @classmethod
+    def vocabulary(cls, settings: CORASettings, words: Vocabulary) -> AnyVocabulary:
+        return bert_vocabulary(settings.bert) if settings.concept_encoder == "bert" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
         local = self.regions(batch.features, batch.region_mask)
@@ -203,15 +225,25 @@ def _region_encoder(settings: CORASettings, feature_width: int) -> RegionEncoder
     )
 
 
-def _graph_encoder(settings: CORASettings, vocabulary: Vocabulary) -> SceneGraphEncoder:
-    words = word_embedding(settings.word_vectors, vocabulary, settings.word_size)
-    concepts = ConceptEncoder(words, settings.concept_size, settings.size, settings.concept_dropout)
+def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGraphEncoder:
     return SceneGraphEncoder(
-        concepts,
+        _concept_encoder(settings, vocabulary),
         settings.size,
         settings.heads,
         settings.attribute_layers,
         settings.object_layers,
         settings.edge_form,
         settings.last_activation,
+        joint=settings.graph == "joint",
+        fully_connected=settings.fully_connected,
     )
+
+
+def _concept_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> nn.Module:
+    size, dropout = settings.size, settings.concept_dropout
+    if settings.concept_encoder == "bert":
+        return BertConceptEncoder(BertEncoder(settings.bert, vocabulary), size, dropout)
+    words = word_embedding(
+        settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
+    )
+    return ConceptEncoder(words, settings.concept_size, size, dropout)

@@ -1,0 +1,137 @@
+"""CORA's graph in its four forms against a walk through each caption by itself."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from manymatch.encoders.scene_graph import SceneGraphEncoder
+from manymatch.layers.segments import segment_pairs
+from manymatch.shards.collate import collate_graphs
+from manymatch.shards.numbering import NumberedGraph
+
+SIZE = 8
+GRAPHS = [
+    NumberedGraph(
+        [(3,), (4, 5), (6,)],
+        [1, 2, 3],
+        [(0, (7,), 10), (0, (8,), 11), (2, (7,), 10)],
+        [(0, (9,), 1), (2, (9,), 1)],
+    ),
+    NumberedGraph([(5,)], [4], [], []),
+    NumberedGraph([(3,), (3,)], [1, 1], [(1, (8, 9), 12)], []),
+]
+forms = pytest.mark.parametrize(
+    ("joint", "full"), [(False, False), (False, True), (True, False), (True, True)]
+)
+
+
+class MeanOfWords(nn.Module):
+    """A concept encoder simple enough to repeat by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(12, SIZE)
+
+    def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
+        mask = torch.arange(phrases.shape[1]) < lengths[:, None]
+        return (self.words(phrases) * mask[:, :, None]).sum(1) / lengths[:, None]
+
+
+def build(joint: bool, full: bool) -> SceneGraphEncoder:
+    torch.manual_seed(0)
+    encoder = SceneGraphEncoder(
+        MeanOfWords(), SIZE, heads=2, attribute_layers=2, joint=joint, fully_connected=full
+    )
+    return encoder.double()
+
+
+def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Tensor]:
+    """Entities and objects of one caption, edge by edge."""
+
+    def concept(phrase: tuple[int, ...]) -> Tensor:
+        return encoder.concepts.words.weight[list(phrase)].mean(0)
+
+    objects = [concept(phrase) for phrase in graph.objects]
+    attributes = [concept(phrase) for _, phrase, _ in graph.attributes]
+    count = len(objects)
+    held = [(owner, place) for place, (owner, _, _) in enumerate(graph.attributes)]
+    between = [(subject, other) for subject, _, other in graph.relations]
+    if encoder.fully_connected:
+        held = list(itertools.product(range(count), range(len(attributes))))
+        between = [pair for pair in itertools.product(range(count), repeat=2) if len({*pair}) == 2]
+    binding = [edge for i, a in held for edge in ((i, count + a), (count + a, i))]
+
+    def attend(layers: nn.ModuleList, nodes: list[Tensor], edges: list) -> list[Tensor]:
+        found = torch.stack(nodes)
+        for layer in layers:
+            found = layer(found, torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T)
+        return list(found)
+
+    def in_context(entities: list[Tensor]) -> list[Tensor]:
+        found = []
+        for i, entity in enumerate(entities):
+            active = [
+                encoder.edge_context.active(torch.cat([concept(label), entities[other]]))
+                for subject, label, other in graph.relations
+                if subject == i
+            ]
+            passive = [
+                encoder.edge_context.passive(torch.cat([concept(label), entities[subject]]))
+                for subject, label, other in graph.relations
+                if other == i
+            ]
+            parts = [torch.stack(edges).mean(0) for edges in (active, passive) if edges]
+            found.append(sum(parts, entity))
+        return found
+
+    if encoder.joint:
+        nodes = in_context(objects) + attributes
+        found = attend(encoder.object_object, nodes, binding + between)[:count]
+        return torch.stack(found), torch.stack(found)
+    entities = attend(encoder.object_attribute, objects + attributes, binding)[:count]
+    return torch.stack(entities), torch.stack(
+        attend(encoder.object_object, in_context(entities), between)
+    )
+
+
+@forms
+def test_each_form_is_what_a_walk_through_the_captions_finds(joint: bool, full: bool) -> None:
+    encoder = build(joint, full)
+    found = encoder(collate_graphs(GRAPHS))
+    expected = [naive(encoder, graph) for graph in GRAPHS]
+    for got, parts in zip(found, zip(*expected, strict=True), strict=True):
+        torch.testing.assert_close(got, torch.cat(parts), atol=1e-9, rtol=0)
+
+
+@forms
+def test_each_form_learns_as_the_walk_does(joint: bool, full: bool) -> None:
+    encoder = build(joint, full)
+    weights = torch.randn(2, 6, SIZE, generator=torch.Generator().manual_seed(1)).double()
+
+    def gradients(entities: Tensor, objects: Tensor) -> list[Tensor]:
+        loss = (weights * torch.stack([entities, objects])).sum()
+        found = torch.autograd.grad(loss, list(encoder.parameters()), allow_unused=True)
+        return [part for part in found if part is not None]
+
+    parts = zip(*(naive(encoder, graph) for graph in GRAPHS), strict=True)
+    expected = gradients(*(torch.cat(part) for part in parts))
+    found = gradients(*encoder(collate_graphs(GRAPHS)))
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+
+
+def test_a_joint_graph_has_as_many_layers() -> None:
+    assert len(build(True, False).object_object) == 2 + 2
+    assert len(build(False, True).object_attribute) == 2
+
+
+def test_pairs_of_rows_of_equal_segments() -> None:
+    first, second = torch.tensor([0, 0, 2, 3]), torch.tensor([0, 1, 1, 2, 2, 2])
+    expected = [(i, j) for i, s in enumerate(first) for j, other in enumerate(second) if s == other]
+    assert segment_pairs(first, second, 4).T.tolist() == [list(pair) for pair in expected]
+    empty = torch.tensor([], dtype=torch.int64)
+    assert segment_pairs(first, empty, 4).shape == (2, 0)
+    assert segment_pairs(empty, second, 4).shape == (2, 0)
