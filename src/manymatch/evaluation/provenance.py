@@ -14,13 +14,15 @@ import torch
 
 from manymatch import __version__, files
 from manymatch.config.recipe import Recipe
+from manymatch.methods.checkpoint import facts
 from manymatch.shards.index import NAME as INDEX
 
 
 def origin(model: Path, shards: Path, recipe: Recipe) -> dict[str, Any]:
     """Which model and data: settings, hashes and code version.
 
-    `data_sha256` is that of the shards' index, which holds the hash of every shard.
+    `data_sha256` is that of the shards' index, which holds the hash of every shard,
+    `warm_start_sha256` that of the model that training started from, None if from nothing.
     """
     return {
         "method": recipe.method,
@@ -30,6 +32,7 @@ def origin(model: Path, shards: Path, recipe: Recipe) -> dict[str, Any]:
         "setting": recipe.setting,
         "recipe": recipe.model_dump(),
         "checkpoint_sha256": files.sha256(model / "model.safetensors"),
+        "warm_start_sha256": facts(model).get("warm_start_sha256"),
         "data_sha256": files.sha256(shards / INDEX),
         "version": __version__,
         "git_revision": git_revision(model),

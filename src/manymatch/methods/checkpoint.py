@@ -37,9 +37,9 @@ def save_model(
     recipe: Recipe,
     vocabulary: AnyVocabulary,
     feature_width: int,
-    **facts: float | str,
+    **more: float | str,
 ) -> None:
-    """Write the whole folder or nothing; `facts` are further ones for `model.json`."""
+    """Write the whole folder or nothing; `more` goes into `model.json`."""
     with replacing(folder) as partial:
         partial.mkdir()
         save_weights(partial / WEIGHTS, method, recipe.method)
@@ -50,7 +50,7 @@ def save_model(
             "feature_width": feature_width,
             "weights_sha256": sha256(partial / WEIGHTS),
         }
-        write_json(partial / FACTS, known | facts)
+        write_json(partial / FACTS, known | more)
 
 
 def save_weights(path: Path, method: Method, name: str) -> None:
@@ -81,14 +81,23 @@ def load_model(folder: Path) -> tuple[Method, Recipe, AnyVocabulary]:
 
 def feature_width(folder: Path) -> int:
     """The width of the features that the model in `folder` takes."""
-    path = folder / FACTS
     try:
-        facts: Any = json.loads(path.read_text(encoding="utf-8"))
-        return int(facts["feature_width"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{path}: cannot be used ({error!r}); train the model again"
-        ) from None
+        return int(facts(folder)["feature_width"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unusable(folder, error) from None
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """What `model.json` of the model in `folder` says."""
+    try:
+        found = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        return dict(found)
+    except (OSError, ValueError, TypeError) as error:
+        raise _unusable(folder, error) from None
+
+
+def _unusable(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"{folder / FACTS}: cannot be used ({error!r}); train the model again")
 
 
 def load_weights(path: Path, method: Method, name: str) -> None:
