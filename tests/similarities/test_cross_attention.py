@@ -1,0 +1,47 @@
+"""SCAN's cross-attention against loops over pairs, words and regions."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from manymatch.similarities.cross_attention import cross_attention
+
+REGION_MASK = torch.tensor([[True, True, True, False], [True] * 4, [True] + [False] * 3])
+WORD_MASK = torch.tensor([[True, True, False], [True, True, True]])
+
+
+def made_up():
+    generator = torch.Generator().manual_seed(0)
+    regions = torch.randn(3, 4, 6, dtype=torch.float64, generator=generator)
+    words = torch.randn(2, 3, 6, dtype=torch.float64, generator=generator)
+    return functional.normalize(regions, dim=2), functional.normalize(words, dim=2)
+
+
+def naive(regions, words, temperature):
+    clipped = (regions @ words.T).clamp(min=0)
+    for r in range(len(regions)):
+        clipped[r] = clipped[r] / (clipped[r].norm() + 1e-8)
+    found = []
+    for index, word in enumerate(words):
+        weights = (temperature * clipped[:, index]).softmax(0)
+        attended = sum(w * region for w, region in zip(weights, regions, strict=True))
+        found.append(functional.cosine_similarity(attended, word, dim=0))
+    return torch.stack(found).mean()
+
+
+def test_it_equals_the_naive_loop():
+    regions, words = made_up()
+    found = cross_attention(regions, REGION_MASK, words, WORD_MASK)
+    for i in range(3):
+        for j in range(2):
+            expected = naive(regions[i][REGION_MASK[i]], words[j][WORD_MASK[j]], 9.0)
+            torch.testing.assert_close(found[i, j], expected, atol=1e-9, rtol=0)
+
+
+def test_padding_is_never_looked_at():
+    regions, words = made_up()
+    noisy = regions.masked_fill(~REGION_MASK[:, :, None], 5.0)
+    noisy_words = words.masked_fill(~WORD_MASK[:, :, None], 5.0)
+    plain = cross_attention(regions, REGION_MASK, words, WORD_MASK)
+    torch.testing.assert_close(cross_attention(noisy, REGION_MASK, noisy_words, WORD_MASK), plain)
