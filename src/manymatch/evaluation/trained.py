@@ -1,0 +1,64 @@
+"""A trained model together with its embeddings of a split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.wordpieces import AnyVocabulary
+from manymatch.errors import CheckpointError
+from manymatch.evaluation.embed import Embedded, embed
+from manymatch.evaluation.provenance import origin
+from manymatch.methods.base import Method
+from manymatch.methods.checkpoint import feature_width, load_model
+from manymatch.progress import track
+from manymatch.shards.read import Index, batches, read_index
+
+_IMAGES_PER_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The model in `folder` and what it makes of one split of `shards`."""
+
+    folder: Path
+    shards: Path
+    method: Method
+    recipe: Recipe
+    vocabulary: AnyVocabulary
+    index: Index
+    found: Embedded
+
+    def origin(self) -> dict[str, Any]:
+        """Where its results come from, for the provenance file."""
+        parameters = sum(parameter.numel() for parameter in self.method.parameters())
+        return origin(self.folder, self.shards, self.recipe) | {"parameters": parameters}
+
+
+def embed_split(folder: Path, shards: Path, split: str, device: torch.device) -> Trained:
+    """Load the model in `folder` and embed a split with it, on `device`.
+
+    Raises:
+        CheckpointError: the model was trained on other features than the shards hold.
+        DataError: the shards cannot be used.
+    """
+    method, recipe, vocabulary = load_model(folder)
+    index = read_index(shards)
+    _check_fit(folder, recipe, index)
+    stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH)
+    found = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
+    return Trained(folder, shards, method, recipe, vocabulary, index, found)
+
+
+def _check_fit(model: Path, recipe: Recipe, index: Index) -> None:
+    width = feature_width(model)
+    if (recipe.features, width) != (index.features, index.width):
+        raise CheckpointError(
+            f"{model}: trained on '{recipe.features}' features of width {width}, but the shards "
+            f"hold '{index.features}' of width {index.width}; evaluate it on the shards of its "
+            "own features, or train it again"
+        )
