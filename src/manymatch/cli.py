@@ -62,12 +62,31 @@ def _override(text: str) -> tuple[str, Any]:
     return key, yaml.safe_load(value)
 
 
+def _check_recipe(params: Params, dataset: str, method: str, starts_from: str | None) -> None:
+    from manymatch.methods import check_model
+
+    path = preset_path(_LAYOUT.presets, dataset, method)
+    recipe = _recipe(dataset, method)
+    check_model(recipe.method, recipe.model)
+    if recipe.features not in params.features:
+        raise ConfigError(
+            f"{path}: features '{recipe.features}' are not extracted; "
+            "add them to 'features' in params.yaml"
+        )
+    own = recipe.warm_start.model if recipe.warm_start else None
+    if own != starts_from:
+        raise ConfigError(
+            f"{path}: starts from {own or 'nothing'}, but from {starts_from or 'nothing'} in "
+            "params.yaml; recipes with a warm start are named under 'warm_starts' there, "
+            "the others under 'methods'"
+        )
+
+
 @app.command()
 def check() -> None:
     """Check params.yaml and the recipes it names, and say what will run."""
     from manymatch import datasets
     from manymatch.features import check_name
-    from manymatch.methods import check_model
 
     params = _params()
     for features in params.features:
@@ -76,15 +95,14 @@ def check() -> None:
     for name in params.datasets:
         datasets.check_settings(name, params.source(name))
         for method in params.methods:
-            recipe = _recipe(name, method)
-            check_model(recipe.method, recipe.model)
-            if recipe.features not in params.features:
-                raise ConfigError(
-                    f"{preset_path(_LAYOUT.presets, name, method)}: features "
-                    f"'{recipe.features}' are not extracted; add them to 'features' in params.yaml"
-                )
+            _check_recipe(params, name, method, starts_from=None)
+    for key, started in params.warm_starts.items():
+        if key != f"{started.dataset}-{started.method}":
+            raise ConfigError(f"params.yaml: warm_starts: '{key}' is not its DATASET-METHOD")
+        _check_recipe(params, started.dataset, started.method, starts_from=started.model)
     say(
         f"datasets {', '.join(params.datasets)}; methods {', '.join(params.methods)}; "
+        f"warm starts {', '.join(params.warm_starts) or 'none'}; "
         f"features {', '.join(params.features)}: all known"
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.errors import ConfigError, nearest
@@ -67,12 +67,22 @@ class Evaluation(Strict):
     elements: Elements = Elements()
 
 
+class WarmStarted(Strict):
+    """A recipe that starts from the trained `model`, DATASET/METHOD."""
+
+    dataset: Name
+    method: Name
+    model: str
+
+
 class Params(Strict):
     """The whole of `params.yaml`."""
 
     datasets: list[Name]
     methods: list[Name]
     features: list[Name]
+    warm_starts: dict[str, WarmStarted] = Field(default_factory=dict)
+    """By DATASET-METHOD."""
     sources: dict[str, dict[str, Any]]
     captions: Captions = Captions()
     extraction: dict[str, Extraction]
@@ -87,6 +97,14 @@ class Params(Strict):
     def extraction_of(self, features: str) -> Extraction:
         """The settings of a backbone's extraction."""
         return _entry(self.extraction, features, "extraction")
+
+
+def model_name(text: str) -> str:
+    """`text`, if a trained model may be called so."""
+    try:
+        return TypeAdapter(Name).validate_python(text)
+    except ValidationError:
+        raise ConfigError(f"'{text}': a name is letters, digits and . _ -") from None
 
 
 def _entry(group: dict[str, Any], name: str, where: str) -> Any:

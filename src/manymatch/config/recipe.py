@@ -1,6 +1,7 @@
 """A recipe: everything that makes one trained model, as a preset file states it.
 
-`presets/DATASET/NAME.yaml` is the recipe of the stages `train@DATASET-NAME`.
+`presets/DATASET/NAME.yaml` is the recipe of the stage `train@DATASET-NAME`, or, if it starts from
+another recipe's model, of `warm_train@DATASET-NAME`.
 """
 
 from __future__ import annotations
@@ -101,9 +102,11 @@ class WarmStart(Strict):
     """The trained model that training starts from, and what of it does not fit.
 
     Every parameter and buffer of the source must find its place with equal shape, and every one
-    of ours must be given a value, but for those named here. Word vectors go by word. `dvc repro`
-    trains the source first if the recipe is named under `warm_starts` in `params.yaml`, not under
-    `methods`: a matrix of stages cannot know that one of them waits for another.
+    of ours must be given a value, but for those named here. Word vectors go by word.
+
+    `params.yaml` names such a recipe under `warm_starts` with its source, not under `methods`: in
+    DVC's matrix no stage can wait for another. `dvc repro` then trains the source first, and both
+    again when it changes.
     """
 
     model: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")]
