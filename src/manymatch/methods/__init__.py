@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 METHODS = {
     "vsepp": "manymatch.methods.vsepp:VSEPP",
+    "pcme": "manymatch.methods.pcme:PCME",
     "msrm": "manymatch.methods.msrm:MSRM",
     "cora": "manymatch.methods.cora:CORA",
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any
 
+from pydantic import Field
 from torch import Tensor, nn
 
+from manymatch.config.grouped import Grouped
 from manymatch.config.recipe import Count
-from manymatch.config.strict import Strict
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
@@ -15,18 +16,12 @@ from manymatch.methods.base import Embeddings
 from manymatch.pooling.gaussian import GaussianHead
 
 
-class RawImageSettings(ImageSettings):
-    """The head looks at the features themselves unless another encoder is named."""
-
-    encoder: Literal["raw", "linear", "residual", "regions"] = "raw"
-
-
-class GaussianSettings(Strict):
+class GaussianSettings(Grouped):
     """Encoders and heads; the defaults are PCME's."""
 
-    size: Count = 1024
-    image: RawImageSettings = RawImageSettings()
-    text: TextSettings = TextSettings()
+    size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
+    image: ImageSettings = ImageSettings(encoder="raw")
+    text: TextSettings = TextSettings(local="vectors", directions="concatenate")
     hidden: Count | None = None
     """Width inside the heads' attention; null: half the local features' width."""
     log_variance: float = 0.0

@@ -54,3 +54,14 @@ class GaussianHead(nn.Module):
         log_variance = self.of_attended(attended[:, 0]) + self.of_global(globals)
         mean = functional.normalize(means.vectors[:, 0].float(), dim=1)
         return Gaussian(mean, log_variance.float(), means.attention)
+
+
+def samples(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
+    """`mean + std noise`: `mean`, `log_variance (n, D)` and standard normal `noise`, `(n, J, D)`
+    or `(J, D)` for all alike -> `(n, J, D)`, differentiable in the Gaussian."""
+    return mean[:, None] + (log_variance / 2).exp()[:, None] * noise
+
+
+def kl_to_standard(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """`KL(N(mean, var) || N(0, 1))`: `(n, D)`, `(n, D)` -> `(n,)`, summed over dimensions."""
+    return (mean.square() + log_variance.exp() - 1 - log_variance).sum(1) / 2

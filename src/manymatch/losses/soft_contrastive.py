@@ -1,0 +1,35 @@
+"""PCME's loss: each pair for itself matches or does not, with a probability from samples."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+
+def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
+    """Mean over all pairs of `-log p` for a match and `-log(1 - p)` otherwise.
+
+    `p = mean_s sigmoid(logits_s)` over the pair's samples; computed from log probabilities, so
+    that it is exact however sure p is.
+
+    Args:
+        logits: `(n, m, S)` of each pair's S samples; PCME: `-a ||x_s - y_s|| + b`.
+        match: `(n, m)` bool.
+
+    Relations:
+        `soft_match` lets the candidates of a query share one probability; here every pair has
+        its own.
+
+    References:
+        Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval (PCME), CVPR 2021,
+        eq. 2 to 4; Oh et al., Hedged Instance Embedding, ICLR 2019.
+    """
+    right = logits.where(match[:, :, None], -logits)
+    return -log_mean_probability(right).mean()
+
+
+def log_mean_probability(logits: Tensor) -> Tensor:
+    """`log mean_s sigmoid(logits_s)` over the last dimension."""
+    return logsigmoid(logits).logsumexp(-1) - math.log(logits.shape[-1])

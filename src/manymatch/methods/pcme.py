@@ -1,0 +1,106 @@
+"""PCME: images and captions are Gaussians, and a pair matches with a probability.
+
+Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval, CVPR 2021.
+
+PIE-Net gives the mean, a second attention the log variance. Seven samples of each Gaussian make
+49 pairs, whose distances become match probabilities sigmoid(-a ||x - y|| + b); their mean is the
+pair's. Each pair of a batch is then classified for itself: the soft contrastive loss. A weak
+pull towards the standard normal keeps variances from collapsing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from manymatch.config.recipe import Count, Positive
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.layers.positive import PositiveScalar
+from manymatch.losses.pairs import own_pairs
+from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
+from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
+from manymatch.pooling.gaussian import kl_to_standard, samples
+from manymatch.shards.batch import Batch
+from manymatch.similarities.cosine import cosine
+from manymatch.similarities.pair_distances import pair_distances
+
+_DISTANCES_AT_ONCE = 8_000_000
+"""Retrieval by samples needs so many more distances than scores; 32 MB of them at a time."""
+
+
+class PCMESettings(GaussianSettings):
+    """The defaults are the paper's."""
+
+    samples: Count = 7
+    """Of each Gaussian."""
+    scale: Positive = 15.0
+    """The paper's a, where it starts; learned."""
+    shift: float = 15.0
+    """The paper's b, where it starts; learned."""
+    kl_weight: Annotated[float, Field(ge=0.0)] = 1e-5
+    inference: Literal["mean", "samples"] = "mean"
+    """What retrieval ranks by: the cosine of the means, or the match probability over samples
+    drawn with the same noise for all images, and for all captions."""
+
+
+class PCME(Method):
+    """Probabilistic embeddings, matched by sampling."""
+
+    Settings = PCMESettings
+    noise: Tensor
+
+    def __init__(self, settings: PCMESettings, vocabulary: Vocabulary, feature_width: int) -> None:
+        super().__init__(settings, vocabulary, feature_width)
+        self.settings = settings
+        self.image, self.text = gaussian_towers(settings, vocabulary, feature_width)
+        self.scale = PositiveScalar(settings.scale)
+        self.shift = nn.Parameter(torch.tensor(settings.shift))
+        fixed = torch.Generator().manual_seed(0)
+        noise = torch.randn(2, settings.samples, settings.size, generator=fixed)
+        self.register_buffer("noise", noise)
+
+    def encode_images(self, batch: Batch) -> Embeddings:
+        return self.image(batch.features, batch.region_mask)
+
+    def encode_texts(self, batch: Batch) -> Embeddings:
+        return self.text(batch.words, batch.word_mask)
+
+    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        if self.settings.inference == "mean":
+            return cosine(images.vectors, texts.vectors)
+        seen, read = _sampled(images, self.noise[0]), _sampled(texts, self.noise[1])
+        at_once = max(1, _DISTANCES_AT_ONCE // (read.shape[0] * self.settings.samples**2))
+        return torch.cat([log_mean_probability(self._logits(x, read)) for x in seen.split(at_once)])
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        seen = _sampled(images, self._noise(images))
+        read = _sampled(texts, self._noise(texts))
+        logits = self._logits(seen, read)
+        match = own_pairs(logits, batch.owner)
+        kl = kl_to_standard(*_gaussian(images)).sum() + kl_to_standard(*_gaussian(texts)).sum()
+        return {
+            "match": soft_contrastive(logits, match),
+            "kl": self.settings.kl_weight * kl / match.numel(),
+        }
+
+    def _logits(self, images: Tensor, texts: Tensor) -> Tensor:
+        """Samples `(n, J, D)`, `(m, J, D)` -> `(n, m, J * J)`."""
+        return self.shift - self.scale() * pair_distances(images, texts).flatten(2)
+
+    def _noise(self, embeddings: Embeddings) -> Tensor:
+        n, _, size = embeddings.vectors.shape
+        return torch.randn(n, self.settings.samples, size, device=embeddings.vectors.device)
+
+
+def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
+    """Mean and log variance, `(n, D)`."""
+    assert embeddings.log_variance is not None
+    return embeddings.vectors[:, 0], embeddings.log_variance
+
+
+def _sampled(embeddings: Embeddings, noise: Tensor) -> Tensor:
+    return samples(*_gaussian(embeddings), noise)

@@ -1,0 +1,150 @@
+"""MSRM's own terms: a naive loop over the paper's equations, and scores of both directions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small_methods import encode
+
+from manymatch.evaluation.ranks import rank
+from manymatch.methods.base import Embeddings
+
+
+def gaussians(n, m, size=16, seed=0):
+    """Embeddings in double precision that need gradients."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def made(count):
+        mean = torch.randn(count, 1, size, generator=generator, dtype=torch.float64)
+        spread = torch.randn(count, size, generator=generator, dtype=torch.float64)
+        return Embeddings(
+            (mean / mean.norm(dim=2, keepdim=True)).requires_grad_(),
+            log_variance=spread.requires_grad_(),
+        )
+
+    return made(n), made(m)
+
+
+def leaves(*embeddings):
+    return [part for one in embeddings for part in (one.vectors, one.log_variance)]
+
+
+def naive_one_way(method, queries, candidates, match):
+    """L_d and L_h of one direction, unweighted, one query, candidate and hyperedge at a time."""
+    mu, points = queries.vectors[:, 0], candidates.vectors[:, 0]
+    var = queries.log_variance.exp()
+    q, c = len(mu), len(points)
+    d2 = [[((points[k] - mu[i]) ** 2 / var[i]).sum() for k in range(c)] for i in range(q)]
+
+    def matching(logits):
+        total = 0.0
+        for i in range(q):
+            weights = [torch.exp(z) for z in logits[i]]
+            for k in range(c):
+                p = weights[k] / sum(weights)
+                total = total - torch.log(p if match[i, k] else 1 - p)
+        return total / (q * c)
+
+    graph = method.hypergraph
+    alpha = graph.alpha.log.exp() if graph.alpha is not None else None
+
+    def belongs(i, k):
+        if match[i, k]:
+            return torch.ones((), dtype=torch.float64)
+        return torch.exp(-alpha * d2[i][k]) if alpha is not None else torch.zeros(()).double()
+
+    incidence = [[belongs(i, k) for i in range(q)] for k in range(c)]
+    vertex = [sum(incidence[k]) for k in range(c)]
+    edge = [sum(incidence[k][i] for k in range(c)) for i in range(q)]
+    nodes = list(points)
+    for layer in graph.layers:
+        own = [layer.linear(node) for node in nodes]
+        nodes = [
+            torch.sigmoid(
+                sum(
+                    incidence[k][i] * incidence[o][i] / edge[i] * own[o]
+                    / torch.sqrt(vertex[k] * vertex[o])
+                    for i in range(q)
+                    for o in range(c)
+                )
+            )
+            for k in range(c)
+        ]  # fmt: skip
+    sharpness = graph.sharpness.log.exp()
+    cosines = [[sharpness * (mu[i] @ u) / u.norm() for u in nodes] for i in range(q)]
+    tau = method.tau.log.exp()
+    return matching([[-tau * d for d in row] for row in d2]), matching(cosines)
+
+
+@pytest.mark.parametrize("alpha", [2.0, None])
+@pytest.mark.parametrize("owner", [[0, 0, 1, 2, 2], [0, 0]], ids=str)
+def test_both_losses_equal_the_naive_loop(build, make_batch, alpha, owner):
+    # A small tau, since the naive loop takes the logarithm of 1 - P, inexact where P is near 1.
+    method = build("msrm", {"alpha": alpha, "tau": 0.5}).double()
+    images, texts = gaussians(max(owner) + 1, len(owner))
+    batch = replace(make_batch([0]), owner=torch.tensor(owner))
+    found = method.loss(images, texts, batch)
+    match = torch.arange(len(images))[:, None] == batch.owner
+    forth = naive_one_way(method, images, texts, match)
+    back = naive_one_way(method, texts, images, match.T)
+    expected = {
+        "distance": 0.8 * (forth[0] + back[0]),
+        "hypergraph": forth[1] + back[1],
+    }
+    inputs = [*leaves(images, texts), method.tau.log, *method.hypergraph.parameters()]
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    torch.testing.assert_close(
+        torch.autograd.grad(sum(found.values()), inputs, materialize_grads=True),
+        torch.autograd.grad(sum(expected.values()), inputs, materialize_grads=True),
+        atol=1e-9,
+        rtol=0,
+    )
+
+
+def test_gradient_by_differences(build, make_batch):
+    method = build("msrm", {"size": 4}).double()
+    images, texts = gaussians(2, 3, size=4)
+    batch = replace(make_batch([0]), owner=torch.tensor([0, 0, 1]))
+
+    def loss(seen, far, read, wide):
+        there = Embeddings(seen, log_variance=far), Embeddings(read, log_variance=wide)
+        return sum(method.loss(*there, batch).values())
+
+    assert torch.autograd.gradcheck(loss, leaves(images, texts))
+
+
+def test_each_direction_ranks_by_its_querys_gaussian(build, make_batch):
+    method, batch = build("msrm").eval(), make_batch(range(4))
+    with torch.no_grad():
+        images, texts = encode(method, batch)
+    v, t = images.vectors[:, 0], texts.vectors[:, 0]
+    square = (v[:, None] - t[None]).square()
+    by_image = (square / images.log_variance.exp()[:, None]).sum(2)
+    by_text = (square / texts.log_variance.exp()[None]).sum(2)
+    torch.testing.assert_close(method.score(images, texts), -by_image)
+    torch.testing.assert_close(method.t2i_score(images, texts), -by_text)
+    ranking = rank(
+        method.score, images, texts, batch.owner, 3, t2i_score=method.t2i_score,
+        images_per_block=2, captions_per_block=4,
+    )  # fmt: skip
+    assert torch.equal(ranking.i2t.items, by_image.argsort(1)[:, :3])
+    assert torch.equal(ranking.t2i.items, by_text.T.argsort(1)[:, :3])
+
+
+def test_retrieval_by_means_is_the_cosine_both_ways(build, make_batch):
+    method, batch = build("msrm", {"inference": "mu"}).eval(), make_batch(range(3))
+    images, texts = encode(method, batch)
+    assert method.t2i_score is None
+    expected = images.vectors[:, 0] @ texts.vectors[:, 0].T
+    torch.testing.assert_close(method.score(images, texts), expected)
+
+
+def test_learned_sharpness_starts_as_set_and_stays_positive(build):
+    method = build("msrm", {"tau": 3.0, "alpha": 0.5, "hypergraph_sharpness": 7.0})
+    numbers = (method.tau, method.hypergraph.alpha, method.hypergraph.sharpness)
+    assert [number().item() for number in numbers] == pytest.approx([3.0, 0.5, 7.0])
+    with torch.no_grad():
+        method.tau.log.fill_(-20.0)
+    assert method.tau() > 0

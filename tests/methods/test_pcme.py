@@ -1,0 +1,72 @@
+"""PCME's own terms: match probabilities from samples, and scores that depend on nothing else."""
+
+from __future__ import annotations
+
+import torch
+from small_methods import encode, losses
+
+import manymatch.methods.pcme as pcme
+from manymatch.evaluation.blocks import rows
+
+
+def probability(method, seen, read):
+    """Mean over all pairs of samples of sigmoid(-a ||x - y|| + b), one pair at a time."""
+    scale, shift = method.scale(), method.shift
+    pairs = [torch.sigmoid(shift - scale * (x - y).norm()) for x in seen for y in read]
+    return sum(pairs) / len(pairs)
+
+
+def drawn(embeddings, noise):
+    spread = (embeddings.log_variance / 2).exp()
+    return embeddings.vectors + spread[:, None] * noise
+
+
+def test_the_loss_is_that_of_the_match_probabilities(build, make_batch):
+    method = build("pcme", {"samples": 3, "kl_weight": 0.1, "log_variance": -3.0, "shift": 10.0})
+    batch = make_batch([0, 1])
+    images, texts = encode(method, batch)
+    torch.manual_seed(7)
+    found = method.loss(images, texts, batch)
+    torch.manual_seed(7)
+    seen = drawn(images, torch.randn(len(images), 3, 16))
+    read = drawn(texts, torch.randn(len(texts), 3, 16))
+    total = 0.0
+    for i, x in enumerate(seen):
+        for j, y in enumerate(read):
+            p = probability(method, x, y)
+            total = total - torch.log(p if batch.owner[j] == i else 1 - p)
+    n_pairs = len(images) * len(texts)
+    torch.testing.assert_close(found["match"], total / n_pairs, rtol=1e-4, atol=1e-5)
+    kl = sum(
+        (one.vectors[:, 0] ** 2 + one.log_variance.exp() - 1 - one.log_variance).sum() / 2
+        for one in (images, texts)
+    )
+    torch.testing.assert_close(found["kl"], 0.1 * kl / n_pairs)
+
+
+def test_every_step_draws_anew(build, make_batch):
+    method, batch = build("pcme"), make_batch([0, 1])
+    first, second = losses(method, batch), losses(method, batch)
+    assert first["match"] != second["match"]
+
+
+def test_scores_by_samples_are_log_match_probabilities(build, make_batch, monkeypatch):
+    method = build("pcme", {"samples": 3, "inference": "samples", "log_variance": -3.0}).eval()
+    with torch.no_grad():
+        images, texts = encode(method, make_batch(range(4)))
+    seen, read = drawn(images, method.noise[0]), drawn(texts, method.noise[1])
+    with torch.no_grad():
+        expected = [[probability(method, x, y).log() for y in read] for x in seen]
+        whole = method.score(images, texts)
+    torch.testing.assert_close(whole, torch.tensor(expected), rtol=1e-4, atol=1e-4)
+    monkeypatch.setattr(pcme, "_DISTANCES_AT_ONCE", 1)  # an image at a time
+    torch.testing.assert_close(method.score(images, texts), whole)
+    block = method.score(rows(images, slice(1, 3)), rows(texts, slice(0, 2)))
+    torch.testing.assert_close(block, whole[1:3, :2])
+
+
+def test_a_trained_models_noise_is_always_the_same(build):
+    one, other = build("pcme", seed=1), build("pcme", seed=2)
+    assert torch.equal(one.noise, other.noise)
+    assert not torch.equal(one.noise[0], one.noise[1])
+    assert "noise" in one.state_dict()
