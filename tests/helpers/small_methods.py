@@ -18,10 +18,19 @@ WIDTH = 12
 
 Build = Callable[..., Method]
 
+SMALL_SETS: dict[str, Any] = {
+    "size": 16,
+    "text": {"word_vectors": "learned", "word_size": 8},
+    "sets": {"heads": 2, "attention_size": None},
+}
+
 SMALL: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 16, "word_size": 8},
     "pcme": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "msrm": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
+    "pvse": SMALL_SETS,
+    "dive": SMALL_SETS,
+    "maxmatch": SMALL_SETS,
     "cora": {"size": 16, "heads": 4, "word_vectors": "learned", "word_size": 8, "concept_size": 8},
 }
 """Settings that make each method small; a new method has a line here."""
@@ -36,6 +45,14 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("msrm", {}),
     ("msrm", {"alpha": None, "inference": "mu"}),
     ("msrm", {"hypergraph_weight": 0.0, "image": {"encoder": "linear"}}),
+    ("pvse", {}),
+    ("pvse", {"sets": {"size": 1}, "contrastive_weight": 1.0}),
+    ("dive", {}),
+    ("dive", {"image": {"encoder": "linear"}, "sets": {"position_code": True}}),
+    ("dive", {"sets": {"module": "decoder", "iterations": 2}, "word_position_code": True}),
+    ("dive", {"similarity": {"name": "mp"}, "sets": {"iterations": 1}}),
+    ("maxmatch", {}),
+    ("maxmatch", {"sets": {"module": "pie_net", "size": 2}, "image": {"encoder": "raw"}}),
     ("cora", {}),
     ("cora", {"region_attention": False, "edge_form": "code", "warmup_epochs": 0.0}),
     ("cora", {"last_activation": False, "caption_weight": 1.0}),

@@ -17,6 +17,9 @@ METHODS = {
     "vsepp": "manymatch.methods.vsepp:VSEPP",
     "pcme": "manymatch.methods.pcme:PCME",
     "msrm": "manymatch.methods.msrm:MSRM",
+    "pvse": "manymatch.methods.pvse:PVSE",
+    "dive": "manymatch.methods.dive:DivE",
+    "maxmatch": "manymatch.methods.maxmatch:MaxMatch",
     "cora": "manymatch.methods.cora:CORA",
 }
 

@@ -1,0 +1,51 @@
+"""DivE: an image and a caption are sets of diverse vectors, matched by smooth-Chamfer similarity.
+
+Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings, CVPR 2023.
+
+An encoder gives each sample local features (regions, grid cells, word vectors) and a global one.
+Slot attention lets K learned slots compete for the local features over T passes, and each refined
+slot is added to the global feature: a set of K elements. Two sets are compared by smooth-Chamfer
+similarity, by which every pair of elements gets a gradient, the nearest the most.
+
+The loss is the triplet loss with hardest negatives, the maximum mean discrepancy between the two
+modalities' elements, and a diversity term by which the slots of a set keep apart.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from manymatch.config.recipe import Positive
+from manymatch.encoders.image import ImageSettings
+from manymatch.losses import slot_diversity
+from manymatch.methods.base import Embeddings
+from manymatch.methods.set_method import SetMethod, SetMethodSettings, weighted
+from manymatch.pooling.sets import SetSettings
+from manymatch.shards.batch import Batch
+from manymatch.similarities.by_name import SimilaritySettings
+
+
+class DivESettings(SetMethodSettings):
+    """The defaults are the paper's for region features and a bi-GRU."""
+
+    image: ImageSettings = ImageSettings(encoder="residual", dropout=0.1)
+    sets: SetSettings = SetSettings(module="slot_attention", attention_size=2048)
+    word_position_code: bool = True
+    similarity: SimilaritySettings = SimilaritySettings(name="smooth_chamfer")
+    margin: Positive = 0.2
+
+
+class DivE(SetMethod):
+    """Slot attention, smooth-Chamfer similarity, diverse sets."""
+
+    Settings = DivESettings
+    settings: DivESettings
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        chosen, x, y = self.settings, images.parts(), texts.parts()
+        return self.matching_terms(images, texts, batch.owner) | weighted(
+            diversity=(
+                chosen.diversity_weight,
+                lambda: slot_diversity(x["slots"]) + slot_diversity(y["slots"]),
+            ),
+        )

@@ -1,0 +1,53 @@
+"""PVSE: several readings of an image and of a caption, of which the best pair must match.
+
+Song and Soleymani, Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval, CVPR 2019.
+
+K attention heads look at the local features (grid cells or regions, word vectors) and each adds
+what it found, as a residual, to the global feature: PIE-Net. The similarity of two sets is that
+of their best pair (multiple-instance learning), since only some readings of an ambiguous sample
+need match.
+
+The loss is the triplet loss with hardest negatives, the maximum mean discrepancy between the two
+modalities' elements, and a diversity term that makes the residuals of a sample orthogonal.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from manymatch.config.recipe import Positive
+from manymatch.encoders.image import ImageSettings
+from manymatch.encoders.text import TextSettings
+from manymatch.losses import gram_diversity
+from manymatch.methods.base import Embeddings
+from manymatch.methods.set_method import SetMethod, SetMethodSettings, Weight, weighted
+from manymatch.pooling.sets import SetSettings
+from manymatch.shards.batch import Batch
+from manymatch.similarities.by_name import SimilaritySettings
+
+
+class PVSESettings(SetMethodSettings):
+    """The defaults are the released code's for COCO."""
+
+    image: ImageSettings = ImageSettings(encoder="raw")
+    text: TextSettings = TextSettings(local="vectors", directions="concatenate")
+    sets: SetSettings = SetSettings(module="pie_net", size=2)
+    similarity: SimilaritySettings = SimilaritySettings(name="mil")
+    margin: Positive = 0.1
+    diversity_weight: Weight = 0.1
+
+
+class PVSE(SetMethod):
+    """PIE-Net sets, matched by their best pair."""
+
+    Settings = PVSESettings
+    settings: PVSESettings
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        chosen, x, y = self.settings, images.parts(), texts.parts()
+        return self.matching_terms(images, texts, batch.owner) | weighted(
+            diversity=(
+                chosen.diversity_weight,
+                lambda: gram_diversity(x["slots"]) + gram_diversity(y["slots"]),
+            ),
+        )

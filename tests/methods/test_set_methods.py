@@ -1,0 +1,222 @@
+"""The terms of DivE, MaxMatch and PVSE, their weights and what their settings mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small_methods import encode, losses
+
+from manymatch.errors import ConfigError
+from manymatch.losses import (
+    global_discriminative,
+    gram_diversity,
+    info_nce,
+    intra_set_divergence,
+    mmd,
+    slot_diversity,
+    triplet,
+)
+from manymatch.methods import check_model
+from manymatch.methods.base import Embeddings
+from manymatch.pooling import PIENet, SlotAttention
+from manymatch.similarities.mil import mil
+from manymatch.similarities.smooth_chamfer import smooth_chamfer
+
+SET_METHODS = ["dive", "maxmatch", "pvse"]
+set_methods = pytest.mark.parametrize("name", SET_METHODS)
+
+
+def both(loss, images, texts):
+    return loss(images) + loss(texts)
+
+
+def test_dive_weighs_its_three_losses(build, make_batch):
+    method, batch = build("dive"), make_batch(range(5))
+    images, texts = encode(method, batch)
+    scores = smooth_chamfer(images.vectors, texts.vectors)
+    torch.testing.assert_close(method.score(images, texts), scores)
+    expected = {
+        "triplet": triplet(scores, batch.owner, 0.2),
+        "mmd": 0.01 * mmd(images.vectors, texts.vectors),
+        "diversity": 0.01 * both(slot_diversity, images.slots, texts.slots),
+    }
+    torch.testing.assert_close(method.loss(images, texts, batch), expected)
+
+
+def test_maxmatch_weighs_its_six_losses(build, make_batch):
+    method, batch = build("maxmatch"), make_batch(range(5))
+    images, texts = encode(method, batch)
+    scores = method.score(images, texts)
+    expected = {
+        "triplet": triplet(scores, batch.owner, 0.3),
+        "mmd": 0.01 * mmd(images.vectors, texts.vectors),
+        "diversity": 0.01 * both(slot_diversity, images.slots, texts.slots),
+        "contrastive": 0.001 * info_nce(scores, batch.owner, 0.05),
+        "global_discriminative": 0.1
+        * both(
+            lambda side: global_discriminative(side.vectors, side.globals, 0.6, 0.5), images, texts
+        ),
+        "intra_set_divergence": 0.1
+        * both(lambda x: intra_set_divergence(x, 0.6, 0.5), images.vectors, texts.vectors),
+    }
+    torch.testing.assert_close(method.loss(images, texts, batch), expected)
+
+
+def test_pvse_weighs_its_three_losses(build, make_batch):
+    method, batch = build("pvse"), make_batch(range(5))
+    images, texts = encode(method, batch)
+    scores = mil(images.vectors, texts.vectors)
+    torch.testing.assert_close(method.score(images, texts), scores)
+    expected = {
+        "triplet": triplet(scores, batch.owner, 0.1),
+        "mmd": 0.01 * mmd(images.vectors, texts.vectors),
+        "diversity": 0.1 * both(gram_diversity, images.slots, texts.slots),
+    }
+    torch.testing.assert_close(method.loss(images, texts, batch), expected)
+
+
+@set_methods
+def test_weights_margins_and_kernel_are_settings(build, make_batch, name):
+    settings = {
+        "margin": 0.5,
+        "triplet_weight": 2.0,
+        "contrastive_weight": 3.0,
+        "temperature": 0.2,
+        "mmd_weight": 4.0,
+        "squared_mmd": True,
+        "diversity_weight": 0.0,
+    }
+    method, batch = build(name, settings), make_batch(range(4))
+    images, texts = encode(method, batch)
+    scores = method.score(images, texts)
+    found = method.loss(images, texts, batch)
+    assert "diversity" not in found
+    expected = {
+        "triplet": 2 * triplet(scores, batch.owner, 0.5),
+        "contrastive": 3 * info_nce(scores, batch.owner, 0.2),
+        "mmd": 4 * mmd(images.vectors, texts.vectors, squared=True),
+    }
+    torch.testing.assert_close({key: found[key] for key in expected}, expected)
+
+
+@set_methods
+def test_the_first_epochs_may_take_all_negatives(build, make_batch, name):
+    method, batch = build(name, {"all_negatives_epochs": 2}), make_batch(range(5))
+    images, texts = encode(method, batch)
+    scores, margin = method.score(images, texts), method.settings.margin
+    for epoch, mining in ((0, "all"), (1, "all"), (2, "hardest"), (7, "hardest")):
+        method.start_epoch(epoch)
+        found = method.loss(images, texts, batch)["triplet"]
+        torch.testing.assert_close(found, triplet(scores, batch.owner, margin, mining))
+
+
+@set_methods
+def test_hardest_negatives_from_the_start_by_default(build, name):
+    method = build(name)
+    method.start_epoch(0)
+    assert method.mining == "hardest"
+
+
+@set_methods
+def test_a_set_of_one_element(build, make_batch, name):
+    method, batch = build(name, {"sets": {"size": 1}}), make_batch(range(4))
+    assert encode(method, batch)[0].vectors.shape[1] == 1
+    terms = losses(method, batch)
+    assert terms["diversity"] == 0
+    assert all(term.isfinite() for term in terms.values())
+
+
+@set_methods
+def test_what_a_group_does_not_say_stays_the_methods_own(name):
+    own = check_model(name, {})
+    changed = check_model(
+        name, {"sets": {"size": 3}, "image": {"dropout": 0.5}, "similarity": {}, "text": {}}
+    )
+    assert changed.sets == own.sets.model_copy(update={"size": 3})
+    assert changed.image == own.image.model_copy(update={"dropout": 0.5})
+    assert (changed.similarity, changed.text) == (own.similarity, own.text)
+
+
+def test_defaults_are_each_papers_own():
+    dive, maxmatch, pvse = (check_model(name, {}) for name in SET_METHODS)
+    assert (dive.sets.module, dive.sets.size, dive.sets.iterations) == ("slot_attention", 4, 4)
+    assert not dive.sets.position_code and dive.word_position_code
+    assert (pvse.sets.module, pvse.sets.size, pvse.image.encoder) == ("pie_net", 2, "raw")
+    assert [m.similarity.name for m in (dive, maxmatch, pvse)] == [
+        "smooth_chamfer",
+        "max_match",
+        "mil",
+    ]
+
+
+def test_pvse_with_maxmatch_is_maxmatch_with_pie_net(build, make_batch):
+    settings = {"sets": {"module": "pie_net", "size": 2}, "image": {"encoder": "raw"}}
+    method, batch = build("maxmatch", settings), make_batch(range(4))
+    assert isinstance(method.image.sets, PIENet) and isinstance(method.text.sets, PIENet)
+    assert {"global_discriminative", "intra_set_divergence"} < set(losses(method, batch))
+
+
+def test_the_place_is_told_to_images_and_words_apart(build):
+    for of_images in (False, True):
+        for of_words in (False, True):
+            method = build(
+                "dive", {"sets": {"position_code": of_images}, "word_position_code": of_words}
+            )
+            towers = method.image.sets, method.text.sets
+            assert all(isinstance(sets, SlotAttention) for sets in towers)
+            assert [sets.position_code for sets in towers] == [of_images, of_words]
+
+
+@set_methods
+def test_attention_is_shown_out_of_training(build, make_batch, name):
+    method, batch = build(name), make_batch(range(3))
+    assert all(side.attention is None for side in encode(method, batch))
+    images, texts = encode(method.eval(), batch)
+    for side, mask in ((images, batch.region_mask), (texts, batch.word_mask)):
+        assert side.attention.shape == (*side.vectors.shape[:2], mask.shape[1])
+        assert (side.attention.mT[~mask] == 0).all()
+
+
+@set_methods
+def test_the_loss_needs_only_embeddings_and_owners(build, make_batch, name):
+    """What several processes gather is enough: two halves put together are the whole."""
+    method, whole = build(name), make_batch(range(6))
+    encode(method, whole)
+    for part in (method.image, method.text):
+        part.eval()
+    halves = [make_batch(range(3)), make_batch(range(3, 6))]
+    sides = zip(*[encode(method, half) for half in halves], strict=True)
+    images, texts = (
+        Embeddings(
+            **{
+                field: torch.cat([first.parts()[field], second.parts()[field]])
+                for field in ("vectors", "globals", "slots")
+            }
+        )
+        for first, second in sides
+    )
+    gathered = replace(halves[0], owner=torch.cat([halves[0].owner, halves[1].owner + 3]))
+    torch.testing.assert_close(method.loss(images, texts, gathered), losses(method, whole))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("dive", {"triplet_weight": 0.0}, "both 0: nothing matches"),
+        ("pvse", {"sets": {"sise": 3}}, "unknown key 'sets.sise'; did you mean 'size'"),
+        ("maxmatch", {"sets": 4}, "sets"),
+        ("dive", {"margin": 0}, "margin"),
+        ("dive", {"size": 15}, "size"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(name, settings, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        check_model(name, settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_heads_that_do_not_divide_are_one_line(build):
+    with pytest.raises(ConfigError, match="attention_size 10 is not a multiple of 4 heads"):
+        build("dive", {"sets": {"attention_size": 10, "heads": 4}})
