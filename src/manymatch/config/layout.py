@@ -70,3 +70,6 @@ class Layout:
     def ablation_runs(self, dataset: str) -> Path:
         """Finished and unfinished runs of all ablations; as `checkpoints`, no stage's output."""
         return self.root / "models" / ".ablations" / dataset
+
+    def efficiency(self, dataset: str) -> Path:
+        return self.reports / "efficiency" / f"{dataset}.json"

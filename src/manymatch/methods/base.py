@@ -62,6 +62,9 @@ class Method(nn.Module, ABC):
     Settings: ClassVar[type[Strict]]
     """What a recipe's `model:` may say."""
 
+    reads_graphs: ClassVar[bool] = False
+    """Whether captions are read as scene graphs, so that a new one must be parsed."""
+
     def __init__(self, settings: Any, vocabulary: AnyVocabulary, feature_width: int) -> None:
         super().__init__()
 

@@ -105,6 +105,7 @@ class CORA(Method):
     """Scene-graph captions against region images."""
 
     Settings = CORASettings
+    reads_graphs = True
 
     def __init__(
         self, settings: CORASettings, vocabulary: AnyVocabulary, feature_width: int

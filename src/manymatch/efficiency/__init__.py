@@ -1,0 +1,1 @@
+"""What a method costs: operations, parameters, seconds of training, testing and of a query."""
