@@ -45,13 +45,6 @@ def test_extreme_cosines_neither_overflow_nor_underflow(alpha: float, sign: floa
     torch.testing.assert_close(actual, expected, atol=2e-6, rtol=1e-5)
 
 
-def test_uneven_blocks_give_what_one_block_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    images, texts = _sets(11, 2, 0), _sets(17, 3, 1)
-    whole = smooth_chamfer(images, texts)
-    monkeypatch.setattr(module, "_CPU_ELEMENTS", 7)
-    torch.testing.assert_close(smooth_chamfer(images, texts), whole)
-
-
 def test_equals_the_path_with_gradient() -> None:
     images, texts = _sets(4, 3, 0), _sets(5, 3, 1)
     learning = smooth_chamfer(images.requires_grad_(), texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from manymatch.similarities.pairs import pair_cosines
+from manymatch.similarities.blocks import scored
 
 
 def chamfer(images: Tensor, texts: Tensor) -> Tensor:
@@ -17,5 +17,8 @@ def chamfer(images: Tensor, texts: Tensor) -> Tensor:
     Returns:
         `(n, m)` in [-1, 1]. `smooth_chamfer` tends to it as alpha grows.
     """
-    cosines = pair_cosines(images, texts)
-    return (cosines.amax(3).mean(2) + cosines.amax(2).mean(2)) / 2
+    return scored(images, texts, _both_ways)
+
+
+def _both_ways(cosines: Tensor) -> Tensor:
+    return (cosines.amax(1).mean(0) + cosines.amax(0).mean(0)) / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from manymatch.similarities.pairs import pair_cosines
+from manymatch.similarities.pairs import full_precision, pair_cosines
 
 
 def cosine(images: Tensor, texts: Tensor) -> Tensor:
@@ -17,4 +17,5 @@ def cosine(images: Tensor, texts: Tensor) -> Tensor:
     Returns:
         `(n, m)` in [-1, 1]. With K = L = 1 the usual score of VSE++, VSE-infinity and CORA.
     """
-    return pair_cosines(images.mean(1, keepdim=True), texts.mean(1, keepdim=True))[:, :, 0, 0]
+    means = (full_precision(sets).mean(1, keepdim=True) for sets in (images, texts))
+    return pair_cosines(*means)[:, :, 0, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from manymatch.similarities.pairs import pair_cosines
+from manymatch.similarities.blocks import scored
 
 
 def mil(images: Tensor, texts: Tensor) -> Tensor:
@@ -20,4 +20,8 @@ def mil(images: Tensor, texts: Tensor) -> Tensor:
     References:
         Song and Soleymani, Polysemous Visual-Semantic Embedding (PVSE), CVPR 2019, eq. 4.
     """
-    return pair_cosines(images, texts).amax((2, 3))
+    return scored(images, texts, _largest)
+
+
+def _largest(cosines: Tensor) -> Tensor:
+    return cosines.amax((0, 1))

@@ -12,10 +12,22 @@ def pair_cosines(images: Tensor, texts: Tensor) -> Tensor:
     Both are L2-normalised. One matrix product, never in half precision: at a temperature of
     0.01 the rounding of a bfloat16 cosine would be as large as the differences that matter.
     """
-    with torch.autocast(images.device.type, enabled=False):
-        product = full_precision(images).flatten(0, 1) @ full_precision(texts).flatten(0, 1).T
+    product = _product(images.flatten(0, 1), texts.flatten(0, 1))
     n, m = images.shape[0], texts.shape[0]
     return product.view(n, images.shape[1], m, texts.shape[1]).transpose(1, 2)
+
+
+def plane_cosines(images: Tensor, texts: Tensor) -> Tensor:
+    """The same as `(K, L, n, m)`: for two elements one plane of all pairs of sets, its rows
+    contiguous, so that an operation on planes runs through memory in order."""
+    (n, n_image, _), (m, n_text, _) = images.shape, texts.shape
+    product = _product(images.transpose(0, 1).flatten(0, 1), texts.transpose(0, 1).flatten(0, 1))
+    return product.view(n_image, n, n_text, m).transpose(1, 2)
+
+
+def _product(rows: Tensor, columns: Tensor) -> Tensor:
+    with torch.autocast(rows.device.type, enabled=False):
+        return full_precision(rows) @ full_precision(columns).T
 
 
 def full_precision(vectors: Tensor) -> Tensor:

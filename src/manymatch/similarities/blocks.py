@@ -1,0 +1,85 @@
+"""Scores of all pairs of sets, block by block where no gradient is needed.
+
+The cosines of all elements of all pairs are K L times as large as the scores. Without gradient
+they are made in blocks that stay in the processor's cache and are overwritten by the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from manymatch.side_by_side import side_by_side
+from manymatch.similarities.pairs import full_precision, plane_cosines
+
+Reduce = Callable[[Tensor], Tensor]
+"""Cosines `(K, L, n, m)`, planes of any strides but with contiguous rows -> scores `(n, m)`. Each
+pair of sets for itself, and without gradient the cosines may be overwritten."""
+
+_CPU_ELEMENTS, _GPU_ELEMENTS = 1024, 8192
+"""Elements (set members) on each edge of a block: measured; 4 MiB of cosines on a CPU core."""
+_CPU_PAIRS, _GPU_PAIRS = 16384, 2**20
+"""Pairs of sets reduced at once: their planes and some temporary ones stay in a core's cache."""
+
+
+def scored(images: Tensor, texts: Tensor, reduce: Reduce, *learned: Tensor) -> Tensor:
+    """`reduce` of the cosines of `images (n, K, D)` and `texts (m, L, D)`: `(n, m)`.
+
+    With gradient (to the sets or to what else is `learned`) all at once, else in blocks.
+    """
+    if needs_gradient(images, texts, *learned):
+        return reduce(plane_cosines(images, texts))
+    return in_blocks(images, texts, reduce)
+
+
+def needs_gradient(*tensors: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
+@torch.no_grad()
+def in_blocks(images: Tensor, texts: Tensor, reduce: Reduce, scale: float = 1.0) -> Tensor:
+    """`reduce` of `scale` times the cosines, without gradient and in bounded memory."""
+    images, texts = full_precision(images), full_precision(texts)
+    on_cpu = images.device.type == "cpu"
+    edge = _CPU_ELEMENTS if on_cpu else _GPU_ELEMENTS
+    scores = images.new_empty(len(images), len(texts))
+    row_blocks = runs(len(images), edge // images.shape[1])
+    column_blocks = runs(len(texts), edge // texts.shape[1])
+
+    def score(columns: slice) -> None:
+        buffer = images.new_empty(0)
+        for rows in row_blocks:
+            cosines = _cosines(images[rows], texts[columns], scale, buffer)
+            for part in pieces(cosines):
+                scores[rows, columns][part] = reduce(cosines[:, :, part])
+
+    if on_cpu:
+        side_by_side(score, column_blocks)
+    else:
+        for columns in column_blocks:
+            score(columns)
+    return scores
+
+
+def runs(count: int, size: int) -> list[slice]:
+    """`range(count)` in runs of at most `size` (at least 1)."""
+    size = max(1, size)
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def pieces(cosines: Tensor) -> list[slice]:
+    """Runs of the images of `cosines (K, L, n, m)` that are best reduced at once."""
+    n, m = cosines.shape[2:]
+    pairs = _CPU_PAIRS if cosines.device.type == "cpu" else _GPU_PAIRS
+    return runs(n, pairs // max(1, m))
+
+
+def _cosines(images: Tensor, texts: Tensor, scale: float, buffer: Tensor) -> Tensor:
+    (n, n_image, _), (m, n_text, _) = images.shape, texts.shape
+    cosines = buffer.resize_(n_text, n * n_image, m)
+    flat = images.flatten(0, 1)
+    for index in range(n_text):  # texts along the last axis, without copying them into this order
+        cosines[index].addmm_(flat, texts[:, index].T, beta=0, alpha=scale)
+    return cosines.view(n_text, n, n_image, m).permute(2, 0, 1, 3)

@@ -1,0 +1,40 @@
+"""MaxMatch: every element of one set matched to another element of the other set."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from manymatch.similarities.assignment import best_columns
+from manymatch.similarities.blocks import scored
+
+
+def max_match(images: Tensor, texts: Tensor) -> Tensor:
+    """`1/K sum_k (exp(c[k, pi(k)]) - 1)`, c the cosines of the elements, pi the one-to-one
+    assignment that maximises the sum of `c[k, pi(k)]` (not of the exponentials).
+
+    Args:
+        images: `(n, K, D)`, L2-normalised.
+        texts: `(m, L, D)`, L2-normalised. Of sets of different sizes each element of the smaller
+            is matched to one of the larger, and the mean is over the smaller.
+
+    Returns:
+        `(n, m)` in [1/e - 1, e - 1]. pi is found without gradient: gradients flow through the
+        chosen cosines alone. It is the exact optimum for any K and L (see `best_columns`). Up to
+        8 x 8 in float32 that costs little beside the matrix product; larger sets take several
+        microseconds a pair, and ever more with `K^2 L`.
+
+    References:
+        MaxMatch, eq. 2 and 4; `pi` as `scipy.optimize.linear_sum_assignment` finds it for a pair.
+    """
+    return scored(images, texts, _matched)
+
+
+def _matched(cosines: Tensor) -> Tensor:
+    n_image, n_text = cosines.shape[:2]
+    smaller_first = cosines if n_image <= n_text else cosines.transpose(0, 1)
+    columns = best_columns(smaller_first.detach())
+    chosen = smaller_first.gather(1, columns[:, None])[:, 0]
+    scores = chosen.exp_().mean(0) - 1
+    if n_image != n_text:  # a NaN must not hide in an element that is left over
+        scores = scores + 0 * cosines.detach().sum((0, 1))
+    return scores

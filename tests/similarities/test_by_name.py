@@ -1,0 +1,86 @@
+"""Similarities as recipes name them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from manymatch.config.strict import validate
+from manymatch.errors import ConfigError
+from manymatch.similarities import (
+    chamfer,
+    cosine,
+    match_probability,
+    max_match,
+    mil,
+    smooth_chamfer,
+    top_match,
+)
+from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
+
+GENERATOR = torch.Generator().manual_seed(0)
+IMAGES = normalize(torch.randn(3, 4, 8, generator=GENERATOR), dim=-1)
+TEXTS = normalize(torch.randn(5, 4, 8, generator=GENERATOR), dim=-1)
+
+
+def soft(images, texts):
+    return smooth_chamfer(images, texts, alpha=4.0)
+
+
+def best(images, texts):
+    return top_match(images, texts, k=1)
+
+
+def probability(images, texts):
+    return match_probability(images, texts, 15.0, -7.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "inference", "training", "retrieval"),
+    [
+        ("cosine", None, cosine, cosine),
+        ("mil", None, mil, mil),
+        ("mp", None, probability, probability),
+        ("chamfer", None, chamfer, chamfer),
+        ("smooth_chamfer", None, soft, soft),
+        ("max_match", None, max_match, top_match),
+        ("max_match", "matching", max_match, max_match),
+        ("max_match", "topk", max_match, top_match),
+        ("max_match", "max", max_match, best),
+        ("max_match", "smooth_chamfer", max_match, soft),
+    ],
+)
+@pytest.mark.parametrize("learning", [True, False])
+def test_both_modes(name, inference, training, retrieval, learning) -> None:
+    module = SetSimilarity(SimilaritySettings(name=name, inference=inference, alpha=4.0))
+    for function in (training, retrieval):
+        with torch.set_grad_enabled(learning):
+            found = module(IMAGES.clone().requires_grad_(learning), TEXTS)
+        torch.testing.assert_close(found.detach(), function(IMAGES, TEXTS))
+        module.eval()
+
+
+def test_only_match_probability_has_something_to_learn() -> None:
+    module = SetSimilarity(SimilaritySettings(name="mp", scale=3.0, shift=1.0))
+    module(IMAGES, TEXTS).sum().backward()
+    assert {name for name, _ in module.named_parameters()} == {"log_scale", "shift"}
+    assert all(parameter.grad is not None for parameter in module.parameters())
+    torch.testing.assert_close(module.log_scale.exp(), torch.tensor(3.0))
+    assert not list(SetSimilarity(SimilaritySettings(name="max_match")).parameters())
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"name": "mil", "inference": "topk"}, "'topk' is a rule of max_match, not of mil"),
+        ({"name": "max_match", "inference": "best"}, "inference"),
+        ({"name": "smooth_chamfer", "alpha": 0.0}, "alpha"),
+        ({"name": "euclid"}, "name"),
+        ({"name": "mil", "alhpa": 3.0}, "did you mean 'alpha'"),
+    ],
+)
+def test_faults_are_one_line(value, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as fault:
+        validate(SimilaritySettings, value, "model.similarity")
+    assert "\n" not in str(fault.value)
