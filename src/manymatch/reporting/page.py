@@ -14,7 +14,7 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
-from manymatch.reporting import charts, leaderboard, queries
+from manymatch.reporting import charts, leaderboard, queries, sets
 from manymatch.reporting.results import Run, numbers
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -57,6 +57,7 @@ class DatasetView:
     validation: charts.Chart | None
     images: list[queries.ImagePanel]
     captions: list[queries.CaptionPanel]
+    sets: sets.SetsView | None
     provenance: list[tuple[str, list[str]]]
 
 
@@ -111,6 +112,7 @@ def _dataset(name: str, runs: list[Run], thumbnails: queries.Thumbnails) -> Data
         validation=charts.validation_chart(curves),
         images=queries.image_panels(runs, thumbnails),
         captions=queries.caption_panels(runs, thumbnails),
+        sets=sets.view([(view.run, view.style) for view in views], thumbnails),
         provenance=_provenance(runs),
     )
 
