@@ -17,5 +17,9 @@ def cosine(images: Tensor, texts: Tensor) -> Tensor:
     Returns:
         `(n, m)` in [-1, 1]. With K = L = 1 the usual score of VSE++, VSE-infinity and CORA.
     """
-    means = (full_precision(sets).mean(1, keepdim=True) for sets in (images, texts))
-    return pair_cosines(*means)[:, :, 0, 0]
+    return pair_cosines(_mean(images), _mean(texts))[:, :, 0, 0]
+
+
+def _mean(sets: Tensor) -> Tensor:
+    """`(n, 1, D)`: the mean of each set; a single vector is not copied."""
+    return sets if sets.shape[1] == 1 else full_precision(sets).mean(1, keepdim=True)
