@@ -19,6 +19,8 @@ STAGES = {
     "shards scenes lite0": "captions",
     "train scenes vsepp": "shards",
     "evaluate scenes vsepp": "train",
+    "ensemble vsepp cora": "train",
+    "ablate vsepp --over size=4,8": "shards",
     "report": "dvc repro",
     "readme": "manymatch report",
 }
@@ -29,6 +31,14 @@ TYPOS = {
     "train scenes vsep": "did you mean 'vsepp'?",
     "train scenes vsepp --set training.epoch=3": "did you mean 'epochs'?",
     "train scenes vsepp --set epochs": "expected KEY=VALUE",
+    "train scenes vsepp --as a+b": "a name is letters",
+    "evaluate scenes vsep": "did you mean 'vsepp'?",
+    "ensemble vsep cora": "did you mean 'vsepp'?",
+    "ablate vsep --over size=4": "did you mean 'vsepp'?",
+    "ablate vsepp --over siz=4": "did you mean 'size'?",
+    "ablate vsepp --over size": "expected KEY=VALUE",
+    "ablate vsepp": "--over KEY=V1,V2 or --file",
+    "ablate --file what.yaml --seeds 1": "not both",
 }
 
 

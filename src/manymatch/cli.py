@@ -15,7 +15,7 @@ import yaml
 
 from manymatch import __version__
 from manymatch.config.layout import Layout
-from manymatch.config.params import Params, read_params
+from manymatch.config.params import Params, model_name, read_params
 from manymatch.config.recipe import Recipe, preset_path, read_recipe
 from manymatch.errors import ConfigError, ManyMatchError
 from manymatch.progress import say
@@ -53,6 +53,14 @@ def _params() -> Params:
 def _recipe(dataset: str, method: str, overrides: list[str] | None = None) -> Recipe:
     path = preset_path(_LAYOUT.presets, dataset, method)
     return read_recipe(path, dict(_override(text) for text in overrides or []))
+
+
+def _trained(dataset: str, name: str) -> tuple[Path, Path]:
+    """A trained model's folder, and that of the shards of its features."""
+    folder = _LAYOUT.model(dataset, name)
+    recipe = folder / "recipe.yaml"
+    trained = read_recipe(recipe) if recipe.is_file() else _recipe(dataset, name)
+    return folder, _LAYOUT.shards(dataset, trained.features)
 
 
 def _override(text: str) -> tuple[str, Any]:
@@ -188,11 +196,20 @@ def shards(dataset: DatasetName, features: FeaturesName) -> None:
 
 
 @app.command()
-def train(dataset: DatasetName, method: MethodName, overrides: Overrides = None) -> None:
+def train(
+    dataset: DatasetName,
+    method: MethodName,
+    overrides: Overrides = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Call the model NAME: --set seed=1 --as cora-1."),
+    ] = None,
+) -> None:
     """Train one recipe: models/DATASET/METHOD. Resumes where a killed run left off."""
     from manymatch.training import train as stage
 
     recipe = _recipe(dataset, method, overrides)
+    method = model_name(name) if name else method
     stage.train(
         recipe,
         _LAYOUT.shards(dataset, recipe.features),
@@ -213,10 +230,8 @@ def evaluate(
     from manymatch.evaluation import evaluate as stage
 
     settings = _params().evaluation
-    recipe = _recipe(dataset, method)
     stage.evaluate(
-        _LAYOUT.model(dataset, method),
-        _LAYOUT.shards(dataset, recipe.features),
+        *_trained(dataset, method),
         _LAYOUT.relevance(dataset),
         _LAYOUT.metrics(dataset, method),
         _LAYOUT.provenance(dataset, method),
@@ -225,6 +240,53 @@ def evaluate(
         depth=settings.depth,
         samples=settings.samples,
         elements=settings.elements,
+    )
+
+
+@app.command()
+def rerank(
+    dataset: DatasetName,
+    method: MethodName,
+    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+) -> None:
+    """Evaluate a trained CORA re-ranked by entities: reports/metrics/DATASET/METHOD+rerank.json."""
+    from manymatch.evaluation import rerank as stage
+
+    settings = _params().evaluation
+    name = method + stage.SUFFIX
+    stage.rerank(
+        *_trained(dataset, method),
+        _LAYOUT.relevance(dataset),
+        _LAYOUT.metrics(dataset, name),
+        _LAYOUT.provenance(dataset, name),
+        _LAYOUT.run(dataset, name),
+        split=split or settings.split,
+        depth=settings.depth,
+        samples=settings.samples,
+    )
+
+
+@app.command()
+def study(
+    dataset: DatasetName,
+    method: MethodName,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="rich_captions, entity_retrieval, parse_errors or reranking; may be given twice.",
+        ),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+) -> None:
+    """Study a trained model further: reports/studies/DATASET/METHOD.json."""
+    from manymatch.studies import study as stage
+
+    stage.study(
+        *_trained(dataset, method),
+        _LAYOUT.study(dataset, method),
+        split=split or _params().evaluation.split,
+        only=only or [],
     )
 
 
@@ -276,6 +338,60 @@ def ablate(
     options = stage.Options(jobs, keep, accept_stale)
     written = stage.ablate(name, study, _LAYOUT, _params().evaluation.split, options)
     typer.echo(ablations.to_markdown(ablations.read_ablation(written)))
+
+
+@app.command()
+def ensemble(
+    members: Annotated[
+        list[str],
+        typer.Argument(metavar="A B", help="Trained models: cora cora-1, or cora+cora-1."),
+    ],
+    dataset: Annotated[str, typer.Option(help="The dataset that they were trained on.")] = "scenes",
+    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+) -> None:
+    """Rank with the mean of several models' scores: reports/metrics/DATASET/A+B.json.
+
+    A second seed is trained with 'manymatch train scenes cora --set seed=1 --as cora-1'.
+    """
+    from manymatch.evaluation import ensemble as stage
+
+    settings = _params().evaluation
+    names = [name for member in members for name in member.split(stage.JOINED_BY)]
+    joined = stage.JOINED_BY.join(names)
+    stage.ensemble(
+        [_trained(dataset, name) for name in names],
+        _LAYOUT.relevance(dataset),
+        _LAYOUT.metrics(dataset, joined),
+        _LAYOUT.provenance(dataset, joined),
+        _LAYOUT.run(dataset, joined),
+        split=split or settings.split,
+        depth=settings.depth,
+        samples=settings.samples,
+    )
+
+
+@app.command()
+def efficiency(dataset: DatasetName) -> None:
+    """Measure what every trained model costs: reports/efficiency/DATASET.json."""
+    from manymatch.efficiency import measure as stage
+
+    params = _params()
+    recipes = {
+        method: _recipe(dataset, method)
+        for method in params.methods
+        if _LAYOUT.model(dataset, method).is_dir()
+    }
+    sources = [
+        stage.Source(_LAYOUT.model(dataset, method), _LAYOUT.shards(dataset, recipe.features))
+        for method, recipe in recipes.items()
+    ]
+    stage.measure(
+        dataset,
+        sources,
+        _LAYOUT.efficiency(dataset),
+        params.evaluation.split,
+        params.scene_graphs.model,
+    )
 
 
 @app.command()
