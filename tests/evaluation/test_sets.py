@@ -5,18 +5,21 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_sets  # noqa: F401  registers the method
 import torch
 from PIL import Image
+from tiny_bert import make_bert
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements
 from manymatch.config.strict import validate
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import WordPieces
 from manymatch.errors import ConfigError
 from manymatch.evaluation import sets as sets_module
 from manymatch.evaluation.attention_maps import caption_maps, image_maps
@@ -166,6 +169,15 @@ def test_caption_maps_show_the_words_that_the_model_sees() -> None:
     assert found[0]["words"] == ["a", "<unk>", "runs"]
     assert found[0]["weights"][0] == pytest.approx([0.1, 0.2, 0.7])
     assert (found[1]["words"], found[1]["weights"]) == (["<unk>"], [[1.0]])
+
+
+def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path: Path) -> None:
+    """The order of `BertEncoder`: [CLS], [SEP], then the pieces."""
+    entries = [CaptionEntry("x", "a dog runs", GRAPH)]
+    pieces = WordPieces.from_folder(make_bert(tmp_path))
+    shown = pieces.encode("a dog runs")
+    (found,) = caption_maps(entries, torch.ones(1, 2, 9), pieces)
+    assert found["words"] == ["[CLS]", "[SEP]", *(pieces.words[number] for number in shown)]
 
 
 def test_projection_has_a_point_an_element_and_is_the_same_again() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_sets import add_sets
 
 from manymatch.reporting.report import report
 
@@ -112,6 +113,7 @@ def _tab(port_file: Path) -> str:
 
 @pytest.mark.parametrize("width", [1400, 400])
 def test_report_opens_silently_offline_and_fits(page: Page, reports: Path, width: int) -> None:
+    add_sets(reports, "scenes", "cora", 6, alive=True)
     report(reports)
     address = (reports / "index.html").as_uri()
     page.open(address, width)
