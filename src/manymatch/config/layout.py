@@ -64,6 +64,9 @@ class Layout:
     def run(self, dataset: str, method: str) -> Path:
         return self.reports / "runs" / dataset / method
 
+    def study(self, dataset: str, method: str) -> Path:
+        return self.reports / "studies" / dataset / f"{method}.json"
+
     def ablation(self, dataset: str, name: str) -> Path:
         return self.reports / "ablations" / dataset / f"{name}.json"
 
