@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from manymatch.errors import DataError
-from manymatch.reporting.results import Metrics, Record, numbers, read_json
+from manymatch.reporting.records import Record
+from manymatch.reporting.results import Metrics, numbers, read_json
 
 SECONDS = "seconds"
 
@@ -92,9 +93,10 @@ MEASURES = [
     Measure("multi.t2i.map_at_r", "mAP@R", _T2I),
     Measure("multi.i2t.r_precision", "R-P", _I2T),
     Measure("multi.t2i.r_precision", "R-P", _T2I),
+    Measure("sets.images.log_circular_variance", "Log variance", "images", ranked=False, digits=2),
+    Measure("sets.texts.log_circular_variance", "Log variance", "captions", ranked=False, digits=2),
     Measure(SECONDS, "Training, s", ranked=False, digits=0),
 ]
-PLOTTED = ("rsum", "multi.i2t.map_at_r", "multi.t2i.map_at_r")
 
 
 @dataclass(frozen=True)

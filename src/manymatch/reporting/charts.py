@@ -14,6 +14,9 @@ _MOST_POINTS = 200
 _MOST_CHARTS = 12
 """Loss terms of one run that are drawn."""
 
+STYLES = 6
+"""Line styles that style.css defines; further lines start over."""
+
 VALIDATION = "validation/rsum"
 _TRAINING = "train/"
 
@@ -36,6 +39,8 @@ class Line:
     dots: list[tuple[str, float, float]]
     """What to say at each point, and where it is."""
     summary: str
+    ranges: str = ""
+    """A second path: upright strokes over the range of each point."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Chart:
     lines: list[Line]
     x_ticks: list[Tick]
     y_ticks: list[Tick]
+    unit: str = "step"
+    """What is counted from left to right."""
 
 
 def validation_chart(curves: Sequence[tuple[str, int, Curves]]) -> Chart | None:
@@ -73,7 +80,7 @@ def _best(curve: Curve) -> str:
 def _chart(title: str, curves: Sequence[tuple[str, int, Curve, str]]) -> Chart:
     xs = [step for *_, curve, _ in curves for step, _ in curve.points]
     ys = [value for *_, curve, _ in curves for _, value in curve.points]
-    x_axis, y_axis = _Axis(xs, whole=True), _Axis(ys)
+    x_axis, y_axis = Axis(xs, whole=True), Axis(ys)
     lines = [
         _line(name, style, curve, summary, x_axis, y_axis) for name, style, curve, summary in curves
     ]
@@ -81,7 +88,7 @@ def _chart(title: str, curves: Sequence[tuple[str, int, Curve, str]]) -> Chart:
     return Chart(title, lines, x_axis.ticks(), y_ticks)
 
 
-def _line(name: str, style: int, curve: Curve, summary: str, x_axis: _Axis, y_axis: _Axis) -> Line:
+def _line(name: str, style: int, curve: Curve, summary: str, x_axis: Axis, y_axis: Axis) -> Line:
     points = _thinned(curve.points)
     places = [(x_axis.at(step) * 10, 1000 - y_axis.at(value) * 10) for step, value in points]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
@@ -99,7 +106,7 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
     return [points[round(i * scale)] for i in range(_MOST_POINTS)]
 
 
-class _Axis:
+class Axis:
     """A range with round numbers for ticks that holds all `values`."""
 
     def __init__(self, values: Sequence[float], whole: bool = False) -> None:

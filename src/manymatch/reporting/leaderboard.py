@@ -164,8 +164,12 @@ def _markdown_table(dataset: str, runs: list[Run]) -> str:
     for run, cells in zip(runs, board.cells, strict=True):
         row = dict(zip(keys, cells, strict=True))
         compact = [" / ".join(_bold(row[key]) for key in group) for group in shown.values()]
-        lines.append(_line([_plain(run.preset), run.provenance.setting, *compact]))
+        lines.append(_line([_plain(run.preset), _setting(run), *compact]))
     return "\n".join(lines)
+
+
+def _setting(run: Run) -> str:
+    return f"{run.provenance.setting}, ensemble" if run.is_ensemble else run.provenance.setting
 
 
 def sizes(runs: list[Run]) -> str:

@@ -14,12 +14,10 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
-from manymatch.reporting import charts, leaderboard, queries, sets
+from manymatch.reporting import ablation_charts, ablations, charts, leaderboard, queries, sets
 from manymatch.reporting.results import Run, numbers
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_STYLES = 6
-"""Line styles that style.css defines; further runs start over."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,27 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class AblationView:
+    """An ablation with its table and its charts: of lines, or else of bars."""
+
+    ablation: ablations.Ablation
+    anchor: str
+    sizes: str
+    table: ablations.Table
+    lines: list[charts.Chart]
+    bars: list[ablation_charts.Bars]
+
+
+@dataclass(frozen=True)
+class StudiesView:
+    """A data set of which there are ablations and nothing else."""
+
+    name: str
+    anchor: str
+    ablations: list[AblationView]
+
+
+@dataclass(frozen=True)
 class DatasetView:
     """All that the page says about one data set."""
 
@@ -49,11 +68,16 @@ class DatasetView:
     sizes: str
     judged: bool
     """Whether there is ground truth beyond the pairs."""
+    ensembles: bool
+    """Whether there are any."""
     settings: list[tuple[str, str]]
     """What the settings of these runs mean."""
     runs: list[RunView]
     table: leaderboard.Table
     bars: list[Bars]
+    of_methods: list[AblationView]
+    """Whole methods over several seeds."""
+    ablations: list[AblationView]
     validation: charts.Chart | None
     images: list[queries.ImagePanel]
     captions: list[queries.CaptionPanel]
@@ -61,16 +85,22 @@ class DatasetView:
     provenance: list[tuple[str, list[str]]]
 
 
-def render(runs: Sequence[Run]) -> str:
-    """The page of all runs, sorted by data set and then as the leaderboard shows them."""
+def render(runs: Sequence[Run], studies: Sequence[ablations.Ablation] = ()) -> str:
+    """The page of all runs, sorted by data set and then as the leaderboard shows them, and of the
+    ablations on the same data sets."""
     thumbnails = queries.Thumbnails()
-    datasets = [_dataset(name, group, thumbnails) for name, group in leaderboard.by_dataset(runs)]
+    datasets = [
+        _dataset(name, group, [each for each in studies if each.dataset == name], thumbnails)
+        for name, group in leaderboard.by_dataset(runs)
+    ]
+    others = _studied_only(studies, {view.name for view in datasets})
     script = (_TEMPLATES / "script.js").read_text(encoding="utf-8")
     style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
     template = _environment().get_template("page.html")
     # Both are our own package's files, and the only text that enters the page unescaped.
     return template.render(
         datasets=datasets,
+        others=others,
         thumbnails=thumbnails.numbers,
         style=Markup(style),
         script=Markup(script),
@@ -96,7 +126,12 @@ def _hash(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _dataset(name: str, runs: list[Run], thumbnails: queries.Thumbnails) -> DatasetView:
+def _dataset(
+    name: str,
+    runs: list[Run],
+    studies: Sequence[ablations.Ablation],
+    thumbnails: queries.Thumbnails,
+) -> DatasetView:
     anchor = _anchor(name)
     views = [_run(anchor, run, position) for position, run in enumerate(runs)]
     curves = [(view.run.preset, view.style, view.run.curves) for view in views]
@@ -105,10 +140,13 @@ def _dataset(name: str, runs: list[Run], thumbnails: queries.Thumbnails) -> Data
         anchor=anchor,
         sizes=leaderboard.sizes(runs),
         judged=any(run.metrics.multi for run in runs),
+        ensembles=any(run.is_ensemble for run in runs),
         settings=leaderboard.settings(runs),
         runs=views,
         table=leaderboard.table(runs),
         bars=_bars(views),
+        of_methods=[_ablation(anchor, each) for each in studies if each.of_methods],
+        ablations=[_ablation(anchor, each) for each in studies if not each.of_methods],
         validation=charts.validation_chart(curves),
         images=queries.image_panels(runs, thumbnails),
         captions=queries.caption_panels(runs, thumbnails),
@@ -118,13 +156,36 @@ def _dataset(name: str, runs: list[Run], thumbnails: queries.Thumbnails) -> Data
 
 
 def _run(dataset: str, run: Run, position: int) -> RunView:
-    style = position % _STYLES
+    style = position % charts.STYLES
     anchor = f"{dataset}--{_anchor(run.preset)}"
     return RunView(run, anchor, style, charts.loss_charts(run.curves, style))
 
 
+def _studied_only(studies: Sequence[ablations.Ablation], known: set[str]) -> list[StudiesView]:
+    by_name: dict[str, list[AblationView]] = {}
+    for each in studies:
+        if each.dataset not in known:
+            view = _ablation(_anchor(each.dataset), each)
+            by_name.setdefault(each.dataset, []).append(view)
+    return [StudiesView(name, _anchor(name), views) for name, views in by_name.items()]
+
+
+def _ablation(dataset: str, ablation: ablations.Ablation) -> AblationView:
+    table = ablations.table(ablation)
+    lines = ablation_charts.line_charts(ablation)
+    return AblationView(
+        ablation=ablation,
+        anchor=f"{dataset}-ablation-{_anchor(ablation.name)}",
+        sizes=ablations.sizes(ablation),
+        table=table,
+        lines=lines,
+        bars=[] if lines else ablation_charts.bar_charts(table.points),
+    )
+
+
 def _anchor(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", name)
+    """For the address of a part of the page. An ensemble `a+b` is not a preset `a-b`."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", name.replace("+", " and "))
 
 
 def _bars(views: list[RunView]) -> list[Bars]:
@@ -155,6 +216,7 @@ _LABELS = {
     "data_sha256": "Data (SHA-256)",
     "git_revision": "Git revision",
     "version": "ManyMatch version",
+    "members": "Members",
 }
 _SHOWN_ELSEWHERE = {"dataset", "preset", "recipe"}
 
@@ -166,7 +228,7 @@ def _provenance(runs: list[Run]) -> list[tuple[str, list[str]]]:
     return [
         (_LABELS.get(key, key), [_value(key, row.get(key)) for row in found])
         for key in keys
-        if key not in _SHOWN_ELSEWHERE and any(row.get(key) is not None for row in found)
+        if key not in _SHOWN_ELSEWHERE and any(row.get(key) not in (None, ()) for row in found)
     ]
 
 
@@ -175,6 +237,8 @@ def _value(key: str, value: Any) -> str:
         return "-"
     if isinstance(value, str):
         return value
+    if key == "members":
+        return ", ".join(f"{each['preset']} (seed {each['seed']})" for each in value) or "-"
     if key == "seconds":
         return _duration(value)
     if key == "peak_memory_mb":

@@ -7,21 +7,23 @@ from pathlib import Path
 from manymatch import files
 from manymatch.progress import say
 from manymatch.reporting import leaderboard, page
+from manymatch.reporting.ablations import read_ablations, to_markdown
 from manymatch.reporting.results import read_runs
 
 
 def report(reports: Path) -> None:
     """Write `index.html`, `leaderboard.csv` and `leaderboard.md` in the folder `reports`.
 
-    Reads `metrics/D/P.json` and `provenance/D/P.json`, and where they are on this machine
-    `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line, with the file) if there
-    is no result or a malformed one; earlier outputs then stay as they were.
+    Reads `metrics/D/P.json` and `provenance/D/P.json`, `ablations/D/N.json`, and where they are on
+    this machine `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line, with the
+    file) if there is no result or a malformed one; earlier outputs then stay as they were.
     """
-    runs = read_runs(reports)
+    runs, studies = read_runs(reports), read_ablations(reports)
+    of_methods = [to_markdown(each) for each in studies if each.of_methods]
     outputs = {
-        "index.html": page.render(runs),
+        "index.html": page.render(runs, studies),
         "leaderboard.csv": leaderboard.to_csv(runs),
-        "leaderboard.md": leaderboard.to_markdown(runs),
+        "leaderboard.md": "\n".join([leaderboard.to_markdown(runs), *of_methods]),
     }
     for name, text in outputs.items():
         files.write_text(reports / name, text)

@@ -33,18 +33,32 @@ class Metrics(Recall):
     sets: SetMetrics | None = None
 
 
+class Member(Record):
+    """One model of an ensemble."""
+
+    preset: str
+    method: str
+    seed: int
+    features: str
+
+
 class Provenance(Record):
-    """`reports/provenance/D/P.json`: what says which result this is; the rest is shown as found."""
+    """`reports/provenance/D/P.json`: what says which result this is; the rest is shown as found.
+
+    An ensemble's `method`, `seed` and `features` are those of its `members`, joined by "+" where
+    they differ.
+    """
 
     dataset: str
     preset: str
     method: str
     split: str
-    seed: int
+    seed: int | str
     features: str
     setting: Literal["small-scale", "reproduced"]
     images: int
     captions: int
+    members: tuple[Member, ...] = ()
 
 
 def _jpeg(thumbnail: str) -> str:
@@ -124,6 +138,10 @@ class Run:
     @property
     def preset(self) -> str:
         return self.provenance.preset
+
+    @property
+    def is_ensemble(self) -> bool:
+        return bool(self.provenance.members)
 
 
 def read_runs(reports: Path) -> list[Run]:

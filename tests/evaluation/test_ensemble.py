@@ -1,0 +1,203 @@
+"""Several models together rank as the mean of their whole score matrices does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from tiny_data import make_data
+from torch import Tensor
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.base import RELEVANCE
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import ConfigError, DataError
+from manymatch.evaluation import blocks, embed, evaluate
+from manymatch.evaluation import ensemble as stage
+from manymatch.evaluation.metrics import recall_metrics
+from manymatch.methods import build_method
+from manymatch.methods.base import Embeddings
+from manymatch.methods.checkpoint import load_model, save_model
+from manymatch.methods.vsepp import VSEPP
+from manymatch.reporting.results import Metrics, Provenance, Samples
+from manymatch.shards.read import batches
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "vsepp": {"size": 8, "word_size": 4},
+    "cora": {"size": 8, "heads": 2, "word_vectors": "learned", "word_size": 4, "concept_size": 4},
+}
+
+
+@dataclass(frozen=True)
+class Models:
+    """Untrained models on shards of two kinds of features, 8 and 6 wide."""
+
+    out: Path
+    shards: dict[str, Path]
+
+    def make(self, name: str, kind: str = "vsepp", seed: int = 0, width: int = 8) -> str:
+        torch.manual_seed(seed)
+        vocabulary = Vocabulary.load(self.out / "grid" / "vocabulary.json")
+        built = build_method(kind, SETTINGS[kind], vocabulary=vocabulary, feature_width=width)
+        features = "grid" if width == 8 else "narrow"
+        recipe = Recipe(method=kind, features=features, seed=seed, model=SETTINGS[kind])
+        save_model(self.out / "models" / name, built, recipe, vocabulary, width)
+        return name
+
+    def member(self, name: str) -> tuple[Path, Path]:
+        folder = self.out / "models" / name
+        return folder, self.shards[load_model(folder)[1].features]
+
+    def ensemble(self, *names: str) -> dict[str, Any]:
+        members = [self.member(name) for name in names]
+        stage.ensemble(members, *self.places("+".join(names)), depth=5, samples=3)
+        return json.loads((self.out / f"{'+'.join(names)}.json").read_text())
+
+    def evaluate(self, name: str) -> dict[str, Any]:
+        evaluate.evaluate(*self.member(name), *self.places(name), depth=5, samples=3)
+        return json.loads((self.out / f"{name}.json").read_text())
+
+    def places(self, name: str) -> list[Path]:
+        parts = ("relevance.parquet", f"{name}.json", f"{name}.provenance.json", f"runs/{name}")
+        return [self.out / part for part in parts]
+
+    def scores(self, name: str) -> Tensor:
+        """The whole matrix."""
+        folder, shards = self.member(name)
+        method, _, vocabulary = load_model(folder)
+        found = embed.embed(method, batches(shards, "test", vocabulary, 3), "cpu")
+        with torch.inference_mode():
+            return method.score(found.images, found.texts)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Models:
+    shards = {}
+    for features, width in (("grid", 8), ("narrow", 6)):
+        (tmp_path / features).mkdir()
+        data = make_data(tmp_path / features, width=width, variable=True)
+        shards[features] = data.write_shards()
+        edit(shards[features] / "index.json", features=features)
+    schema = RELEVANCE.with_metadata({"complete": "true"})
+    judged = [{"image_id": "test.0", "caption_id": "test.1#0"}]
+    pq.write_table(pa.Table.from_pylist(judged, schema=schema), tmp_path / "relevance.parquet")
+    return Models(tmp_path, shards)
+
+
+def edit(path: Path, **change: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+
+
+def ranks(scores: Tensor, owner: Tensor) -> tuple[list[int], list[int]]:
+    """Of the best own caption of each image, and of the own image of each caption."""
+    i2t = [
+        min(
+            1 + sum(bool(other >= row[c]) for k, other in enumerate(row) if owner[k] != image)
+            for c in range(len(row))
+            if owner[c] == image
+        )
+        for image, row in enumerate(scores)
+    ]
+    t2i = [
+        1 + sum(bool(other >= column[owner[c]]) for i, other in enumerate(column) if i != owner[c])
+        for c, column in enumerate(scores.T)
+    ]
+    return i2t, t2i
+
+
+OWNER = torch.arange(8).repeat_interleave(3)
+
+
+@pytest.mark.parametrize("members", [("a", "b"), ("a", "narrow"), ("cora", "b", "narrow")])
+def test_it_ranks_by_the_mean_of_the_whole_matrices(
+    models: Models, monkeypatch: pytest.MonkeyPatch, members: tuple[str, ...]
+) -> None:
+    models.make("a"), models.make("b", seed=1)
+    models.make("narrow", width=6), models.make("cora", "cora")
+    small = partial(stage.rank, images_per_block=3, captions_per_block=7)
+    monkeypatch.setattr(stage, "rank", small)
+    found = models.ensemble(*members)
+    mean = sum(models.scores(name) for name in members) / len(members)
+    i2t, t2i = ranks(mean, OWNER)
+    for way, expected in (("i2t", i2t), ("t2i", t2i)):
+        numbers = recall_metrics(torch.tensor(expected))
+        assert found[way] == pytest.approx(numbers, abs=0.006)
+    assert set(found["multi"]["t2i"]) == {"map_at_r", "r_precision", "r1"}
+    assert shown_scores(models, "+".join(members)) == pytest.approx(
+        mean.sort(1, descending=True).values[:, :5].flatten().tolist(), abs=1e-6
+    )
+
+
+def shown_scores(models: Models, name: str) -> list[float]:
+    lines = (models.out / "runs" / name / "i2t.trec").read_text().splitlines()
+    return [float(line.split()[4]) for line in lines]
+
+
+def test_of_one_model_twice_over_it_is_that_model(models: Models) -> None:
+    single = models.evaluate(models.make("a"))
+    assert models.ensemble("a", models.make("again")) == single
+
+
+def test_captions_rank_by_their_own_score_where_a_member_has_one(
+    models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models.make("a"), models.make("b", seed=1)
+    alike = models.ensemble("a", "b")
+    halved = lambda self: lambda images, texts: 0.5 * VSEPP.score(self, images, texts)  # noqa: E731
+    monkeypatch.setattr(VSEPP, "t2i_score", property(halved))
+    assert models.ensemble("a", "b") == alike
+    turned = lambda self: lambda images, texts: -VSEPP.score(self, images, texts)  # noqa: E731
+    monkeypatch.setattr(VSEPP, "t2i_score", property(turned))
+    found = models.ensemble("a", "b")
+    assert found["i2t"] == alike["i2t"] and found["multi"]["i2t"] == alike["multi"]["i2t"]
+    _, t2i = ranks(-(models.scores("a") + models.scores("b")) / 2, OWNER)
+    assert found["t2i"] == pytest.approx(recall_metrics(torch.tensor(t2i)), abs=0.006)
+
+
+def test_it_writes_what_the_report_reads(models: Models) -> None:
+    models.make("a"), models.make("narrow", seed=3, width=6)
+    Metrics.model_validate(models.ensemble("a", "narrow"))
+    written = json.loads((models.out / "a+narrow.provenance.json").read_text())
+    record = Provenance.model_validate(written)
+    assert (record.preset, record.method, record.seed) == ("a+narrow", "vsepp", "0+3")
+    assert (record.features, record.setting) == ("grid+narrow", "small-scale")
+    assert [(member.preset, member.seed) for member in record.members] == [("a", 0), ("narrow", 3)]
+    hashes = {member["checkpoint_sha256"] for member in written["members"]}
+    assert len(hashes) == 2
+    shown = Samples.model_validate_json((models.out / "runs/a+narrow/samples.json").read_text())
+    assert len(shown.images) == len(shown.captions) == 3
+
+
+def test_members_of_other_galleries_are_refused(models: Models) -> None:
+    models.make("a"), models.make("narrow", width=6)
+    other = models.out / "other"
+    other.mkdir()
+    data = make_data(other, {"train": 4, "validation": 4, "test": 7}, width=6)
+    models.shards["narrow"] = data.write_shards()
+    edit(data.shards / "index.json", features="narrow")
+    with pytest.raises(DataError, match="not the same images in the same order") as fault:
+        models.ensemble("a", "narrow")
+    assert "\n" not in str(fault.value)
+    assert not (models.out / "a+narrow.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [(["a"], "two trained models or more"), (["a", "a"], "'a' is named twice")]
+)
+def test_an_ensemble_is_of_several_models(models: Models, names: list[str], words: str) -> None:
+    models.make("a")
+    with pytest.raises(ConfigError, match=words):
+        models.ensemble(*names)
+
+
+def test_a_row_of_numbers_is_the_run_that_it_says() -> None:
+    numbered = stage._numbered(Embeddings(torch.zeros(9, 2, 3)))
+    part = blocks.rows(blocks.rows(numbered, slice(2, 8)), slice(1, 4))
+    assert stage._run_of(part) == slice(3, 6)
