@@ -330,13 +330,13 @@ def ablate(
     if file and (preset or over or overrides or seeds):
         raise ConfigError("ablate: give either --file or a preset with --over, not both")
     if file:
-        name, study = command.study_from_file(file, dataset)
+        name, plan = command.plan_from_file(file, dataset)
     else:
         settings = dict(_override(text) for text in overrides or [])
         chosen = dataset or "scenes"
-        name, study = command.study_from_options(preset, over or [], seeds or "0", chosen, settings)
+        name, plan = command.plan_from_options(preset, over or [], seeds or "0", chosen, settings)
     options = stage.Options(jobs, keep, accept_stale)
-    written = stage.ablate(name, study, _LAYOUT, _params().evaluation.split, options)
+    written = stage.ablate(name, plan, _LAYOUT, _params().evaluation.split, options)
     typer.echo(ablations.to_markdown(ablations.read_ablation(written)))
 
 

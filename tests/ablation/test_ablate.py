@@ -15,7 +15,7 @@ from tiny_checkout import Checkout
 from manymatch.ablation import ablate as stage
 from manymatch.ablation import run as running
 from manymatch.ablation.ablate import Options, ablate
-from manymatch.ablation.study import Study
+from manymatch.ablation.plan import Plan
 from manymatch.config.recipe import read_recipe
 from manymatch.errors import ConfigError, DataError, ManyMatchError
 from manymatch.evaluation.evaluate import evaluate
@@ -25,8 +25,8 @@ from manymatch.training.train import train
 LR = "training.optimizer.lr"
 
 
-def record(checkout: Checkout, study: Study, name: str = "what", **options: Any) -> dict[str, Any]:
-    written = ablate(name, study, checkout.layout, "test", Options(**options))
+def record(checkout: Checkout, plan: Plan, name: str = "what", **options: Any) -> dict[str, Any]:
+    written = ablate(name, plan, checkout.layout, "test", Options(**options))
     assert written == checkout.layout.reports / "ablations" / "tiny" / f"{name}.json"
     value: dict[str, Any] = json.loads(written.read_text())
     return value
@@ -41,8 +41,8 @@ def rsums(record: dict[str, Any]) -> dict[str, list[float]]:
 
 
 def test_every_point_is_trained_with_every_seed(checkout: Checkout, worked: list[str]) -> None:
-    study = checkout.study(over={"size": [4, 8]}, seeds=[0, 1], about="How wide?")
-    found = record(checkout, study)
+    plan = checkout.plan(over={"size": [4, 8]}, seeds=[0, 1], about="How wide?")
+    found = record(checkout, plan)
     assert worked == ["size=4, seed 0", "size=4, seed 1", "size=8, seed 0", "size=8, seed 1"]
     assert [point["settings"] for point in found["points"]] == [{"size": 4}, {"size": 8}]
     assert found["keys"] == ["size"] and found["about"] == "How wide?"
@@ -54,7 +54,7 @@ def test_every_point_is_trained_with_every_seed(checkout: Checkout, worked: list
 
 
 def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: list[str]) -> None:
-    found = record(checkout, checkout.study(over={"size": [4]}), keep=True)
+    found = record(checkout, checkout.plan(over={"size": [4]}), keep=True)
     (run,) = found["points"][0]["runs"]
     recipe = read_recipe(checkout.runs[0] / "model" / "recipe.yaml")
     layout, out = checkout.layout, checkout.layout.root / "by-hand"
@@ -68,19 +68,19 @@ def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: lis
 
 
 def test_finished_runs_are_never_trained_again(checkout: Checkout, worked: list[str]) -> None:
-    first = record(checkout, checkout.study(over={"size": [4, 8]}))
+    first = record(checkout, checkout.plan(over={"size": [4, 8]}))
     worked.clear()
-    assert record(checkout, checkout.study(over={"size": [4, 8]})) == first
+    assert record(checkout, checkout.plan(over={"size": [4, 8]})) == first
     assert worked == []
     # A value, a seed, and another ablation that has a point in common.
-    extended = record(checkout, checkout.study(over={"size": [8, 6]}, seeds=[0, 1]), "other")
+    extended = record(checkout, checkout.plan(over={"size": [8, 6]}, seeds=[0, 1]), "other")
     assert worked == ["size=8, seed 1", "size=6, seed 0", "size=6, seed 1"]
     assert extended["points"][0]["runs"][0] == first["points"][1]["runs"][0]
 
 
 def test_equal_points_are_trained_once(checkout: Checkout, worked: list[str]) -> None:
     points = {"as it is": {}, "said again": {"size": 8}, "other": {"size": 4}}
-    found = record(checkout, checkout.study(points=points))
+    found = record(checkout, checkout.plan(points=points))
     assert worked == ["said again, seed 0", "other, seed 0"]
     same = rsums(found)
     assert same["as it is"] == same["said again"]
@@ -88,8 +88,8 @@ def test_equal_points_are_trained_once(checkout: Checkout, worked: list[str]) ->
 
 @pytest.mark.parametrize("changed", ["vocabulary", "relevance", "shards"])
 def test_other_data_are_another_run(checkout: Checkout, worked: list[str], changed: str) -> None:
-    study = checkout.study(over={"size": [4]})
-    record(checkout, study)
+    plan = checkout.plan(over={"size": [4]})
+    record(checkout, plan)
     worked.clear()
     layout = checkout.layout
     path = {
@@ -101,7 +101,7 @@ def test_other_data_are_another_run(checkout: Checkout, worked: list[str], chang
         _judge_another_pair(path)
     else:
         path.write_bytes(path.read_bytes() + b"\n")
-    record(checkout, study)
+    record(checkout, plan)
     assert worked == ["size=4, seed 0"]
 
 
@@ -114,20 +114,20 @@ def _judge_another_pair(path: Path) -> None:
 def test_results_of_other_code_count_only_if_told_so(
     checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = checkout.study(over={"size": [4]})
-    first = record(checkout, study)
+    plan = checkout.plan(over={"size": [4]})
+    first = record(checkout, plan)
     worked.clear()
     monkeypatch.setattr(stage, "sources_hash", lambda method: "changed")
-    assert record(checkout, study, accept_stale=True) == first
+    assert record(checkout, plan, accept_stale=True) == first
     assert worked == []
-    record(checkout, study)
+    record(checkout, plan)
     assert worked == ["size=4, seed 0"]
 
 
 def test_models_stay_only_if_told_so(checkout: Checkout, worked: list[str]) -> None:
-    record(checkout, checkout.study(over={"size": [4]}))
+    record(checkout, checkout.plan(over={"size": [4]}))
     assert {path.name for path in checkout.runs[0].iterdir()} == {"result.json", "lock", "log.txt"}
-    record(checkout, checkout.study(over={"size": [6]}), "kept", keep=True)
+    record(checkout, checkout.plan(over={"size": [6]}), "kept", keep=True)
     weights = [run / "model" / "model.safetensors" for run in checkout.runs]
     assert [path.exists() for path in weights].count(True) == 1
 
@@ -143,13 +143,13 @@ KILLS = {
 def test_killed_and_run_again_it_ends_with_the_same_numbers(
     checkout: Checkout, worked: list[str], moment: str
 ) -> None:
-    study = checkout.study(over={"size": [4, 6]}, seeds=[0, 1])
-    kill_during(lambda: record(checkout, study), *KILLS[moment])
+    plan = checkout.plan(over={"size": [4, 6]}, seeds=[0, 1])
+    kill_during(lambda: record(checkout, plan), *KILLS[moment])
     finished = len(checkout.runs)
     assert 0 < finished < 4
-    found = record(checkout, study)
+    found = record(checkout, plan)
     assert len(worked) == 4 - finished
-    undisturbed = record(_emptied(checkout), study)
+    undisturbed = record(_emptied(checkout), plan)
     assert rsums(found) == rsums(undisturbed)
 
 
@@ -161,10 +161,10 @@ def _emptied(checkout: Checkout) -> Checkout:
 def test_nothing_of_a_run_that_other_code_began_is_used(
     checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = checkout.study(over={"size": [4]})
-    kill_during(lambda: record(checkout, study), "manymatch.ablation.run.evaluate", 1)
+    plan = checkout.plan(over={"size": [4]})
+    kill_during(lambda: record(checkout, plan), "manymatch.ablation.run.evaluate", 1)
     monkeypatch.setattr(stage, "sources_hash", lambda method: "changed")
-    found = record(checkout, study)
+    found = record(checkout, plan)
     assert found["points"][0]["runs"][0]["seconds"] is not None  # trained anew, and whole
     assert worked == ["size=4, seed 0"]
 
@@ -172,9 +172,9 @@ def test_nothing_of_a_run_that_other_code_began_is_used(
 def test_a_failed_run_is_named_and_the_others_are_finished(
     checkout: Checkout, worked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study = checkout.study(over={LR: [1e30, 0.01]})
+    plan = checkout.plan(over={LR: [1e30, 0.01]})
     with pytest.raises(ManyMatchError) as error:
-        record(checkout, study)
+        record(checkout, plan)
     assert "1 of 2 runs failed (lr=1e+30, seed 0)" in str(error.value)
     assert "\n" not in str(error.value)
     assert "lr=1e+30, seed 0: failed: training diverged" in capsys.readouterr().err
@@ -186,17 +186,17 @@ def test_a_faulty_point_is_named_before_anything_is_trained(
     checkout: Checkout, worked: list[str]
 ) -> None:
     with pytest.raises(ConfigError, match="point 'size=big': model of method 'vsepp': size"):
-        record(checkout, checkout.study(over={"size": [4, "big"]}))
+        record(checkout, checkout.plan(over={"size": [4, "big"]}))
     (checkout.layout.vocabulary("tiny")).unlink()
     with pytest.raises(DataError, match="run the stage 'captions' first"):
-        record(checkout, checkout.study(over={"size": [4]}))
+        record(checkout, checkout.plan(over={"size": [4]}))
     assert worked == []
 
 
 def test_progress_is_a_line_a_run(
     checkout: Checkout, worked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record(checkout, checkout.study(over={"size": [4, 6]}))
+    record(checkout, checkout.plan(over={"size": [4, 6]}))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "what: 2 runs, 0 of them finished before"
     assert len(lines) == 4
@@ -209,9 +209,9 @@ def test_progress_is_a_line_a_run(
 def test_a_run_that_another_process_finished_meanwhile_is_taken(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, worked: list[str]
 ) -> None:
-    study = checkout.study(over={"size": [4]})
-    record(checkout, study)
+    plan = checkout.plan(over={"size": [4]})
+    record(checkout, plan)
     monkeypatch.setattr(stage, "kept", lambda *_: None)  # not there yet when this one looked
     monkeypatch.setattr(running, "train", None)
-    assert len(record(checkout, study)["points"]) == 1
+    assert len(record(checkout, plan)["points"]) == 1
     assert len(worked) == 2

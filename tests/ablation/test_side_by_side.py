@@ -24,10 +24,10 @@ from manymatch.files import remove
 def test_two_at_a_time_give_the_same_numbers(
     checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = checkout.study(over={"preset": ["vsepp", "cora"]})
+    plan = checkout.plan(over={"preset": ["vsepp", "cora"]})
     metrics = []
     for _ in range(2):
-        written = ablate("what", study, checkout.layout, "test", Options(jobs=2))
+        written = ablate("what", plan, checkout.layout, "test", Options(jobs=2))
         points = json.loads(written.read_text())["points"]
         metrics.append([run["metrics"] for point in points for run in point["runs"]])
         remove(checkout.layout.ablation_runs("tiny"))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import yaml
 from tiny_data import make_data
 
-from manymatch.ablation.study import Study, checked
+from manymatch.ablation.plan import Plan, checked
 from manymatch.config.layout import Layout
 from manymatch.config.strict import validate
 from manymatch.datasets.base import RELEVANCE
@@ -39,10 +39,10 @@ class Checkout:
             path.parent for path in self.layout.ablation_runs("tiny").glob("*/result.json")
         )
 
-    def study(self, **value: Any) -> Study:
+    def plan(self, **value: Any) -> Plan:
         """An ablation of `vsepp`."""
         whole = {"dataset": "tiny", "preset": "vsepp", **value}
-        return checked(validate(Study, whole, "test"), "test")
+        return checked(validate(Plan, whole, "test"), "test")
 
 
 def make_checkout(root: Path, work: Path) -> Checkout:

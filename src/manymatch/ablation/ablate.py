@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from manymatch import files
+from manymatch.ablation.plan import Plan, Point, points
 from manymatch.ablation.recipes import recipe_of
 from manymatch.ablation.run import run
 from manymatch.ablation.sources import sources_hash
 from manymatch.ablation.store import Inputs, Job, Result, folder_of, kept
-from manymatch.ablation.study import Point, Study, points
 from manymatch.ablation.workers import side_by_side, workers_for
 from manymatch.config.layout import Layout
 from manymatch.errors import ManyMatchError
@@ -31,8 +31,8 @@ class Options:
     accept_stale: bool = False
 
 
-def ablate(name: str, study: Study, layout: Layout, split: str, options: Options) -> Path:
-    """Train and evaluate what is missing of `study`; write `reports/ablations/DATASET/NAME.json`.
+def ablate(name: str, plan: Plan, layout: Layout, split: str, options: Options) -> Path:
+    """Train and evaluate what is missing of `plan`; write `reports/ablations/DATASET/NAME.json`.
 
     Finished runs are kept in `models/.ablations`, so that a killed or extended ablation trains
     only the rest; unfinished ones go on from their last epoch.
@@ -41,29 +41,30 @@ def ablate(name: str, study: Study, layout: Layout, split: str, options: Options
         ConfigError, DataError: a point's settings or the data do not fit (before any training).
         ManyMatchError: a run failed; the others have been finished.
     """
-    rows = [(point, _jobs(study, point, layout, split)) for point in points(study)]
+    rows = [(point, _jobs(plan, point, layout, split)) for point in points(plan)]
     results = _complete(name, [job for _, jobs in rows for job in jobs], options)
-    record = _record(name, study, split, rows, results)
-    target = layout.ablation(study.dataset, name)
+    record = _record(name, plan, split, rows, results)
+    target = layout.ablation(plan.dataset, name)
     files.write_json(target, record)
     return target
 
 
-def _jobs(study: Study, point: Point, layout: Layout, split: str) -> list[Job]:
+def _jobs(plan: Plan, point: Point, layout: Layout, split: str) -> list[Job]:
     """One job a seed; a fault names the point."""
     try:
-        return [_job(study, point, seed, layout, split) for seed in study.seeds]
+        return [_job(plan, point, seed, layout, split) for seed in plan.seeds]
     except ManyMatchError as fault:
         raise type(fault)(f"point '{point.label}': {fault}") from None
 
 
-def _job(study: Study, point: Point, seed: int, layout: Layout, split: str) -> Job:
-    recipe = recipe_of(layout.presets, study, point, seed)
-    dataset = study.dataset
+def _job(plan: Plan, point: Point, seed: int, layout: Layout, split: str) -> Job:
+    recipe = recipe_of(layout.presets, plan, point, seed)
+    dataset = plan.dataset
     inputs = Inputs(
         layout.shards(dataset, recipe.features),
         layout.vocabulary(dataset),
         layout.relevance(dataset),
+        layout.models,
         split,
     )
     folder = folder_of(layout, dataset, recipe, inputs)
@@ -118,7 +119,7 @@ def _left(left: int, done: int, started: float) -> str:
 
 def _record(
     name: str,
-    study: Study,
+    plan: Plan,
     split: str,
     rows: Sequence[tuple[Point, Sequence[Job]]],
     results: dict[Path, Result],
@@ -128,12 +129,12 @@ def _record(
     any_result = next(iter(results.values()))
     return {
         "name": name,
-        "about": study.about,
-        "dataset": study.dataset,
-        "preset": study.preset,
-        "set": study.set,
-        "keys": list(study.over),
-        "seeds": study.seeds,
+        "about": plan.about,
+        "dataset": plan.dataset,
+        "preset": plan.preset,
+        "set": plan.set,
+        "keys": list(plan.over),
+        "seeds": plan.seeds,
         "split": split,
         "images": any_result["images"],
         "captions": any_result["captions"],

@@ -7,20 +7,20 @@ from typing import Any
 
 import yaml
 
-from manymatch.ablation.study import PRESET, Settings, Study, checked, read_study
+from manymatch.ablation.plan import PRESET, Plan, Settings, checked, read_plan
 from manymatch.config.strict import validate
 from manymatch.errors import ConfigError
 
 
-def study_from_file(path: Path, dataset: str | None = None) -> tuple[str, Study]:
+def plan_from_file(path: Path, dataset: str | None = None) -> tuple[str, Plan]:
     """The ablation in a file, and its name; on another data set, if one is given."""
-    study = read_study(path)
-    return path.stem, study.model_copy(update={"dataset": dataset}) if dataset else study
+    plan = read_plan(path)
+    return path.stem, plan.model_copy(update={"dataset": dataset}) if dataset else plan
 
 
-def study_from_options(
+def plan_from_options(
     preset: str | None, over: list[str], seeds: str, dataset: str, settings: Settings
-) -> tuple[str, Study]:
+) -> tuple[str, Plan]:
     """The ablation that options describe, and its name.
 
     Args:
@@ -43,7 +43,7 @@ def study_from_options(
         "seeds": _list(seeds, f"--seeds {seeds}"),
     }
     name = "-".join([preset or "presets", *(key for key in grid if key != PRESET)])
-    return name, checked(validate(Study, value, "ablate"), "ablate")
+    return name, checked(validate(Plan, value, "ablate"), "ablate")
 
 
 def _values(text: str) -> tuple[str, list[Any]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manymatch.ablation.study import PRESET, Point, Study
+from manymatch.ablation.plan import PRESET, Plan, Point
 from manymatch.config.recipe import Recipe, preset_path, read_recipe
 from manymatch.errors import ConfigError, nearest
 from manymatch.methods import check_model, method_class
 
 
-def recipe_of(presets: Path, study: Study, point: Point, seed: int) -> Recipe:
+def recipe_of(presets: Path, plan: Plan, point: Point, seed: int) -> Recipe:
     """The recipe of one run.
 
     Args:
@@ -19,8 +19,8 @@ def recipe_of(presets: Path, study: Study, point: Point, seed: int) -> Recipe:
     Raises:
         ConfigError: no such preset or key (the nearest is named), or a value that does not fit.
     """
-    settings = {**study.set, **point.settings}
-    path = preset_path(presets, study.dataset, settings.pop(PRESET, study.preset))
+    settings = {**plan.set, **point.settings}
+    path = preset_path(presets, plan.dataset, settings.pop(PRESET, plan.preset))
     method = settings.get("method", read_recipe(path).method)
     overrides = {_full_key(key, method): value for key, value in settings.items()}
     recipe = read_recipe(path, {**overrides, "seed": seed})

@@ -84,7 +84,8 @@ def _train(job: Job) -> float | None:
         return None
     resumed = checkpoints.exists()
     started = time.monotonic()
-    train(job.recipe, inputs.shards, inputs.vocabulary, model, curves, checkpoints)
+    places = model, curves, checkpoints
+    train(job.recipe, inputs.shards, inputs.vocabulary, *places, inputs.models)
     return None if resumed else round(time.monotonic() - started, 1)
 
 

@@ -22,26 +22,30 @@ from manymatch.config.recipe import Recipe
 from manymatch.errors import DataError
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import read_index
+from manymatch.training.warm_start import find_source
 
 Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a run reads."""
+    """What a run reads; `models` is where the model lies that a recipe may start from."""
 
     shards: Path
     vocabulary: Path
     relevance: Path
+    models: Path
     split: str
 
-    def hashes(self) -> dict[str, str]:
-        """Of each input; raises `DataError` if one is missing."""
+    def hashes(self, recipe: Recipe) -> dict[str, str]:
+        """Of each input; raises `DataError` or `CheckpointError` if one is missing."""
         read_index(self.shards).split(self.split)
         for path in (self.vocabulary, self.relevance):
             if not path.is_file():
                 raise DataError(f"{path}: no such file; run the stage 'captions' first")
+        start = find_source(recipe, self.models)
         return {
+            "start": start.sha256 if start else "",
             "shards": files.sha256(self.shards / INDEX),
             "vocabulary": files.sha256(self.vocabulary),
             "relevance": files.sha256(self.relevance),
@@ -62,7 +66,7 @@ class Job:
 
 def folder_of(layout: Layout, dataset: str, recipe: Recipe, inputs: Inputs) -> Path:
     """The folder of a run; equal runs have the same."""
-    known = {"recipe": recipe.to_yaml(), "version": __version__, **inputs.hashes()}
+    known = {"recipe": recipe.to_yaml(), "version": __version__, **inputs.hashes(recipe)}
     key = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
     return layout.ablation_runs(dataset) / key[:16]
 

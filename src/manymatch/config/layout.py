@@ -45,12 +45,16 @@ class Layout:
     def shards(self, dataset: str, features: str) -> Path:
         return self.root / "data" / "shards" / dataset / features
 
+    @property
+    def models(self) -> Path:
+        return self.root / "models"
+
     def model(self, dataset: str, method: str) -> Path:
-        return self.root / "models" / dataset / method
+        return self.models / dataset / method
 
     def checkpoints(self, dataset: str, method: str) -> Path:
         """Outside the outputs of any stage, because DVC deletes those before it runs one."""
-        return self.root / "models" / ".checkpoints" / dataset / method
+        return self.models / ".checkpoints" / dataset / method
 
     def curves(self, dataset: str, method: str) -> Path:
         return self.reports / "curves" / dataset / method
@@ -72,7 +76,7 @@ class Layout:
 
     def ablation_runs(self, dataset: str) -> Path:
         """Finished and unfinished runs of all ablations; as `checkpoints`, no stage's output."""
-        return self.root / "models" / ".ablations" / dataset
+        return self.models / ".ablations" / dataset
 
     def efficiency(self, dataset: str) -> Path:
         return self.reports / "efficiency" / f"{dataset}.json"

@@ -51,7 +51,7 @@ class AblationView:
 
 
 @dataclass(frozen=True)
-class StudiesView:
+class AblationsView:
     """A data set of which there are ablations and nothing else."""
 
     name: str
@@ -85,15 +85,15 @@ class DatasetView:
     provenance: list[tuple[str, list[str]]]
 
 
-def render(runs: Sequence[Run], studies: Sequence[ablations.Ablation] = ()) -> str:
+def render(runs: Sequence[Run], tried: Sequence[ablations.Ablation] = ()) -> str:
     """The page of all runs, sorted by data set and then as the leaderboard shows them, and of the
     ablations on the same data sets."""
     thumbnails = queries.Thumbnails()
     datasets = [
-        _dataset(name, group, [each for each in studies if each.dataset == name], thumbnails)
+        _dataset(name, group, [each for each in tried if each.dataset == name], thumbnails)
         for name, group in leaderboard.by_dataset(runs)
     ]
-    others = _studied_only(studies, {view.name for view in datasets})
+    others = _ablations_only(tried, {view.name for view in datasets})
     script = (_TEMPLATES / "script.js").read_text(encoding="utf-8")
     style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
     template = _environment().get_template("page.html")
@@ -129,7 +129,7 @@ def _hash(script: str) -> str:
 def _dataset(
     name: str,
     runs: list[Run],
-    studies: Sequence[ablations.Ablation],
+    tried: Sequence[ablations.Ablation],
     thumbnails: queries.Thumbnails,
 ) -> DatasetView:
     anchor = _anchor(name)
@@ -145,8 +145,8 @@ def _dataset(
         runs=views,
         table=leaderboard.table(runs),
         bars=_bars(views),
-        of_methods=[_ablation(anchor, each) for each in studies if each.of_methods],
-        ablations=[_ablation(anchor, each) for each in studies if not each.of_methods],
+        of_methods=[_ablation(anchor, each) for each in tried if each.of_methods],
+        ablations=[_ablation(anchor, each) for each in tried if not each.of_methods],
         validation=charts.validation_chart(curves),
         images=queries.image_panels(runs, thumbnails),
         captions=queries.caption_panels(runs, thumbnails),
@@ -161,13 +161,13 @@ def _run(dataset: str, run: Run, position: int) -> RunView:
     return RunView(run, anchor, style, charts.loss_charts(run.curves, style))
 
 
-def _studied_only(studies: Sequence[ablations.Ablation], known: set[str]) -> list[StudiesView]:
+def _ablations_only(tried: Sequence[ablations.Ablation], known: set[str]) -> list[AblationsView]:
     by_name: dict[str, list[AblationView]] = {}
-    for each in studies:
+    for each in tried:
         if each.dataset not in known:
             view = _ablation(_anchor(each.dataset), each)
             by_name.setdefault(each.dataset, []).append(view)
-    return [StudiesView(name, _anchor(name), views) for name, views in by_name.items()]
+    return [AblationsView(name, _anchor(name), views) for name, views in by_name.items()]
 
 
 def _ablation(dataset: str, ablation: ablations.Ablation) -> AblationView:

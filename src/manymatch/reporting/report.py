@@ -18,10 +18,10 @@ def report(reports: Path) -> None:
     this machine `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line, with the
     file) if there is no result or a malformed one; earlier outputs then stay as they were.
     """
-    runs, studies = read_runs(reports), read_ablations(reports)
-    of_methods = [to_markdown(each) for each in studies if each.of_methods]
+    runs, tried = read_runs(reports), read_ablations(reports)
+    of_methods = [to_markdown(each) for each in tried if each.of_methods]
     outputs = {
-        "index.html": page.render(runs, studies),
+        "index.html": page.render(runs, tried),
         "leaderboard.csv": leaderboard.to_csv(runs),
         "leaderboard.md": "\n".join([leaderboard.to_markdown(runs), *of_methods]),
     }

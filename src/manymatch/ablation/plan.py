@@ -24,7 +24,7 @@ for `model.similarity.alpha`), or `preset`."""
 PRESET = "preset"
 
 
-class Study(Strict):
+class Plan(Strict):
     """One ablation: every combination of the values in `over`, or every one of the named `points`,
     each trained with every seed."""
 
@@ -48,42 +48,42 @@ class Point:
     settings: Settings
 
 
-def read_study(path: Path) -> Study:
+def read_plan(path: Path) -> Plan:
     """The ablation in a YAML file; a fault is a `ConfigError` that names file and key."""
     if not path.is_file():
         known = [file.name for file in path.parent.glob("*.yaml")]
         raise ConfigError(f"{path}: no such file{nearest(path.name, known)}")
-    return checked(validate(Study, read_yaml(path), str(path)), str(path))
+    return checked(validate(Plan, read_yaml(path), str(path)), str(path))
 
 
-def checked(study: Study, where: str) -> Study:
-    """`study`, if its parts fit together; else a `ConfigError` that begins with `where`."""
-    settings = [{**study.set, **point.settings} for point in points(study)]
-    values = [(key, value) for key, listed in study.over.items() for value in map(_text, listed)]
+def checked(plan: Plan, where: str) -> Plan:
+    """`plan`, if its parts fit together; else a `ConfigError` that begins with `where`."""
+    settings = [{**plan.set, **point.settings} for point in points(plan)]
+    values = [(key, value) for key, listed in plan.over.items() for value in map(_text, listed)]
     faults = {
-        "give either 'over' (a grid) or 'points' (named settings)": bool(study.over)
-        == bool(study.points),
+        "give either 'over' (a grid) or 'points' (named settings)": bool(plan.over)
+        == bool(plan.points),
         "'seed' is no setting of a point; list the seeds in 'seeds'": any(
             "seed" in found for found in settings
         ),
-        "a seed stands twice in 'seeds'": len(set(study.seeds)) < len(study.seeds),
+        "a seed stands twice in 'seeds'": len(set(plan.seeds)) < len(plan.seeds),
         "a value stands twice in 'over'": len(set(values)) < len(values),
-        "which recipe? give 'preset', or vary it": study.preset is None
+        "which recipe? give 'preset', or vary it": plan.preset is None
         and any(PRESET not in found for found in settings),
     }
     for fault, found in faults.items():
         if found:
             raise ConfigError(f"{where}: {fault}")
-    return study
+    return plan
 
 
-def points(study: Study) -> list[Point]:
+def points(plan: Plan) -> list[Point]:
     """The rows in the order of the file; of a grid, the last key changes fastest."""
-    if study.points:
-        return [Point(label, settings) for label, settings in study.points.items()]
-    names = _short_names(list(study.over))
-    combinations = itertools.product(*study.over.values())
-    grid = [dict(zip(study.over, values, strict=True)) for values in combinations]
+    if plan.points:
+        return [Point(label, settings) for label, settings in plan.points.items()]
+    names = _short_names(list(plan.over))
+    combinations = itertools.product(*plan.over.values())
+    grid = [dict(zip(plan.over, values, strict=True)) for values in combinations]
     return [Point(_label(settings, names), settings) for settings in grid]
 
 

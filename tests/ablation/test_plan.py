@@ -9,41 +9,41 @@ import pytest
 import yaml
 from tiny_checkout import Checkout
 
-from manymatch.ablation.command import study_from_file, study_from_options
+from manymatch.ablation.command import plan_from_file, plan_from_options
+from manymatch.ablation.plan import Point, points, read_plan
 from manymatch.ablation.recipes import recipe_of
-from manymatch.ablation.study import Point, points, read_study
 from manymatch.errors import ConfigError
 
 
 def test_a_grid_has_every_combination_and_the_last_key_changes_fastest(
     checkout: Checkout,
 ) -> None:
-    study = checkout.study(over={"training.epochs": [1, 2], "objective": ["triplet", "info_nce"]})
-    assert [point.label for point in points(study)] == [
+    plan = checkout.plan(over={"training.epochs": [1, 2], "objective": ["triplet", "info_nce"]})
+    assert [point.label for point in points(plan)] == [
         "epochs=1, objective=triplet",
         "epochs=1, objective=info_nce",
         "epochs=2, objective=triplet",
         "epochs=2, objective=info_nce",
     ]
-    assert points(study)[1].settings == {"training.epochs": 1, "objective": "info_nce"}
+    assert points(plan)[1].settings == {"training.epochs": 1, "objective": "info_nce"}
 
 
 def test_keys_that_end_alike_are_told_apart(checkout: Checkout) -> None:
-    study = checkout.study(over={"image.dropout": [0.5], "text.dropout": [None, [1, "a"]]})
-    assert [point.label for point in points(study)] == [
+    plan = checkout.plan(over={"image.dropout": [0.5], "text.dropout": [None, [1, "a"]]})
+    assert [point.label for point in points(plan)] == [
         "image.dropout=0.5, text.dropout=null",
         'image.dropout=0.5, text.dropout=[1, "a"]',
     ]
 
 
 def test_methods_are_called_by_their_names_alone(checkout: Checkout) -> None:
-    study = checkout.study(preset=None, over={"preset": ["vsepp", "cora"]})
-    assert [point.label for point in points(study)] == ["vsepp", "cora"]
+    plan = checkout.plan(preset=None, over={"preset": ["vsepp", "cora"]})
+    assert [point.label for point in points(plan)] == ["vsepp", "cora"]
 
 
 def test_a_key_is_of_the_model_unless_the_recipe_has_it(checkout: Checkout) -> None:
-    study = checkout.study(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
-    chosen = recipe_of(checkout.layout.presets, study, Point("", {"size": 4}), seed=3)
+    plan = checkout.plan(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
+    chosen = recipe_of(checkout.layout.presets, plan, Point("", {"size": 4}), seed=3)
     assert (chosen.model["size"], chosen.training.optimizer.lr, chosen.seed) == (4, 0.5, 3)
     assert chosen.model["word_size"] == 4
 
@@ -59,11 +59,11 @@ def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: P
     path = tmp_path / "what.yaml"
     path.write_text(yaml.safe_dump(value))
     over = ["margin=0.1,1", "text_pooling=mean,'null'", "x=null,true,[1, 2]"]
-    name, given = study_from_options("vsepp", over, "0, 2", "tiny", {"training.epochs": 1})
-    assert given == read_study(path)
+    name, given = plan_from_options("vsepp", over, "0, 2", "tiny", {"training.epochs": 1})
+    assert given == read_plan(path)
     assert name == "vsepp-margin-text_pooling-x"
-    assert study_from_file(path, "scenes")[0] == "what"
-    assert study_from_file(path, "scenes")[1].dataset == "scenes"
+    assert plan_from_file(path, "scenes")[0] == "what"
+    assert plan_from_file(path, "scenes")[1].dataset == "scenes"
 
 
 FILES: dict[str, tuple[dict[str, Any], str]] = {
@@ -85,7 +85,7 @@ def test_a_faulty_file_is_one_line_with_its_name(tmp_path: Path, fault: str) -> 
     path = tmp_path / "what.yaml"
     path.write_text(yaml.safe_dump({"preset": "vsepp", **value}))
     with pytest.raises(ConfigError) as error:
-        read_study(path)
+        read_plan(path)
     assert words in str(error.value) and str(path) in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -93,7 +93,7 @@ def test_a_faulty_file_is_one_line_with_its_name(tmp_path: Path, fault: str) -> 
 def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "dive-alpha.yaml").write_text("")
     with pytest.raises(ConfigError, match=r"did you mean 'dive-alpha\.yaml'"):
-        read_study(tmp_path / "dive-alfa.yaml")
+        read_plan(tmp_path / "dive-alfa.yaml")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
 )
 def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) -> None:
     with pytest.raises(ConfigError) as error:
-        study_from_options("vsepp", over, seeds, "tiny", {})
+        plan_from_options("vsepp", over, seeds, "tiny", {})
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
@@ -121,14 +121,14 @@ def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) ->
         ({"size": "big"}, "size"),
         ({"size.width": 4}, "'size' is a value, not a group"),
         ({"preset": "vsep"}, "did you mean 'vsepp'?"),
-        ({"method": "vse"}, "did you mean 'vsepp'?"),
+        ({"method": "vsep"}, "did you mean 'vsepp'?"),
         ({"training.devices": 2}, "one device"),
     ],
 )
 def test_a_faulty_setting_gets_the_nearest(
     checkout: Checkout, settings: dict[str, Any], words: str
 ) -> None:
-    study = checkout.study(points={"one": settings})
+    plan = checkout.plan(points={"one": settings})
     with pytest.raises(ConfigError) as error:
-        recipe_of(checkout.layout.presets, study, points(study)[0], seed=0)
+        recipe_of(checkout.layout.presets, plan, points(plan)[0], seed=0)
     assert words in str(error.value) and "\n" not in str(error.value)
