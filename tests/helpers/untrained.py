@@ -1,0 +1,29 @@
+"""A model's folder as training leaves it, but with fresh weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from small_methods import small
+from tiny_data import TinyData
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.methods import build_method, vocabulary_of
+from manymatch.methods.checkpoint import save_model
+from manymatch.shards.read import read_index
+
+
+def save_untrained(
+    folder: Path, data: TinyData, name: str, settings: dict[str, Any] | None = None, seed: int = 0
+) -> Path:
+    """Write the method `name`, small, for the data's shards into `folder`, which it returns."""
+    index, chosen = read_index(data.shards), small(name, settings)
+    words = vocabulary_of(name, chosen, Vocabulary.load(data.vocabulary))
+    torch.manual_seed(seed)
+    method = build_method(name, chosen, vocabulary=words, feature_width=index.width)
+    recipe = Recipe(method=name, features=index.features, seed=seed, model=chosen)
+    save_model(folder, method, recipe, words, index.width)
+    return folder

@@ -1,0 +1,64 @@
+"""A model with a BERT in it is trained from the BERT's folder and needs it never again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from small_methods import small
+from tiny_bert import PIECES, make_bert
+from tiny_data import COLOURS, OBJECTS, RELATIONS
+from tiny_run import Run
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.wordpieces import WordPieces
+from manymatch.errors import ConfigError
+from manymatch.evaluation.embed import embed
+from manymatch.methods.checkpoint import load_model
+from manymatch.shards.read import batches
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    words = {*OBJECTS, *COLOURS, *" ".join(RELATIONS).split(), "one"} - {*PIECES}
+    return make_bert(tmp_path / "bert", [*PIECES, *sorted(words)])
+
+
+def recipe(bert: Path) -> Recipe:
+    chosen = {"concept_encoder": "bert", "bert": {"weights": str(bert), "tuning": "prefix"}}
+    return Recipe.model_validate(
+        {
+            "method": "cora",
+            "features": "grid",
+            "model": small("cora", chosen),
+            "augmentation": {"word_drop": 0.2, "phrase_word_mask": 0.2, "object_drop": 0.1},
+            "training": {"epochs": 1, "images_per_batch": 16, "optimizer": {"lr": 0.01}},
+        }
+    )
+
+
+def test_a_trained_model_brings_its_bert_along(bert: Path, new_run: Callable[[str], Run]) -> None:
+    run = new_run("run")
+    run.train(recipe(bert))
+    shutil.rmtree(bert)
+    method, chosen, vocabulary = load_model(run.model)
+    assert isinstance(vocabulary, WordPieces)
+    assert (chosen, vocabulary.pretrained) == (recipe(bert), None)
+    stream = list(batches(run.data.shards, "test", vocabulary, 4))
+    assert max(int(batch.words.max()) for batch in stream) > len(PIECES)
+    found = embed(method, stream, "cpu")
+    again = embed(load_model(run.model)[0], stream, "cpu")
+    assert torch.equal(found.texts.vectors, again.texts.vectors)
+
+
+def test_training_says_in_one_line_that_there_is_no_bert(
+    bert: Path, new_run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    shutil.rmtree(bert)
+    with pytest.raises(ConfigError, match="neither a folder nor to be had from the hub") as caught:
+        new_run("run").train(recipe(bert))
+    assert "\n" not in str(caught.value)
