@@ -26,6 +26,7 @@ SMALL_SETS: dict[str, Any] = {
 
 SMALL: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 16, "word_size": 8},
+    "vse_infinity": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "pcme": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "msrm": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "pvse": SMALL_SETS,
@@ -40,6 +41,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("vsepp", {"image_encoder": "regions", "image_pooling": "gpo", "text_pooling": "gpo"}),
     ("vsepp", {"image_pooling": "max", "text_pooling": "mean", "directions": "concatenate"}),
     ("vsepp", {"objective": "info_nce", "embedding_dropout": 0.1, "text_pooling": "max"}),
+    ("vse_infinity", {}),
+    ("vse_infinity", {"objective": "info_nce", "embedding_dropout": 0.1}),
     ("pcme", {}),
     ("pcme", {"inference": "samples", "log_variance": -4.0, "hidden": 5}),
     ("msrm", {}),

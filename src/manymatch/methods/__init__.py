@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 METHODS = {
     "vsepp": "manymatch.methods.vsepp:VSEPP",
+    "vse_infinity": "manymatch.methods.vse_infinity:VSEInfinity",
     "pcme": "manymatch.methods.pcme:PCME",
     "msrm": "manymatch.methods.msrm:MSRM",
     "pvse": "manymatch.methods.pvse:PVSE",

@@ -1,0 +1,88 @@
+"""VSE-infinity: all regions and all words, pooled by a learned operator.
+
+Chen et al., Learning the Best Pooling Strategy for Visual Semantic Embedding, CVPR 2021.
+
+Each region or grid cell passes an MLP beside a linear layer, each word a GRU. The generalised
+pooling operator (GPO) then learns for each modality how much the largest, second largest, ...
+value of each dimension counts, depending on how many there are. Scores are cosines; the loss is
+VSE++'s, with all negatives in the first epoch and the hardest from the second on.
+
+Random-size augmentation, by which GPO sees sets of all sizes, is a matter of the recipe
+(`augmentation`: regions and words are dropped with probability 0.2).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional
+
+from manymatch.config.grouped import Grouped
+from manymatch.config.recipe import Probability
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders.encoding import Encoding
+from manymatch.encoders.image import ImageSettings, image_encoder
+from manymatch.encoders.text import TextSettings, text_encoder
+from manymatch.errors import ConfigError
+from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.matching import Matching, MatchingSettings
+from manymatch.pooling.gpo import GPO
+from manymatch.shards.batch import Batch
+from manymatch.similarities.cosine import cosine
+
+
+class VSEInfinitySettings(Grouped, MatchingSettings):
+    """The defaults are the paper's."""
+
+    size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
+    image: ImageSettings = ImageSettings(encoder="regions")
+    text: TextSettings = TextSettings(local="states")
+    embedding_dropout: Probability = 0.0
+    """Of both embeddings before they are normalised."""
+
+
+class VSEInfinity(Method):
+    """One vector a sample, by generalised pooling."""
+
+    Settings = VSEInfinitySettings
+
+    def __init__(
+        self, settings: VSEInfinitySettings, vocabulary: Vocabulary, feature_width: int
+    ) -> None:
+        super().__init__(settings, vocabulary, feature_width)
+        self.image = image_encoder(settings.image, feature_width, settings.size)
+        self.text = text_encoder(settings.text, vocabulary, settings.size)
+        _check_sizes(settings.size, image=self.image.local_size, text=self.text.local_size)
+        self.pool_regions, self.pool_words = GPO(), GPO()
+        self.dropout = nn.Dropout(settings.embedding_dropout)
+        self.matching = Matching(settings)
+
+    def encode_images(self, batch: Batch) -> Embeddings:
+        return self._pooled(self.pool_regions, self.image(batch.features, batch.region_mask))
+
+    def encode_texts(self, batch: Batch) -> Embeddings:
+        return self._pooled(self.pool_words, self.text(batch.words, batch.word_mask))
+
+    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        return cosine(images.vectors, texts.vectors)
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        return self.matching.terms(self.score(images, texts), batch.owner)
+
+    def start_epoch(self, epoch: int) -> None:
+        self.matching.start_epoch(epoch)
+
+    def _pooled(self, pool: GPO, encoded: Encoding) -> Embeddings:
+        pooled = self.dropout(pool(encoded.local, encoded.mask))
+        return Embeddings(functional.normalize(pooled.float(), dim=2))
+
+
+def _check_sizes(size: int, **local: int) -> None:
+    for group, found in local.items():
+        if found != size:
+            raise ConfigError(
+                f"method 'vse_infinity': {group}: local features have size {found}, not {size}; "
+                "they are pooled as they are: name an encoder that gives them that size"
+            )
