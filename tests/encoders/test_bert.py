@@ -17,6 +17,7 @@ from manymatch.datasets.wordpieces import WordPieces, load_vocabulary
 from manymatch.encoders import bert_weights
 from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
 from manymatch.encoders.bert_weights import bert_folder
+from manymatch.encoders.scene_graph import BertConceptEncoder
 from manymatch.errors import ConfigError
 
 TUNINGS = pytest.mark.parametrize("tuning", ["full", "prefix", "frozen"])
@@ -107,6 +108,20 @@ def test_a_frozen_bert_neither_learns_nor_drops(folder: Path) -> None:
     assert not first.requires_grad
     assert torch.equal(first, second)
     assert not any(parameter.requires_grad for parameter in encoder.parameters())
+
+
+def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
+    encoder = build(folder, tuning="prefix", prefix_length=2)
+    lengths = torch.tensor([3, 1, 12, 2, 1, 9, 5, 4])
+    phrases = torch.randint(7, 40, (8, 12)) * (torch.arange(12) < lengths[:, None])
+    concepts = BertConceptEncoder(encoder, 6).eval()
+    found = concepts(phrases, lengths)
+    for phrase, length, concept in zip(phrases, lengths, found, strict=True):
+        ids = phrase[None, :length]
+        states = encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states[0]
+        torch.testing.assert_close(concept, concepts.project(states.mean(0)))
+    short = concepts(phrases[[1, 4], :1], lengths[[1, 4]])
+    torch.testing.assert_close(short, found[[1, 4]])
 
 
 def test_the_configuration_is_enough_for_a_trained_model(folder: Path, tmp_path: Path) -> None:

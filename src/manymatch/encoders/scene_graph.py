@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import torch
@@ -16,6 +17,9 @@ from manymatch.pooling.masked import MeanPooling
 from manymatch.shards.batch import Graphs
 
 EdgeForm = Literal["paper", "code"]
+
+_LENGTHS = (0, 1, 2, 4, 8)
+"""Phrases longer than one and no longer than the next are read together."""
 
 
 class Encoded(NamedTuple):
@@ -43,7 +47,11 @@ class ConceptEncoder(nn.Module):
 
 
 class BertConceptEncoder(nn.Module):
-    """Phrases to vectors: BERT, the mean of all its last hidden states, FC to D."""
+    """Phrases to vectors: BERT, the mean of all its last hidden states, FC to D.
+
+    Most phrases are a word or two and a few are eight: those of about equal length are read
+    together, which spares most of the work that padding would cost.
+    """
 
     def __init__(self, bert: BertEncoder, size: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -53,8 +61,16 @@ class BertConceptEncoder(nn.Module):
 
     def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
         """`phrases (P, T)` wordpiece ids, `lengths (P,)` >= 1 -> `(P, D)`."""
-        tokens = self.bert(phrases, _mask(phrases, lengths))
-        return self.project(self.dropout(self.pool(*tokens)[:, 0]))
+        means, places = [], []
+        for shorter, longest in pairwise((*_LENGTHS, max(_LENGTHS[-1], phrases.shape[1]))):
+            rows = ((lengths > shorter) & (lengths <= longest)).nonzero()[:, 0]
+            if len(rows):
+                means.append(self._mean(phrases[rows, :longest], lengths[rows]))
+                places.append(rows)
+        return self.project(self.dropout(torch.cat(means)[torch.cat(places).argsort()]))
+
+    def _mean(self, phrases: Tensor, lengths: Tensor) -> Tensor:
+        return self.pool(*self.bert(phrases, _mask(phrases, lengths)))[:, 0]
 
 
 def _mask(phrases: Tensor, lengths: Tensor) -> Tensor:
