@@ -33,7 +33,7 @@ app = typer.Typer(
 DatasetName = Annotated[str, typer.Argument(help="A dataset: scenes, flickr8k.")]
 MethodName = Annotated[str, typer.Argument(help="A recipe: presets/DATASET/METHOD.yaml.")]
 FeaturesName = Annotated[
-    str, typer.Argument(help="A backbone: lite0, objects, resnet50, resnet101, resnet152.")
+    str, typer.Argument(help="A backbone: lite0, objects, resnet50 ...; pixels256 for none.")
 ]
 Overrides = Annotated[
     list[str] | None,

@@ -179,6 +179,20 @@ def test_impossible_boxes_are_refused(place: Place, box: list[float]) -> None:
     assert "image 'i0': boxes must be" in refusal(place, "objects")
 
 
+def test_pixels_are_the_pictures_themselves(place: Place) -> None:
+    place.extract("pixels256")
+    image = Image.open(place.raw / "images/i3.png").resize((256, 256), Image.Resampling.BICUBIC)
+    with FeatureStore(place.store) as store:
+        features, n_regions, boxes = store.read([3])
+        assert store.attributes["backbone"] == "pixels256"
+    assert features.shape == (1, 256 * 256, 3) and features.dtype == np.uint8 and boxes is None
+    assert n_regions.tolist() == [256 * 256]
+    np.testing.assert_array_equal(features[0].reshape(256, 256, 3), np.asarray(image))
+    whole = place.store.read_bytes()
+    place.extract("pixels256", batch_size=1)
+    assert place.store.read_bytes() == whole
+
+
 def save_resnet(folder: Path, depths: list[int], last: int = 2048) -> str:
     torch.manual_seed(0)
     sizes = [8, 8, 8, last]

@@ -217,6 +217,38 @@ def test_all_finite_agrees_with_numpy_on_every_half() -> None:
     assert layout.all_finite(halves[expected])
 
 
+def test_a_store_of_bytes(tmp_path: Path) -> None:
+    """Pixels: a byte a value, checked by their checksum alone, since any byte is a number."""
+    path = tmp_path / "pixels.h5"
+    rows = np.random.default_rng(0).integers(0, 256, (len(IDS), REGIONS, 3), dtype=np.uint8)
+    with FeatureWriter(path, IDS, max_regions=REGIONS, width=3, dtype="uint8") as out:
+        for row, pixels in enumerate(rows):
+            out.write(row, pixels)
+        with pytest.raises(DataError, match="image 'a': features are float64, the store is one"):
+            out.write(0, rows[0] / 255)
+    with FeatureStore(path) as found:
+        assert found.dtype == "uint8" and not found.has_boxes
+        features, n_regions, _ = found.read(range(len(IDS)))
+    assert features.dtype == np.uint8 and n_regions.tolist() == [REGIONS] * len(IDS)
+    np.testing.assert_array_equal(features, rows)
+    with h5py.File(path) as file:
+        assert file["features"].dtype == np.uint8
+    data = bytearray(path.read_bytes())
+    data[layout.inspect(path).offsets["features"] + REGIONS * 3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="image 'bé': wrong checksum"):
+        read_all(path)
+
+
+def test_features_of_another_type_are_no_store(store: Path) -> None:
+    with h5py.File(store, "r+") as file:
+        values = file["features"][:].astype(np.float64)
+        del file["features"]
+        file["features"] = values
+    with pytest.raises(DataError, match="dataset 'features' is float64"):
+        FeatureStore(store)
+
+
 @pytest.mark.parametrize(
     ("features", "boxes", "fault"),
     [

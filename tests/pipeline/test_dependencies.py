@@ -23,7 +23,16 @@ ENTRY = {
 SHARED = ("config", "datasets/base.py", "scene_graphs/graph.py")
 """Besides single files at the package's root: settings, which stages depend on as parameters, and
 the tables' schemas, whose changes show in the tables."""
-MODELS = ("methods", "encoders", "layers", "pooling", "similarities", "losses", "shards/augment.py")
+MODELS = (
+    "methods",
+    "encoders",
+    "layers",
+    "pooling",
+    "similarities",
+    "losses",
+    "shards/augment.py",
+    "features/",
+)
 """What a trained model brings along: evaluation runs again because the model changed."""
 
 

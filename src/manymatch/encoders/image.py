@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from manymatch.config.recipe import Count, Probability
 from manymatch.config.strict import Strict
+from manymatch.encoders.cnn import CNN, CNNSettings
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.regions import RegionEncoder
 from manymatch.encoders.residual import ResidualEncoder
@@ -32,6 +33,8 @@ class ImageSettings(Strict):
     """`regions`: size of the code of the regions' order (CORA: 16)."""
     attention_heads: Count | None = None
     """`regions`: of one self-attention layer over the regions (CORA: 16)."""
+    cnn: CNNSettings | None = None
+    """A network whose map is the features, which are then made of pixels and fine-tuned."""
 
     @model_validator(mode="after")
     def _options_of_regions(self) -> ImageSettings:
@@ -42,7 +45,7 @@ class ImageSettings(Strict):
 
 
 class ImageEncoder(nn.Module):
-    """Local features, pooled and projected to the global one.
+    """Local features, pooled and projected to the global one; perhaps after a `cnn`.
 
     `local_size` is W, the size of local features.
     """
@@ -50,15 +53,30 @@ class ImageEncoder(nn.Module):
     def __init__(self, local: nn.Module, local_size: int, pool: nn.Module, project: nn.Module):
         super().__init__()
         self.local, self.local_size, self.pool, self.project = local, local_size, pool, project
+        self.cnn: CNN | None = None
 
     def forward(self, features: Tensor, mask: Tensor) -> Encoding:
-        """`features (n, R, F)`, `mask (n, R)` -> local `(n, R, W)`, globals `(n, D)`."""
+        """`features (n, R, F)`, `mask (n, R)` -> local `(n, R, W)`, globals `(n, D)`.
+
+        With a CNN `features` are the R = S * S pixels, and out come the cells of its map.
+        """
+        if self.cnn is not None:
+            features, mask = self.cnn(features, mask)
         local = self.local(features, mask)
         return Encoding(local, mask, self.project(self.pool(local, mask)[:, 0]))
 
 
 def image_encoder(settings: ImageSettings, feature_width: int, size: int) -> ImageEncoder:
     """The encoder that `settings` name, for features of `feature_width`, with D = `size`."""
+    if settings.cnn is None:
+        return _after_features(settings, feature_width, size)
+    cnn = CNN(settings.cnn)
+    encoder = _after_features(settings, cnn.width, size)
+    encoder.cnn = cnn
+    return encoder
+
+
+def _after_features(settings: ImageSettings, feature_width: int, size: int) -> ImageEncoder:
     dropout = settings.dropout
     if settings.encoder == "raw":
         project = glorot_linear(feature_width, size)

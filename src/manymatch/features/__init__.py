@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 BACKBONES = {
     "lite0": "lite0",
     "objects": "objects",
+    "pixels256": "pixels",
+    "pixels512": "pixels",
     "resnet50": "resnet",
     "resnet101": "resnet",
     "resnet152": "resnet",
+    "resnext101_wsl": "resnext",
 }
 """Name in the configuration -> module of this package."""
 

@@ -1,4 +1,4 @@
-"""What a backbone is: a frozen network, and the crops of an image that it looks at."""
+"""What a backbone is: a frozen network (or none), and the crops of an image that it looks at."""
 
 from __future__ import annotations
 
@@ -29,26 +29,35 @@ class Sources:
 class Backbone(ABC):
     """Turns an image into regions: crops -> network -> (crops * cells, F) features.
 
-    `network` takes uint8 pixels (b, 3, size, size) and gives (b, cells, F).
+    `network` takes uint8 pixels (b, 3, size, size) and gives (b, cells, F). Without one the
+    regions are the pixels themselves, uint8 with F = 3.
     """
 
     def __init__(
-        self, network: nn.Module, *, size: int, width: int, max_regions: int, preprocessing: str
+        self,
+        network: nn.Module | None,
+        *,
+        size: int,
+        width: int,
+        max_regions: int,
+        preprocessing: str,
     ) -> None:
-        self.network = network.eval().requires_grad_(False)
+        self.network = None if network is None else network.eval().requires_grad_(False)
+        self.dtype = "uint8" if network is None else "float16"
         self.size = size
         self.width = width
         self.max_regions = max_regions
         self.preprocessing = preprocessing
-        self.weights_sha256 = _digest(network)
+        self.weights_sha256 = "none" if network is None else _digest(network)
 
     @abstractmethod
     def crops(self, image_id: str) -> NDArray[np.float32]:
         """(c, 4) what the network sees of the image, x1 y1 x2 y2 in 0..1; c >= 1."""
 
     @abstractmethod
-    def boxes(self, image_id: str) -> NDArray[np.float32]:
-        """(k, 4) the place of each region in the image, x1 y1 x2 y2 in 0..1."""
+    def boxes(self, image_id: str) -> NDArray[np.float32] | None:
+        """(k, 4) the place of each region in the image, x1 y1 x2 y2 in 0..1; None if the store
+        is to have no boxes."""
 
 
 class GridBackbone(Backbone):
@@ -91,6 +100,11 @@ class Normalised(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         maps: Tensor = self.network((pixels - self.mean) / self.std)
         return maps.flatten(2).transpose(1, 2)
+
+
+def channels_last(network: nn.Module) -> nn.Module:
+    """The layout in which convolutions are fastest, and in which decoded pixels come."""
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def grid_boxes(cells: int) -> NDArray[np.float32]:

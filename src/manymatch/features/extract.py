@@ -13,16 +13,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from manymatch.errors import ConfigError
 from manymatch.features import build_backbone
-from manymatch.features.backbone import Backbone, Sources
+from manymatch.features.backbone import Backbone, Sources, channels_last
 from manymatch.features.images import ImageFile, list_images, read_crops
 from manymatch.features.store import FeatureWriter
 from manymatch.progress import say, track
@@ -96,10 +95,11 @@ class Extractor:
         self.device = device
         self.batch_size = batch_size
         self.crops_at_once = _CROPS_ON_CPU if device.type == "cpu" else batch_size
-        self._network: nn.Module = _channels_last(backbone.network.to(device))
+        network = backbone.network
+        self._network = None if network is None else channels_last(network.to(device))
 
-    def run(self, images: Iterable[ImageFile]) -> Iterator[tuple[ImageFile, NDArray[np.float32]]]:
-        """Each image with its (k, F) features, in the given order."""
+    def run(self, images: Iterable[ImageFile]) -> Iterator[tuple[ImageFile, NDArray[Any]]]:
+        """Each image with its (k, F) features, float32 or (of pixels) uint8, in the given order."""
         for batch in _batches(self._load(images), self.batch_size):
             crops = [pixels for _, pixels in batch]
             cells = self._forward(np.concatenate(crops))
@@ -126,8 +126,10 @@ class Extractor:
     def _read(self, image: ImageFile) -> NDArray[np.uint8]:
         return read_crops(image.path, self.backbone.crops(image.image_id), self.backbone.size)
 
-    def _forward(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def _forward(self, pixels: NDArray[np.uint8]) -> NDArray[Any]:
         """(c, S, S, 3) -> (c, cells, F), always `crops_at_once` crops through the network."""
+        if self._network is None:
+            return pixels
         count = self.crops_at_once
         parts = [pixels[start : start + count] for start in range(0, len(pixels), count)]
         # The layers are small: splitting each over the cores costs more than it brings.
@@ -140,6 +142,7 @@ class Extractor:
         return self._forward_full(full)[: len(part)]
 
     def _forward_full(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        assert self._network is not None
         # bfloat16 on the CPU is 2.5 times as fast, but 5% off: it stays float32 there.
         half = torch.autocast(self.device.type, torch.float16, enabled=self.device.type == "cuda")
         with torch.inference_mode(), half:
@@ -147,11 +150,6 @@ class Extractor:
             seen = torch.from_numpy(pixels).to(self.device).permute(0, 3, 1, 2)
             cells: NDArray[np.float32] = self._network(seen).float().cpu().numpy()
         return cells
-
-
-def _channels_last(network: nn.Module) -> nn.Module:
-    """The layout in which convolutions are fastest, and in which decoded pixels come."""
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -177,7 +175,8 @@ def _writer(name: str, images: list[ImageFile], extractor: Extractor, store: Pat
         [image.image_id for image in images],
         max_regions=backbone.max_regions,
         width=backbone.width,
-        boxes=True,
+        dtype=backbone.dtype,
+        boxes=backbone.boxes(images[0].image_id) is not None,
         attributes=attributes,
         fingerprint=_fingerprint(attributes, images, extractor),
     )
@@ -191,5 +190,6 @@ def _fingerprint(attributes: dict[str, str], images: list[ImageFile], extractor:
         state = image.path.stat()
         entry = [image.image_id, str(image.path), state.st_size, state.st_mtime_ns]
         digest.update(json.dumps(entry).encode())
-        digest.update(extractor.backbone.boxes(image.image_id).tobytes())
+        boxes = extractor.backbone.boxes(image.image_id)
+        digest.update(b"" if boxes is None else boxes.tobytes())
     return digest.hexdigest()

@@ -4,7 +4,7 @@ n images, R = most regions of an image, F = feature width. All datasets are cont
 row lies at `offset + row * row_bytes` and is read or written without HDF5 in between: a reader
 is a plain `pread`, and a writer that is killed cannot have damaged HDF5's own structures.
 
-    features   (n, R, F) float16   zero where padded
+    features   (n, R, F) float16   zero where padded; uint8 in a store of pixels
     n_regions  (n,) int32          0 = the row is not written yet; never in a finished store
     boxes      (n, R, 4) float32   x1 y1 x2 y2 in 0..1, zero where padded; optional
     checksum   (n,) uint64         `row_checksum`
@@ -29,7 +29,9 @@ from manymatch.errors import DataError
 FORMAT, VERSION = "manymatch-features", 1
 _LIBRARY = ("v110", "v110")
 """Fixed, so that equal content gives equal bytes, and with checksums on HDF5's own structures."""
-_DTYPES = {"features": "<f2", "n_regions": "<i4", "boxes": "<f4", "checksum": "<u8"}
+_DTYPES = {"n_regions": "<i4", "boxes": "<f4", "checksum": "<u8"}
+FEATURES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "uint8": np.dtype("u1")}
+"""What features may be, by the name of the type."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Layout:
     image_ids: list[str]
     max_regions: int
     width: int
+    dtype: np.dtype[Any]
     offsets: dict[str, int]  # dataset -> byte position of its row 0
     attributes: dict[str, str]
 
@@ -48,7 +51,7 @@ class Layout:
 
 
 def row_checksum(
-    features: NDArray[np.float16], boxes: NDArray[np.float32] | None, n_regions: int, image_id: str
+    features: NDArray[Any], boxes: NDArray[np.float32] | None, n_regions: int, image_id: str
 ) -> int:
     """XXH3-64 of a row, in this order: features (R, F), boxes (R, 4), n_regions (int32), id."""
     digest = xxhash.xxh3_64(features.data)
@@ -58,12 +61,15 @@ def row_checksum(
     return digest.intdigest()
 
 
-def all_finite(values: NDArray[np.float16]) -> bool:
+def all_finite(values: NDArray[Any]) -> bool:
     """Whether no value is NaN or infinite; ten times as fast as `np.isfinite` on float16.
 
+    Bytes are always finite.
     A half is NaN or infinite if its exponent bits are all ones: as integers those patterns are
     the greatest, signed ones among the positive numbers, unsigned ones among the negative.
     """
+    if values.dtype == np.uint8:
+        return True
     bits = np.ascontiguousarray(values)
     return bool(bits.view(np.int16).max() < 0x7C00 and bits.view(np.uint16).max() < 0xFC00)
 
@@ -73,11 +79,16 @@ def create(
     image_ids: Sequence[str],
     max_regions: int,
     width: int,
+    dtype: str,
     boxes: bool,
     attributes: Mapping[str, str],
 ) -> None:
     """Write a store without rows to `path`: structure, image ids and attributes."""
     shapes = {"features": (max_regions, width), "n_regions": (), "checksum": ()}
+    kinds = {
+        "features": FEATURES[dtype],
+        **{name: np.dtype(kind) for name, kind in _DTYPES.items()},
+    }
     if boxes:
         shapes["boxes"] = (max_regions, 4)
     with h5py.File(path, "w", libver=_LIBRARY) as file:
@@ -87,7 +98,7 @@ def create(
             file.attrs.create(name, encoded, dtype=_fixed_string([encoded]))
         _create_ids(file, image_ids)
         for name, shape in sorted(shapes.items()):
-            _create_dataset(file, name, (len(image_ids), *shape))
+            _create_dataset(file, name, (len(image_ids), *shape), kinds[name])
 
 
 def reserve(path: Path, size: int) -> None:
@@ -108,14 +119,16 @@ def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:
     return h5py.string_dtype("utf-8", max(1, *map(len, values)))
 
 
-def _create_dataset(file: h5py.File, name: str, shape: tuple[int, ...]) -> None:
+def _create_dataset(
+    file: h5py.File, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> None:
     """A contiguous dataset whose place in the file is fixed now and whose bytes come later."""
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_layout(h5py.h5d.CONTIGUOUS)
     settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     settings.set_obj_track_times(False)
-    kind = h5py.h5t.py_create(np.dtype(_DTYPES[name]))
+    kind = h5py.h5t.py_create(dtype)
     h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple(shape), settings)
 
 
@@ -137,13 +150,13 @@ def _inspect(file: h5py.File, path: Path) -> Layout:
     attributes = {name: _attribute(file, name, path) for name in file.attrs}
     if attributes.pop("format", "") != FORMAT or attributes.pop("version", "") != str(VERSION):
         raise DataError(f"{path}: not a feature store of version {VERSION}; extract it again")
-    names = [name for name in _DTYPES if name in file or name != "boxes"]
+    names = ["features", *(name for name in _DTYPES if name in file or name != "boxes")]
     offsets = {name: _offset(file, name, path) for name in [*names, "image_id"]}
     n, max_regions, width = _shape(file, names, path)
     image_ids = [value.decode() for value in file["image_id"][:]]
     if len(image_ids) != n or len(set(image_ids)) != n:
         raise DataError(f"{path}: image ids are missing or twice there; extract it again")
-    return Layout(image_ids, max_regions, width, offsets, attributes)
+    return Layout(image_ids, max_regions, width, file["features"].dtype, offsets, attributes)
 
 
 def _attribute(file: h5py.File, name: str, path: Path) -> str:
@@ -168,7 +181,8 @@ def _shape(file: h5py.File, names: list[str], path: Path) -> tuple[int, int, int
         "boxes": (n, max_regions, 4),
     }
     for name in names:
-        if file[name].shape != expected[name] or file[name].dtype != np.dtype(_DTYPES[name]):
+        kinds = [np.dtype(_DTYPES[name])] if name in _DTYPES else [*FEATURES.values()]
+        if file[name].shape != expected[name] or file[name].dtype not in kinds:
             found = f"{file[name].dtype} {file[name].shape}"
             raise DataError(f"{path}: dataset '{name}' is {found}, not as a feature store has it")
     if 0 in shape:

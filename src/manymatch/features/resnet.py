@@ -1,12 +1,14 @@
-"""ResNet-50, -101 and -152 (He et al., 2016) of transformers: the 7 x 7 x 2048 map at 224 px."""
+"""ResNet-50, -101 and -152 (He et al., 2016) of transformers: a map of 2048 features, a cell for
+32 x 32 pixels; 7 x 7 at 224 px."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from transformers import ResNetModel
+from torch import nn
+from transformers import ResNetConfig, ResNetModel
 
 from manymatch.errors import ConfigError
 from manymatch.features.backbone import GridBackbone, Normalised, Sources
@@ -21,7 +23,7 @@ HUB = {name: f"microsoft/resnet-{name.removeprefix('resnet')}" for name in DEPTH
 def build(name: str, sources: Sources) -> GridBackbone:
     """`sources.weights`: a folder with config.json and model.safetensors, or a hub name."""
     return GridBackbone(
-        Normalised(_Map(_load(name, sources.weights or HUB[name])), MEAN, STD),
+        Normalised(pretrained(name, sources.weights), MEAN, STD),
         size=SIZE,
         width=WIDTH,
         cells=CELLS,
@@ -29,16 +31,19 @@ def build(name: str, sources: Sources) -> GridBackbone:
     )
 
 
-class _Map(nn.Module):
-    """The last feature map as a bare tensor."""
+def pretrained(name: str, weights: str | None) -> nn.Sequential:
+    """(b, 3, S, S) -> (b, 2048, S / 32, S / 32), with weights of a folder or hub name."""
+    return _stages(_load(name, weights or HUB[name]))
 
-    def __init__(self, network: ResNetModel) -> None:
-        super().__init__()
-        self.network = network
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        maps: Tensor = self.network(pixels).last_hidden_state
-        return maps
+def fresh(name: str) -> nn.Sequential:
+    """The same network with random weights."""
+    return _stages(ResNetModel(ResNetConfig(depths=DEPTHS[name])))
+
+
+def _stages(network: ResNetModel) -> nn.Sequential:
+    stages = {f"layer{n}": stage for n, stage in enumerate(network.encoder.stages, start=1)}
+    return nn.Sequential(OrderedDict(stem=network.embedder, **stages))
 
 
 def _load(name: str, weights: str) -> ResNetModel:

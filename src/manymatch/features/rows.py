@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from manymatch.errors import DataError
 from manymatch.features.layout import Layout, all_finite, inspect, row_checksum
 
-Features = NDArray[np.float16]
+Features = NDArray[Any]
+"""float16, or uint8 of pixels."""
 Boxes = NDArray[np.float32] | None
 
 
@@ -58,7 +59,7 @@ class RowFile:
         """Room for `count` rows: features (count, R, F), boxes (count, R, 4) if the store has."""
         regions, width = self.layout.max_regions, self.layout.width
         boxes = np.empty((count, regions, 4), np.float32) if self.layout.has_boxes else None
-        return np.empty((count, regions, width), np.float16), boxes
+        return np.empty((count, regions, width), self.layout.dtype), boxes
 
     def check(
         self,

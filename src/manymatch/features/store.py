@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from manymatch.files import move_into_place, partial_path, remove, storage_error
 _HEADROOM = 2**16
 """Bytes for HDF5's own structures, on the safe side."""
 Rows = tuple[Features, NDArray[np.int32], Boxes]
-"""features (k, R, F) float16, n_regions (k,), boxes (k, R, 4) float32 or None."""
+"""features (k, R, F) float16 or uint8, n_regions (k,), boxes (k, R, 4) float32 or None."""
 
 
 class FeatureStore:
@@ -75,6 +75,11 @@ class FeatureStore:
     def max_regions(self) -> int:
         """R, the most regions an image has; the others are padded with zeros to it."""
         return self._rows.layout.max_regions
+
+    @property
+    def dtype(self) -> Literal["float16", "uint8"]:
+        """Of the features: uint8 if they are pixels."""
+        return "uint8" if self._rows.layout.dtype == np.uint8 else "float16"
 
     @property
     def has_boxes(self) -> bool:
@@ -163,6 +168,7 @@ class FeatureWriter:
         path: the store; an earlier one stays whole until the new one is finished.
         image_ids: one for each row, unique.
         max_regions, width: R and F.
+        dtype: of the features: "float16", or "uint8" for pixels.
         boxes: whether each row comes with boxes.
         attributes: what made the features.
         fingerprint: identifies the whole input, to resume by.
@@ -179,6 +185,7 @@ class FeatureWriter:
         *,
         max_regions: int,
         width: int,
+        dtype: str = "float16",
         boxes: bool = False,
         attributes: Mapping[str, str] | None = None,
         fingerprint: str | None = None,
@@ -191,7 +198,7 @@ class FeatureWriter:
         with storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if not self._resumable():
-                self._create(image_ids, max_regions, width, boxes, attributes or {})
+                self._create(image_ids, max_regions, width, dtype, boxes, attributes or {})
         self._rows = RowFile(self._partial, "r+b")
         self.done = _written(self._rows)
         """(n,) which rows are there."""
@@ -240,6 +247,8 @@ class FeatureWriter:
 
     def _check_shapes(self, row: int, features: NDArray[Any], boxes: NDArray[Any] | None) -> None:
         regions, width = self._rows.layout.max_regions, self._rows.layout.width
+        if self._rows.layout.dtype == np.uint8 and features.dtype != np.uint8:
+            raise self._fault(row, f"features are {features.dtype}, the store is one of uint8")
         if features.ndim != 2 or features.shape[1] != width:
             raise self._fault(row, f"features are {features.shape}, the store has width {width}")
         if not 1 <= len(features) <= regions:
@@ -263,6 +272,7 @@ class FeatureWriter:
         image_ids: Sequence[str],
         max_regions: int,
         width: int,
+        dtype: str,
         boxes: bool,
         attributes: Mapping[str, str],
     ) -> None:
@@ -270,9 +280,10 @@ class FeatureWriter:
         try:
             # Before and after: HDF5 itself crashes on a full disk, and begins the file anew.
             longest = max(len(image_id.encode()) for image_id in image_ids)
-            row_bytes = max_regions * (2 * width + 16) + 12 + longest
+            region_bytes = layout.FEATURES[dtype].itemsize * width + (16 if boxes else 0)
+            row_bytes = max_regions * region_bytes + 12 + longest
             layout.reserve(self._partial, len(image_ids) * row_bytes + _HEADROOM)
-            layout.create(self._partial, image_ids, max_regions, width, boxes, attributes)
+            layout.create(self._partial, image_ids, max_regions, width, dtype, boxes, attributes)
             layout.reserve(self._partial, self._partial.stat().st_size)
             if self._fingerprint is not None:
                 self._mark.write_bytes(self._fingerprint.encode())

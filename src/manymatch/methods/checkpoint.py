@@ -12,12 +12,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from manymatch.config.recipe import Recipe, read_recipe
 from manymatch.datasets.wordpieces import AnyVocabulary, load_vocabulary
+from manymatch.encoders.pretrained import structure_only
 from manymatch.errors import CheckpointError
 from manymatch.files import replacing, sha256, write_json, write_text
 from manymatch.methods import build_method
@@ -55,8 +57,13 @@ def save_model(
 
 def save_weights(path: Path, method: Method, name: str) -> None:
     """Write the weights of `method` as safetensors that say they are of the method `name`."""
-    # Clones: safetensors refuses tensors that share memory, as those of tied modules do.
-    state = {key: value.detach().cpu().clone() for key, value in method.state_dict().items()}
+    # Clones: safetensors refuses tensors that share memory, as those of tied modules do, and
+    # those in another order than the usual, as a CNN's are.
+    plain = torch.contiguous_format
+    state = {
+        key: value.detach().cpu().clone(memory_format=plain)
+        for key, value in method.state_dict().items()
+    }
     with replacing(path) as partial:
         partial.write_bytes(save(state, metadata={"method": name}))
 
@@ -72,9 +79,11 @@ def load_model(folder: Path) -> tuple[Method, Recipe, AnyVocabulary]:
             raise CheckpointError(f"{folder}: no {name}, so not a trained model; run 'train' first")
     recipe = read_recipe(folder / RECIPE)
     vocabulary = load_vocabulary(folder / VOCABULARY)
-    method = build_method(
-        recipe.method, recipe.model, vocabulary=vocabulary, feature_width=feature_width(folder)
-    )
+    width = feature_width(folder)
+    with structure_only():
+        method = build_method(
+            recipe.method, recipe.model, vocabulary=vocabulary, feature_width=width
+        )
     load_weights(folder / WEIGHTS, method, recipe.method)
     return method.eval(), recipe, vocabulary
 

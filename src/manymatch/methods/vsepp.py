@@ -22,6 +22,7 @@ from torch.nn import functional
 from manymatch.config.recipe import Count, Positive, Probability
 from manymatch.config.strict import Strict
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders.cnn import CNN, CNNSettings
 from manymatch.encoders.regions import RegionEncoder
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder
@@ -41,6 +42,8 @@ class VSEPPSettings(Strict):
     image_encoder: Literal["linear", "regions"] = "linear"
     """`linear`: pool the features, then one layer; `regions`: encode each region, then pool."""
     image_pooling: PoolingName = "mean"
+    cnn: CNNSettings | None = None
+    """A network whose map is the features, which are then made of pixels and fine-tuned."""
     word_vectors: WordVectors = "learned"
     word_size: Count = 300
     """Of learned word vectors; GloVe's have their own size."""
@@ -97,6 +100,8 @@ class ImageTower(nn.Module):
 
     def __init__(self, settings: VSEPPSettings, feature_width: int) -> None:
         super().__init__()
+        self.cnn = None if settings.cnn is None else CNN(settings.cnn)
+        feature_width = feature_width if self.cnn is None else self.cnn.width
         self.pool_first = settings.image_encoder == "linear"
         self.pool = pooling(settings.image_pooling)
         if self.pool_first:
@@ -106,6 +111,8 @@ class ImageTower(nn.Module):
             self.encode = RegionEncoder(feature_width, settings.size, settings.feature_dropout)
 
     def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+        if self.cnn is not None:
+            features, mask = self.cnn(features, mask)
         if self.pool_first:
             return self.encode(self.pool(features, mask))
         return self.pool(self.encode(features, mask), mask)

@@ -64,7 +64,7 @@ class Batch(_OnDevice):
     image_ids: list[str]
     caption_ids: list[str]
     owner: Tensor  # (m,) int64, ascending
-    features: Tensor  # (n, R, F) float32, zero where padded
+    features: Tensor  # (n, R, F) float32, zero where padded; pixels are (n, S * S, 3) uint8
     region_mask: Tensor  # (n, R) bool, True = a real region or grid cell
     words: Tensor  # (m, L) int64 word ids, 0 = padding
     word_mask: Tensor  # (m, L) bool, True = a real word

@@ -34,14 +34,19 @@ def collate(items: Sequence[Item]) -> Batch:
         image_ids=[item.image_id for item in items],
         caption_ids=[caption.id for caption in captions],
         owner=torch.repeat_interleave(torch.tensor([len(item.captions) for item in items])),
-        # torch turns float16 into float32 several times faster than numpy.
-        features=pad_rows([item.features for item in items]).float(),
+        features=_computable(pad_rows([item.features for item in items])),
         region_mask=pad_rows([item.real for item in items]),
         words=words,
         word_mask=torch.arange(words.shape[1]) < lengths[:, None],
         boxes=pad_rows(boxes) if boxes else None,
         graphs=collate_graphs([caption.graph for caption in captions]),
     )
+
+
+def _computable(features: Tensor) -> Tensor:
+    """As float32, but pixels as the bytes they are: a quarter of it on the way to a GPU."""
+    # torch turns float16 into float32 several times faster than numpy.
+    return features if features.dtype == torch.uint8 else features.float()
 
 
 def pad_rows(arrays: Sequence[np.ndarray]) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
@@ -27,13 +27,15 @@ class Split(Strict):
 
 
 class Index(Strict):
-    """Of what the shards were made, and the splits. `boxes`: every sample has them; `attributes`
-    are those of the feature store: backbone, weights and the like."""
+    """Of what the shards were made, and the splits. `dtype` is that of the features, uint8 of
+    pixels; `boxes`: every sample has them; `attributes` are those of the feature store: backbone,
+    weights and the like."""
 
     dataset: str
     features: str
     width: Count
     max_regions: Count
+    dtype: Literal["float16", "uint8"] = "float16"
     boxes: bool
     attributes: dict[str, str]
     splits: dict[str, Split]
@@ -50,7 +52,8 @@ class Index(Strict):
     @property
     def sample_bytes(self) -> int:
         """Upper bound of what one image's arrays take in a shard."""
-        return self.max_regions * (self.width * 2 + (16 if self.boxes else 0))
+        value_bytes = 2 if self.dtype == "float16" else 1
+        return self.max_regions * (self.width * value_bytes + (16 if self.boxes else 0))
 
 
 def read_index(folder: Path) -> Index:

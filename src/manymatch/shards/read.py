@@ -29,7 +29,7 @@ def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iter
     wanted = range(shards.images) if rows is None else rows
     order = shard_order(len(shards.shards), None)
     for _, raw in fetch(folder, shards, order, wanted, {JSON, FEATURES, BOXES, THUMBNAIL}):
-        yield decode(raw, index.width, f"{folder} ({split})")
+        yield decode(raw, index.width, f"{folder} ({split})", index.dtype)
 
 
 def batches(
@@ -114,5 +114,6 @@ class Batches(IterableDataset[Batch]):
         return fetch(self._folder, split, self._shards, positions, {JSON, FEATURES, BOXES})
 
     def _collate(self, samples: Iterable[RawSample]) -> Batch:
-        where = f"{self._folder} ({self._split})"
-        return collate([self._prepare(decode(raw, self._index.width, where)) for raw in samples])
+        where, index = f"{self._folder} ({self._split})", self._index
+        decoded = (decode(raw, index.width, where, index.dtype) for raw in samples)
+        return collate([self._prepare(sample) for sample in decoded])

@@ -16,6 +16,7 @@ from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, SceneGraph
 from manymatch.shards.tar import RawSample
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
+_STORED = {"float16": "<f2", "uint8": "|u1"}
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,9 @@ class CaptionEntry:
 
 @dataclass(frozen=True)
 class Sample:
-    """`features (n, F)` float16 and `boxes (n, 4)` float32 of the n real regions; `thumbnail` is
-    a JPEG. `key` is the sample's name in the shard, unique within the split."""
+    """`features (n, F)` float16 (of pixels: uint8) and `boxes (n, 4)` float32 of the n real
+    regions; `thumbnail` is a JPEG. `key` is the sample's name in the shard, unique within the
+    split."""
 
     key: str
     image_id: str
@@ -72,11 +74,11 @@ def _npy(array: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
-def decode(raw: RawSample, width: int, where: str) -> Sample:
+def decode(raw: RawSample, width: int, where: str, dtype: str = "float16") -> Sample:
     """A sample from its members; whatever does not fit is a `DataError` that names the sample."""
     key = raw["__key__"].decode(errors="replace")
     try:
-        return _decode(raw, key, width)
+        return _decode(raw, key, width, _STORED[dtype])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{where}: sample '{key}' cannot be used ({type(error).__name__}: {error}); "
@@ -84,11 +86,11 @@ def decode(raw: RawSample, width: int, where: str) -> Sample:
         ) from None
 
 
-def _decode(raw: RawSample, key: str, width: int) -> Sample:
+def _decode(raw: RawSample, key: str, width: int, dtype: str) -> Sample:
     if not {JSON, FEATURES} <= raw.keys():
         raise ValueError("cut off")
     value = json.loads(raw[JSON])
-    features = array_from(raw[FEATURES], "<f2", width)
+    features = array_from(raw[FEATURES], dtype, width)
     boxes = array_from(raw[BOXES], "<f4", 4) if BOXES in raw else None
     if not len(features) or (boxes is not None and len(boxes) != len(features)):
         raise ValueError("regions without features, or boxes that do not match them")

@@ -60,6 +60,7 @@ def write_shards(
             features=store.stem,
             width=features.width,
             max_regions=features.max_regions,
+            dtype=features.dtype,
             boxes=features.has_boxes,
             attributes=features.attributes,
             splits={name: writer.summary() for name, writer in writers.items()},
@@ -101,7 +102,7 @@ def _samples(
                     file=image.file,
                     labels=image.labels,
                     captions=image.captions,
-                    features=arrays[number, :count].astype("<f2", copy=False),
+                    features=arrays[number, :count],
                     boxes=None if boxes is None else boxes[number, :count].astype("<f4"),
                 ),
             )

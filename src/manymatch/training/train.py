@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 from manymatch.config.recipe import Recipe
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.datasets.wordpieces import AnyVocabulary
+from manymatch.encoders.cnn import CNN
 from manymatch.errors import ConfigError
 from manymatch.files import remove
 from manymatch.methods import build_method, vocabulary_of
@@ -65,7 +66,7 @@ def train(
     )
     store = Checkpoints(checkpoints, inputs)
     history = _history(store)
-    learner = Learner(_method(recipe, data.vocabulary, index.width, source), recipe, data)
+    learner = Learner(_method(recipe, data.vocabulary, index, source), recipe, data)
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as drawn:
         # A run killed between the last epoch and the model has nothing left to train.
         if not history.ended(recipe.training.epochs, recipe.training.patience):
@@ -82,6 +83,8 @@ def _checked_index(recipe: Recipe, shards: Path) -> Index:
         )
     for split in ("train", "validation"):
         index.split(split)
+    if index.dtype == "uint8" and recipe.augmentation.region_drop:
+        raise ConfigError(f"augmentation.region_drop: '{index.features}' have no regions to drop")
     return index
 
 
@@ -97,10 +100,19 @@ def _history(store: Checkpoints) -> History:
     return history
 
 
-def _method(recipe: Recipe, vocabulary: AnyVocabulary, width: int, source: Source | None) -> Method:
+def _method(
+    recipe: Recipe, vocabulary: AnyVocabulary, index: Index, source: Source | None
+) -> Method:
     """As training begins with it."""
     reseed(recipe.seed, 0, 0)
-    method = build_method(recipe.method, recipe.model, vocabulary=vocabulary, feature_width=width)
+    method = build_method(
+        recipe.method, recipe.model, vocabulary=vocabulary, feature_width=index.width
+    )
+    if index.dtype == "uint8" and not any(isinstance(part, CNN) for part in method.modules()):
+        raise ConfigError(
+            f"'{index.features}' are pixels, which only a CNN can read; give the recipe's images a "
+            "cnn, or take other features"
+        )
     if source is not None:
         source.load(method, vocabulary)
     return method

@@ -1,0 +1,135 @@
+"""A CNN in the training loop: from stored pixels to a feature map, fine-tuned with the rest.
+
+What a frozen CNN would have stored as features (`features: resnet152`) is computed here from
+`features: pixels256`, so that every method takes either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import Literal
+
+import torch
+from pydantic import model_validator
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
+
+from manymatch.config.recipe import Count
+from manymatch.config.strict import Strict
+from manymatch.encoders import pretrained
+from manymatch.errors import ConfigError
+from manymatch.features.backbone import channels_last
+
+RANDOM = "random"
+
+
+class CNNSettings(Strict):
+    """A network over the pixels, of which a recipe's `parameter_groups` freeze or slow what
+    matches `cnn`."""
+
+    backbone: Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"] = "resnet152"
+    weights: str | None = None
+    """As for the extraction of features with this backbone: a folder, file or hub name, null for
+    its default; or `random`."""
+    crop: Count = 224
+    """Side of the square that the network sees: in training a random one, mirrored half of the
+    time, else the middle one. As large as the image, it is the whole."""
+    fixed_statistics: bool = False
+    """Batch norms keep the statistics they came with, in training too."""
+    checkpointing: bool = False
+    """Keep no activations inside the network's stages but compute them again: less memory."""
+
+    @model_validator(mode="after")
+    def _statistics_once(self) -> CNNSettings:
+        if self.checkpointing and not self.fixed_statistics:
+            raise ValueError(
+                "checkpointing needs fixed_statistics: batch norms would see each batch twice"
+            )
+        return self
+
+
+class CNN(nn.Module):
+    """`(n, S * S, 3)` pixels as bytes -> cells `(n, h * w, 2048)` of the network's last map."""
+
+    width = 2048
+
+    def __init__(self, settings: CNNSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.network = channels_last(_network(settings))
+
+    def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The cells and their mask; all are real, as all pixels are.
+
+        Raises:
+            ConfigError: `features` are no pixels, or fewer than a crop has.
+        """
+        pixels = cropped(square(features), self.settings.crop, at_random=self.training)
+        # (n, S, S, 3) seen as (n, 3, S, S) has the channels last, where they are fastest.
+        cells = self.network(pixels.permute(0, 3, 1, 2))
+        return cells, mask.new_ones(cells.shape[:2])
+
+    def train(self, mode: bool = True) -> CNN:
+        super().train(mode)
+        if self.settings.fixed_statistics:
+            for module in self.network.modules():
+                if isinstance(module, _BatchNorm):
+                    module.eval()
+        return self
+
+
+def square(features: Tensor) -> Tensor:
+    """Pixels row by row, `(n, S * S, 3)`, as pictures `(n, S, S, 3)`."""
+    count, cells, width = features.shape
+    side = math.isqrt(cells)
+    if features.dtype != torch.uint8 or width != 3 or side * side != cells:
+        raise ConfigError(
+            f"a CNN reads pixels, and these features are {cells} of size {width}; "
+            "set the recipe's features to pixels256 or pixels512"
+        )
+    return features.view(count, side, side, 3)
+
+
+def cropped(pixels: Tensor, side: int, at_random: bool) -> Tensor:
+    """Squares `(n, side, side, 3)` of pictures `(n, S, S, 3)`: the middle ones, or from torch's
+    generator one anywhere in each picture, mirrored half of the time."""
+    count, whole = pixels.shape[:2]
+    if side > whole:
+        raise ConfigError(f"cnn.crop: {side} pixels of pictures of {whole}; use at most {whole}")
+    if not at_random:
+        start = (whole - side) // 2
+        return pixels[:, start : start + side, start : start + side]
+    device = pixels.device
+    corner = torch.randint(whole - side + 1, (2, count, 1), device=device)
+    rows, columns = corner + torch.arange(side, device=device)
+    mirrored = torch.rand(count, 1, device=device) < 0.5
+    columns = torch.where(mirrored, columns.flip(1), columns)
+    picture = torch.arange(count, device=device)[:, None, None]
+    return pixels[picture, rows[:, :, None], columns[:, None]]
+
+
+class _Recomputed(nn.Sequential):
+    """Stages of which only the inputs are kept for the backward pass."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        for stage in self:
+            maps = checkpoint(stage, maps, use_reentrant=False, preserve_rng_state=False)
+        return maps
+
+
+def _network(settings: CNNSettings) -> nn.Module:
+    # Imported only for those who want a CNN: transformers takes seconds.
+    from manymatch.features import resnet, resnext
+    from manymatch.features.backbone import Normalised
+
+    name = settings.backbone
+    source = resnext if name == "resnext101_wsl" else resnet
+    if settings.weights == RANDOM or not pretrained.wanted():
+        stages = source.fresh(name)
+    else:
+        stages = source.pretrained(name, settings.weights)
+    if settings.checkpointing:
+        stages = _Recomputed(OrderedDict(stages.named_children()))
+    return Normalised(stages, resnet.MEAN, resnet.STD)

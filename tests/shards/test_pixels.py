@@ -1,0 +1,42 @@
+"""Pixels are features of width 3 that stay bytes until a network reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from tiny_data import make_data, paint
+
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.features.store import FeatureStore
+from manymatch.shards.read import batches, read_index, samples
+
+
+def test_pixels_pass_through_as_bytes(tmp_path: Path) -> None:
+    data = make_data(tmp_path)
+    paint(data, 16)
+    data.write_shards()
+    index = read_index(data.shards)
+    assert (index.dtype, index.width, index.max_regions) == ("uint8", 3, 256)
+    assert index.sample_bytes == 3 * 256
+    with FeatureStore(data.store) as store:
+        expected, _, _ = store.read(range(5))
+    vocabulary = Vocabulary.load(data.vocabulary)
+    batch = next(iter(batches(data.shards, "train", vocabulary, 5)))
+    assert batch.features.dtype == torch.uint8 and batch.region_mask.all()
+    np.testing.assert_array_equal(batch.features.numpy(), expected)
+    stored = next(samples(data.shards, "train"))
+    assert stored.features.dtype == np.uint8
+
+
+def test_shards_without_a_type_are_of_halves(tmp_path: Path) -> None:
+    """As those are that were written before there were pixels."""
+    data = make_data(tmp_path)
+    data.write_shards()
+    path = data.shards / "index.json"
+    text = path.read_text()
+    assert '  "dtype": "float16",\n' in text
+    path.write_text(text.replace('  "dtype": "float16",\n', ""))
+    assert read_index(data.shards).dtype == "float16"
+    assert next(samples(data.shards, "train")).features.dtype == np.float16

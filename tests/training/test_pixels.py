@@ -1,0 +1,76 @@
+"""A CNN fine-tuned from pixels, frozen first, with resume; and what cannot be trained so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from killing import kill_during
+from tiny_data import TinyData, make_data, paint
+from tiny_run import Run, recipe
+
+from manymatch.config.recipe import Augmentation, Recipe
+from manymatch.errors import ConfigError
+from manymatch.features import resnet
+from manymatch.methods.checkpoint import load_model
+from manymatch.training.data import Data
+from manymatch.training.validation import validate
+
+CNN = {"backbone": "resnet50", "weights": "random", "crop": 32}
+STEP = "manymatch.training.module.Learner.training_step"
+
+
+@pytest.fixture(autouse=True)
+def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(resnet.DEPTHS, "resnet50", [1, 1, 1, 1])
+
+
+@pytest.fixture(scope="module")
+def painted(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
+    data = make_data(tmp_path_factory.mktemp("painted"), {"train": 16, "validation": 8})
+    paint(data, 40)
+    data.write_shards()
+    return data
+
+
+@pytest.fixture
+def new_run(tmp_path: Path, painted: TinyData) -> Callable[[str], Run]:
+    return lambda name: Run(tmp_path / name, painted)
+
+
+def chosen(cnn: dict[str, Any] | None = CNN, region_drop: float = 0.0) -> Recipe:
+    model = {"size": 8, "word_size": 8, "cnn": cnn}
+    group = {"match": "cnn", "from_epoch": 1, "lr_scale": 0.1}
+    settings = {"epochs": 2, "weight_average": 0.0, "optimizer": {"lr": 0.001}}
+    return recipe(model, **settings, parameter_groups=(group,) if cnn else ()).model_copy(
+        update={"method": "vsepp", "augmentation": Augmentation(region_drop=region_drop)}
+    )
+
+
+def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(
+    new_run: Callable[[str], Run], painted: TinyData
+) -> None:
+    whole, killed = new_run("whole"), new_run("killed")
+    whole.train(chosen())
+    kill_during(lambda: killed.train(chosen()), STEP, 4)
+    killed.train(chosen())
+    assert killed.outputs() == whole.outputs()
+    method, _, vocabulary = load_model(whole.model)
+    found = validate(method, Data(painted.shards, vocabulary), 3, torch.device("cpu"))
+    again = validate(method, Data(painted.shards, vocabulary), 8, torch.device("cpu"))
+    assert found == pytest.approx(again)
+
+
+def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run: Callable[[str], Run]) -> None:
+    with pytest.raises(ConfigError, match="'grid' are pixels, which only a CNN can read"):
+        new_run("run").train(chosen(cnn=None))
+    with pytest.raises(ConfigError, match="'grid' have no regions to drop"):
+        new_run("run").train(chosen(region_drop=0.1))
+
+
+def test_a_cnn_needs_pixels(tiny: TinyData, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a CNN reads pixels"):
+        Run(tmp_path, tiny).train(chosen())
