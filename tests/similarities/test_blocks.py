@@ -41,21 +41,18 @@ def test_uneven_blocks_give_what_one_block_gives(
     monkeypatch: pytest.MonkeyPatch, name: str, n_image: int, n_text: int
 ) -> None:
     images, texts = sets(11, n_image, 0), sets(17, n_text, 1)
-    whole = SIMILARITIES[name](images, texts)
-    with_gradient = SIMILARITIES[name](images.requires_grad_(), texts)
-    torch.testing.assert_close(with_gradient.detach(), whole)
-    images = images.detach()
-    for elements, pairs in ((7, 4), (20, 1), (1, 100)):
+    similarity = SIMILARITIES[name]
+    whole = similarity(images, texts)
+    for elements, pairs in ((1024, 16384), (7, 4), (20, 1), (1, 100)):
         monkeypatch.setattr(blocks, "_CPU_ELEMENTS", elements)
         monkeypatch.setattr(blocks, "_CPU_PAIRS", pairs)
-        torch.testing.assert_close(SIMILARITIES[name](images, texts), whole)
-        learning = SIMILARITIES[name](images.requires_grad_(), texts)
+        torch.testing.assert_close(similarity(images, texts), whole)
+        learning = similarity(images.clone().requires_grad_(), texts)
         torch.testing.assert_close(learning.detach(), whole)
-        images = images.detach()
 
 
 def test_threads_change_nothing() -> None:
-    images, texts = sets(600, 4, 0), sets(900, 4, 1)
+    images, texts = sets(100, 4, 0), sets(900, 4, 1)
     before = torch.get_num_threads()
     results = []
     for threads in (1, 2):

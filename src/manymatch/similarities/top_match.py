@@ -24,7 +24,8 @@ def top_match(images: Tensor, texts: Tensor, k: int | None = None) -> Tensor:
         it ranks as `mil` does.
 
     References:
-        MaxMatch: retrieval by the "top-k most similar, no one-to-one"; its k is not given.
+        Alomari et al., Maximal Matching Matters (MaxMatch), ACL 2025, whose retrieval takes the
+        most similar pairs, one-to-one or not, and leaves their number open.
     """
     (_, n_image, _), (_, n_text, _) = images.shape, texts.shape
     k = min(n_image, n_text) if k is None else k
