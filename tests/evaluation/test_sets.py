@@ -24,7 +24,7 @@ from manymatch.errors import ConfigError
 from manymatch.evaluation import sets as sets_module
 from manymatch.evaluation.attention_maps import caption_maps, image_maps
 from manymatch.evaluation.circular_variance import circular_variance, log_circular_variance
-from manymatch.evaluation.element_pairs import element_pairs, elements_in_use
+from manymatch.evaluation.element_pairs import element_pairs, winners
 from manymatch.evaluation.elements import Chosen, choices, only
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.projection import plane, project
@@ -112,8 +112,8 @@ def test_element_pairs_by_hand() -> None:
     # cosines: caption 1 [[1, .6], [0, .8]], caption 2 [[0, 0], [1, -1]]
     torch.testing.assert_close(found.share, torch.tensor([[0.5, 0.0], [0.5, 0.0]]).double())
     torch.testing.assert_close(found.cosine, torch.tensor([[0.5, 0.3], [0.5, -0.1]]).double())
-    assert elements_in_use(found.share.sum(1)) == pytest.approx(2.0)
-    assert elements_in_use(found.share.sum(0)) == pytest.approx(1.0)
+    assert winners(found.share.sum(1)) == pytest.approx(2.0)
+    assert winners(found.share.sum(0)) == pytest.approx(1.0)
 
 
 def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_analysis_is_what_the_report_reads() -> None:
     assert metrics.gallery == shown.gallery.images == 12
     assert len(shown.image_maps) == len(shown.caption_maps) == 4
     assert metrics.images is not None
-    assert 1 <= metrics.images.elements_in_use <= 3
+    assert 1 <= metrics.images.winners <= 3
     assert len(shown.projection.points) == 4 * (3 + 3 * 2)
 
 

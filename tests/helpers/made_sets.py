@@ -16,7 +16,7 @@ def set_metrics(elements: int, alive: bool) -> dict[str, Any]:
     rsums = {k: 240.5 - 3 * k if alive or k == 1 else 12.5 for k in elements_of(elements)}
     side = {
         "log_circular_variance": -1.9 if alive else -7.12,
-        "elements_in_use": elements - 0.3 if alive else 1.04,
+        "winners": elements - 0.3 if alive else 1.04,
         "rsum_of": {str(k): rsum for k, rsum in rsums.items()},
     }
     selection = {"rsum_of": side["rsum_of"] | {"1+2": 251.25}}

@@ -40,9 +40,11 @@ def element_pairs(images: Tensor, texts: Tensor, owner: Tensor) -> ElementPairs:
     return ElementPairs(wins.double().view_as(total) / len(texts), total / len(texts))
 
 
-def elements_in_use(wins: Tensor) -> float:
-    """How many elements do the work: the exponential of the entropy of their shares `wins (K,)`.
+def winners(share: Tensor) -> float:
+    """How many elements win, by their shares `(K,)` of the best pairs: the exponential of the
+    entropy. 1: always the same one; K: all equally often.
 
-    1: one element wins all; K: all win equally often.
+    A similarity of best pairs alone (MIL) leaves the others without any use; to one that looks at
+    all elements those that do not win may matter as much.
     """
-    return torch.special.entr(wins.double()).sum().exp().item()
+    return torch.special.entr(share.double()).sum().exp().item()

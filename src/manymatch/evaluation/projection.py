@@ -11,6 +11,8 @@ from torch.nn.functional import normalize
 
 _PERPLEXITY = 30
 """t-SNE's usual one; less where there are not three times as many points."""
+_STEPS = 500
+"""Half of what is usual: some hundred points have come to rest by then."""
 _CAPTIONS = 5
 """Captions shown of each image: data sets with more would drown their images."""
 
@@ -56,6 +58,6 @@ def plane(vectors: np.ndarray) -> np.ndarray:
     from sklearn.manifold import TSNE  # takes a second to import, and only sets need it
 
     perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
-    model = TSNE(perplexity=perplexity, init="pca", method="exact", random_state=0)
+    model = TSNE(perplexity=perplexity, max_iter=_STEPS, init="pca", method="exact", random_state=0)
     points: np.ndarray = model.fit_transform(vectors)
     return points

@@ -15,7 +15,7 @@ from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.evaluation.attention_maps import caption_maps, image_maps
 from manymatch.evaluation.blocks import rows
 from manymatch.evaluation.circular_variance import log_circular_variance
-from manymatch.evaluation.element_pairs import ElementPairs, element_pairs, elements_in_use
+from manymatch.evaluation.element_pairs import ElementPairs, element_pairs, winners
 from manymatch.evaluation.elements import Chosen, Modality, choices
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.metrics import rounded
@@ -124,7 +124,7 @@ def _of_modality(
     return {
         modality: {
             "log_circular_variance": log_circular_variance(vectors),
-            "elements_in_use": elements_in_use(wins),
+            "winners": winners(wins),
             "rsum_of": {
                 choice.name: values["rsum"]
                 for choice, values in recalls

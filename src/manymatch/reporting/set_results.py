@@ -24,10 +24,11 @@ Shares = Annotated[list[list[Share]], AfterValidator(_rectangle)]
 
 
 class ElementMetrics(Record):
-    """Of one modality. `rsum_of` are the rsums of selections of elements ("1", "1+3+4")."""
+    """Of one modality. `winners`: how many elements share the best pairs. `rsum_of` are the rsums
+    of selections of elements ("1", "1+3+4")."""
 
     log_circular_variance: float
-    elements_in_use: float
+    winners: float
     rsum_of: dict[str, float]
 
 

@@ -39,7 +39,7 @@ class Side:
     elements (None: it has no such elements)."""
 
     log_variance: float | None
-    in_use: str | None
+    winners: str | None
     rsums: list[float | None]
 
 
@@ -159,7 +159,7 @@ def _side(metrics: ElementMetrics | None, selections: list[str]) -> Side:
     size = sum("+" not in name for name in metrics.rsum_of)
     return Side(
         metrics.log_circular_variance,
-        f"{metrics.elements_in_use:.1f} of {size}",
+        f"{metrics.winners:.1f} of {size}",
         [metrics.rsum_of.get(name) for name in selections],
     )
 
