@@ -94,6 +94,8 @@ def _check_recipe(params: Params, dataset: str, method: str, starts_from: str | 
 def check() -> None:
     """Check params.yaml and the recipes it names, and say what will run."""
     from manymatch import datasets
+    from manymatch.ablation.command import plan_from_file
+    from manymatch.ablation.recipes import check_plan
     from manymatch.features import check_name
 
     params = _params()
@@ -108,6 +110,8 @@ def check() -> None:
         if key != f"{started.dataset}-{started.method}":
             raise ConfigError(f"params.yaml: warm_starts: '{key}' is not its DATASET-METHOD")
         _check_recipe(params, started.dataset, started.method, starts_from=started.model)
+    for name, dataset in params.ablations.items():
+        check_plan(_LAYOUT.presets, plan_from_file(_LAYOUT.plan(name), dataset)[1])
     say(
         f"datasets {', '.join(params.datasets)}; methods {', '.join(params.methods)}; "
         f"warm starts {', '.join(params.warm_starts) or 'none'}; "

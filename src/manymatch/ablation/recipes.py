@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manymatch.ablation.plan import PRESET, Plan, Point
+from manymatch.ablation.plan import PRESET, Plan, Point, points
 from manymatch.config.recipe import Recipe, preset_path, read_recipe
 from manymatch.errors import ConfigError, nearest
 from manymatch.methods import check_model, method_class
+
+
+def check_plan(presets: Path, plan: Plan) -> None:
+    """Every point has a recipe, or it is a `ConfigError` that names the point."""
+    for point in points(plan):
+        try:
+            recipe_of(presets, plan, point, plan.seeds[0])
+        except ConfigError as fault:
+            raise ConfigError(f"point '{point.label}': {fault}") from None
 
 
 def recipe_of(presets: Path, plan: Plan, point: Point, seed: int) -> Recipe:

@@ -71,6 +71,10 @@ class Layout:
     def study(self, dataset: str, method: str) -> Path:
         return self.reports / "studies" / dataset / f"{method}.json"
 
+    def plan(self, name: str) -> Path:
+        """What an ablation varies."""
+        return self.root / "ablations" / f"{name}.yaml"
+
     def ablation(self, dataset: str, name: str) -> Path:
         return self.reports / "ablations" / dataset / f"{name}.json"
 

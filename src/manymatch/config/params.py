@@ -14,6 +14,8 @@ from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.errors import ConfigError, nearest
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+Ensemble = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(\+[A-Za-z0-9_.-]+)+$")]
+"""The members' names, joined by +."""
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -83,6 +85,9 @@ class Params(Strict):
     features: list[Name]
     warm_starts: dict[str, WarmStarted] = Field(default_factory=dict)
     """By DATASET-METHOD."""
+    ensembles: tuple[Ensemble, ...] = ()
+    ablations: dict[Name, Name] = Field(default_factory=dict)
+    """Dataset of each file in `ablations/`, which is named without `.yaml`."""
     sources: dict[str, dict[str, Any]]
     captions: Captions = Captions()
     extraction: dict[str, Extraction]
