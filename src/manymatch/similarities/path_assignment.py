@@ -13,17 +13,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+_LARGEST = 1e100
+"""Of values: sums of them stay finite, so that every column is within reach of the search."""
+
 
 def path_assignment(values: Tensor) -> Tensor:
     """The column of each row, `(R, *pairs)`, that maximises the sum of `values (R, C, *pairs)`.
 
     Needs R <= C; computes in float64. At most `R (R + 1) / 2` search steps for all pairs
     together, each of some twenty operations on `(pairs, C)` for those still searching, and each
-    waiting for the device to say which these are. NaN counts as 0.
+    waiting for the device to say which these are. NaN counts as 0, infinity as 1e100.
     """
     n_rows = len(values)
-    costs = -values.flatten(2).permute(2, 0, 1).double().nan_to_num()
-    matching = _Matching(costs)
+    finite = values.double().nan_to_num().clamp(-_LARGEST, _LARGEST)
+    matching = _Matching(-finite.flatten(2).permute(2, 0, 1))
     for row in range(n_rows):
         matching.add(row)
     return matching.column_of.T.reshape(n_rows, *values.shape[2:])
