@@ -29,6 +29,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "vse_infinity": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "pcme": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "msrm": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
+    "swamp": {
+        "size": 8,
+        "text": {"word_size": 8},
+        "n_prototypes": 2,
+        "n_classes": 6,
+        "queue": 16,
+    },
     "pvse": SMALL_SETS,
     "dive": SMALL_SETS,
     "maxmatch": SMALL_SETS,
@@ -38,7 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("vsepp", {}),
-    ("vsepp", {"image_encoder": "regions", "image_pooling": "gpo", "text_pooling": "gpo"}),
+    ("vsepp", {"image_pooling": "gpo", "text_pooling": "gpo"}),
     ("vsepp", {"image_pooling": "max", "text_pooling": "mean", "directions": "concatenate"}),
     ("vsepp", {"objective": "info_nce", "embedding_dropout": 0.1, "text_pooling": "max"}),
     ("vse_infinity", {}),
@@ -48,6 +55,10 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("msrm", {}),
     ("msrm", {"alpha": None, "inference": "mu"}),
     ("msrm", {"hypergraph_weight": 0.0, "image": {"encoder": "linear"}}),
+    ("swamp", {}),
+    ("swamp", {"rounds": None, "tolerance": 1e-4, "queue": 0, "heads": 2}),
+    ("swamp", {"assignment": "hard", "objective": "info_nce", "embedding_dropout": 0.1}),
+    ("swamp", {"weight": 0.0}),
     ("pvse", {}),
     ("pvse", {"sets": {"size": 1}, "contrastive_weight": 1.0}),
     ("dive", {}),
