@@ -73,6 +73,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("cora", {"graph": "joint"}),
     ("cora", {"fully_connected": True, "attribute_layers": 2}),
     ("cora", {"concept_encoder": "bert"}),
+    ("dive", {"text": {"encoder": "bert"}}),
+    ("msrm", {"text": {"encoder": "bert", "bert": {"tuning": "prefix"}}}),
 ]
 """What every method's tests run through; a new method has at least one line here."""
 

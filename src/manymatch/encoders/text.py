@@ -9,10 +9,14 @@ from torch import Tensor, nn
 from manymatch.config.recipe import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
+from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder
+from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.gru import Directions
+from manymatch.pooling.masked import MaxPooling
 
 
 class TextSettings(Strict):
@@ -20,17 +24,21 @@ class TextSettings(Strict):
 
     `gru`: word vectors and a bi-GRU. Local are the word vectors (DivE, PCME) or the GRU's states
     (SwAMP), global is the GRU's final state.
+    `bert`: one layer over the last hidden states. Local are all of them, global their maximum.
     """
 
-    encoder: Literal["gru"] = "gru"
+    encoder: Literal["gru", "bert"] = "gru"
     word_vectors: WordVectors = "glove"
     word_size: Count = 300
-    """Of learned word vectors; GloVe's have their own size."""
+    """Of learned word vectors and those of `glove_file`."""
+    glove_file: str | None = None
+    """A text file of GloVe vectors; null: the package's, of 50 dimensions."""
     local: Literal["vectors", "states"] = "vectors"
     directions: Directions = "average"
     """Of the GRU: averaged, each of size D, or concatenated, each of size D / 2."""
     dropout: Probability = 0.0
-    """Of the word vectors' elements."""
+    """Of the elements of word vectors or hidden states."""
+    bert: BertSettings = BertSettings()
 
 
 class TextEncoder(nn.Module):
@@ -48,8 +56,38 @@ class TextEncoder(nn.Module):
         return Encoding(read.states if self.local == "states" else vectors, mask, read.final)
 
 
-def text_encoder(settings: TextSettings, vocabulary: Vocabulary, size: int) -> TextEncoder:
-    """The encoder that `settings` name, for the words of `vocabulary`, with D = `size`."""
-    words = word_embedding(settings.word_vectors, vocabulary, settings.word_size)
+class BertTextEncoder(nn.Module):
+    """A BERT and one layer over its hidden states. `local_size` is D.
+
+    [CLS], [SEP] and the wordpieces are all local features.
+    """
+
+    def __init__(self, bert: BertEncoder, size: int, dropout: float) -> None:
+        super().__init__()
+        self.bert, self.local_size = bert, size
+        self.project = nn.Sequential(nn.Dropout(dropout), glorot_linear(bert.width, size))
+        self.pool = MaxPooling()
+
+    def forward(self, words: Tensor, mask: Tensor) -> Encoding:
+        """`words (m, L)` piece ids, `mask (m, L)` -> local `(m, 2 + L, D)`, globals `(m, D)`."""
+        states, real = self.bert(words, mask)
+        local = self.project(states).masked_fill(~real[:, :, None], 0.0)
+        return Encoding(local, real, self.pool(local, real)[:, 0])
+
+
+def text_encoder(
+    settings: TextSettings, vocabulary: AnyVocabulary, size: int
+) -> TextEncoder | BertTextEncoder:
+    """The encoder that `settings` name, for captions numbered by `vocabulary`, with D = `size`."""
+    if settings.encoder == "bert":
+        return BertTextEncoder(BertEncoder(settings.bert, vocabulary), size, settings.dropout)
+    words = word_embedding(
+        settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
+    )
     reader = WordEncoder(words, size, settings.directions, settings.dropout)
     return TextEncoder(reader, settings.local, size)
+
+
+def text_vocabulary(settings: TextSettings, words: Vocabulary) -> AnyVocabulary:
+    """What captions must be numbered by for this encoder: `words`, or a BERT's wordpieces."""
+    return bert_vocabulary(settings.bert) if settings.encoder == "bert" else words

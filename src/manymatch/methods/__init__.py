@@ -17,6 +17,7 @@ METHODS = {
     "vsepp": "manymatch.methods.vsepp:VSEPP",
     "vse_infinity": "manymatch.methods.vse_infinity:VSEInfinity",
     "pcme": "manymatch.methods.pcme:PCME",
+    "swamp": "manymatch.methods.swamp:SwAMP",
     "msrm": "manymatch.methods.msrm:MSRM",
     "pvse": "manymatch.methods.pvse:PVSE",
     "dive": "manymatch.methods.dive:DivE",

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.config.strict import Strict
+from manymatch.encoders.text import TextSettings, text_vocabulary
 from manymatch.shards.batch import Batch
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ class Method(nn.Module, ABC):
     @classmethod
     def vocabulary(cls, settings: Any, words: Vocabulary) -> AnyVocabulary:
         """What captions are numbered by: the `words` of the training captions, unless the text
-        encoder that `settings` choose reads a BERT's wordpieces."""
-        return words
+        encoder that `settings.text` names reads a BERT's wordpieces."""
+        chosen = getattr(settings, "text", None)
+        return text_vocabulary(chosen, words) if isinstance(chosen, TextSettings) else words
 
     @abstractmethod
     def encode_images(self, batch: Batch) -> Embeddings:

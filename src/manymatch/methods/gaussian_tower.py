@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.recipe import Count
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.methods.base import Embeddings
@@ -49,7 +49,7 @@ class GaussianTower(nn.Module):
 
 
 def gaussian_towers(
-    settings: GaussianSettings, vocabulary: Vocabulary, feature_width: int
+    settings: GaussianSettings, vocabulary: AnyVocabulary, feature_width: int
 ) -> tuple[GaussianTower, GaussianTower]:
     """That of images and that of captions."""
     encoders = (

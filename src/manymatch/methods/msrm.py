@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.recipe import Positive
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
 from manymatch.losses.soft_match import soft_match
@@ -57,7 +57,9 @@ class MSRM(Method):
 
     Settings = MSRMSettings
 
-    def __init__(self, settings: MSRMSettings, vocabulary: Vocabulary, feature_width: int) -> None:
+    def __init__(
+        self, settings: MSRMSettings, vocabulary: AnyVocabulary, feature_width: int
+    ) -> None:
         super().__init__(settings, vocabulary, feature_width)
         self.settings = settings
         self.image, self.text = gaussian_towers(settings, vocabulary, feature_width)

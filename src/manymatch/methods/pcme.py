@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from manymatch.config.recipe import Count, Positive
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
 from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
@@ -53,7 +53,9 @@ class PCME(Method):
     Settings = PCMESettings
     noise: Tensor
 
-    def __init__(self, settings: PCMESettings, vocabulary: Vocabulary, feature_width: int) -> None:
+    def __init__(
+        self, settings: PCMESettings, vocabulary: AnyVocabulary, feature_width: int
+    ) -> None:
         super().__init__(settings, vocabulary, feature_width)
         self.settings = settings
         self.image, self.text = gaussian_towers(settings, vocabulary, feature_width)

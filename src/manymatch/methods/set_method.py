@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.recipe import Positive
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.losses import info_nce, mmd, triplet
@@ -63,7 +63,7 @@ class SetMethod(Method):
     Settings: ClassVar[type[SetMethodSettings]]
 
     def __init__(
-        self, settings: SetMethodSettings, vocabulary: Vocabulary, feature_width: int
+        self, settings: SetMethodSettings, vocabulary: AnyVocabulary, feature_width: int
     ) -> None:
         super().__init__(settings, vocabulary, feature_width)
         size, sets = settings.size, settings.sets

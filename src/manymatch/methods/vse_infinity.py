@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.recipe import Probability
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
@@ -49,7 +49,7 @@ class VSEInfinity(Method):
     Settings = VSEInfinitySettings
 
     def __init__(
-        self, settings: VSEInfinitySettings, vocabulary: Vocabulary, feature_width: int
+        self, settings: VSEInfinitySettings, vocabulary: AnyVocabulary, feature_width: int
     ) -> None:
         super().__init__(settings, vocabulary, feature_width)
         self.image = image_encoder(settings.image, feature_width, settings.size)

@@ -31,8 +31,8 @@ class SlotAttention(SetModule):
 
     References:
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),
-        CVPR 2023, set prediction module; Locatello et al., Object-Centric Learning with Slot Attention,
-        NeurIPS 2020.
+        CVPR 2023, set prediction module; Locatello et al., Object-Centric Learning with Slot
+        Attention, NeurIPS 2020.
     """
 
     def __init__(
