@@ -6,8 +6,10 @@ from manymatch.losses.gram_diversity import gram_diversity
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.intra_set_divergence import intra_set_divergence
 from manymatch.losses.mmd import mmd
+from manymatch.losses.sinkhorn import sinkhorn
 from manymatch.losses.slot_diversity import slot_diversity
 from manymatch.losses.specificity import specificity
+from manymatch.losses.swapped_assignment import swapped_assignment
 from manymatch.losses.triplet import triplet
 
 __all__ = [
@@ -17,7 +19,9 @@ __all__ = [
     "info_nce",
     "intra_set_divergence",
     "mmd",
+    "sinkhorn",
     "slot_diversity",
     "specificity",
+    "swapped_assignment",
     "triplet",
 ]
