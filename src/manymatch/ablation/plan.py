@@ -95,9 +95,9 @@ def _label(settings: Settings, names: dict[str, str]) -> str:
 
 
 def _short_names(keys: Sequence[str]) -> dict[str, str]:
-    """The last part of each key, or all of it where two end alike."""
+    """The last part of each key, or all of it where two end alike or it says too little."""
     ends = {key: key.rpartition(".")[2] for key in keys}
-    count = Counter(ends.values())
+    count = Counter([*ends.values(), "name", "size", "module"])
     return {key: end if count[end] == 1 else key for key, end in ends.items()}
 
 

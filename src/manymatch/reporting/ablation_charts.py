@@ -1,4 +1,4 @@
-"""Ablations as pictures: lines over a number that varies, bars over anything else."""
+"""Ablations as pictures: lines over a number that varies, a row of dots for anything else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manymatch.reporting.ablations import MEASURES, Ablation, AblationPoint, Measure, Spread, spread
+from manymatch.reporting.ablations import (
+    MEASURES,
+    Ablation,
+    AblationPoint,
+    Measure,
+    Spread,
+    spread,
+    value_text,
+)
 from manymatch.reporting.charts import STYLES, Axis, Chart, Line, Tick
 
 _PLOTTED = ("rsum", "multi.i2t.map_at_r", "multi.t2i.map_at_r")
@@ -18,20 +26,25 @@ Placed = tuple[Number, Spread]
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A point's mean, and the range of its spread, in percent of the longest."""
+class Dot:
+    """A point's mean and the ends of its spread, in percent from the left."""
 
     label: str
+    full_label: str
     text: str
-    width: float
+    at: float
     low: float
     high: float
 
 
 @dataclass(frozen=True)
-class Bars:
+class Dots:
+    """A row a point, over one scale, which need not begin at zero."""
+
     title: str
-    bars: list[Bar]
+    dots: list[Dot]
+    ticks: list[Tick]
+    """The ends of the scale; there is no room for more."""
 
 
 def line_charts(ablation: Ablation) -> list[Chart]:
@@ -42,10 +55,10 @@ def line_charts(ablation: Ablation) -> list[Chart]:
     return [chart for measure in _measures() if (chart := _chart(ablation, key, measure))]
 
 
-def bar_charts(points: Sequence[AblationPoint]) -> list[Bars]:
-    """A chart a measure, with a bar a point in the order given."""
+def dot_charts(points: Sequence[AblationPoint], keys: Sequence[str]) -> list[Dots]:
+    """A chart a measure, with a row a point in the order given, called by the values of `keys`."""
     found = [(measure, _spreads(points, measure.key)) for measure in _measures()]
-    return [_bars(measure, pairs) for measure, pairs in found if pairs]
+    return [_dots(measure, pairs, keys) for measure, pairs in found if pairs]
 
 
 def _measures() -> list[Measure]:
@@ -93,13 +106,13 @@ def _chart(ablation: Ablation, key: str, measure: Measure) -> Chart | None:
     ]
     x_ticks = [Tick(f"{value:g}", round(_at(value, values) / 10, 2)) for value in values]
     y_ticks = [Tick(tick.label, 100 - tick.at) for tick in axis.ticks()]
-    return Chart(measure.title, lines, x_ticks, y_ticks, unit=key.rpartition(".")[2])
+    return Chart(measure.title, lines, x_ticks, y_ticks, unit=key)
 
 
 def _group(point: AblationPoint, key: str) -> str:
     """What tells the points of one line from those of another."""
     others = {name: value for name, value in point.settings.items() if name != key}
-    return ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in others.items())
+    return ", ".join(f"{name}={value_text(value)}" for name, value in others.items())
 
 
 def _line(
@@ -132,20 +145,23 @@ def _ends(found: Spread) -> tuple[float, float]:
     return found.mean - deviation, found.mean + deviation
 
 
-def _bars(measure: Measure, pairs: Sequence[tuple[AblationPoint, Spread]]) -> Bars:
-    longest = max(max(_ends(found)[1] for _, found in pairs), 1e-9)
+def _dots(
+    measure: Measure, pairs: Sequence[tuple[AblationPoint, Spread]], keys: Sequence[str]
+) -> Dots:
+    axis = Axis([end for _, found in pairs for end in _ends(found)])
 
     def percent(value: float) -> float:
-        return round(max(0.0, min(100.0, 100 * value / longest)), 2)
+        return round(axis.at(value), 2)
 
-    bars = [
-        Bar(
+    dots = [
+        Dot(
+            " · ".join(value_text(point.settings[key]) for key in keys) or point.label,
             point.label,
             found.text(measure.digits),
             percent(found.mean),
-            percent(_ends(found)[0]),
-            percent(_ends(found)[1]),
+            *map(percent, _ends(found)),
         )
         for point, found in pairs
     ]
-    return Bars(measure.title, bars)
+    ticks = axis.ticks()
+    return Dots(measure.title, dots, [ticks[0], ticks[-1]])

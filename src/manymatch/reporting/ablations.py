@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +13,22 @@ from pydantic import Field
 
 from manymatch.errors import DataError
 from manymatch.reporting.records import Record
-from manymatch.reporting.results import Metrics, numbers, read_json
+from manymatch.reporting.results import numbers, read_json
 
 SECONDS = "seconds"
+
+
+class AblationMetrics(Record):
+    """As evaluation wrote them, perhaps long ago: what an older file lacks is left out."""
+
+    rsum: float
 
 
 class AblationRun(Record):
     """One training and its test metrics; `seconds` of training, if it was not interrupted."""
 
     seed: int
-    metrics: Metrics
+    metrics: AblationMetrics
     seconds: float | None = None
 
 
@@ -108,9 +115,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """`cells[point][measure]`; the points are in the table's order."""
+    """`names[point][column]` and `cells[point][measure]`; the points are in the table's order.
+
+    A grid has a column of `heads` for each of its keys, named points have one for all.
+    """
 
     points: list[AblationPoint]
+    heads: list[str]
+    names: list[list[str]]
     measures: list[Measure]
     cells: list[list[Cell]]
 
@@ -142,7 +154,23 @@ def table(ablation: Ablation) -> Table:
     columns = [column for column, found in enumerate(there) if found]
     best = {column: _best(MEASURES[column], [row[column] for row in rows]) for column in columns}
     cells = [[_cell(MEASURES[c], row[c], best[c]) for c in columns] for row in rows]
-    return Table(points, [MEASURES[column] for column in columns], cells)
+    names = [_names(ablation.keys, point) for point in points]
+    return Table(points, _heads(ablation), names, [MEASURES[c] for c in columns], cells)
+
+
+def _heads(ablation: Ablation) -> list[str]:
+    if ablation.of_methods:
+        return ["Method"]
+    return ablation.keys or ["Setting"]
+
+
+def _names(keys: Sequence[str], point: AblationPoint) -> list[str]:
+    return [value_text(point.settings[key]) for key in keys] or [point.label]
+
+
+def value_text(value: Any) -> str:
+    """A setting as YAML has it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def spread(point: AblationPoint, key: str) -> Spread | None:
@@ -176,13 +204,12 @@ def _cell(measure: Measure, found: Spread | None, best: float | None) -> Cell:
 
 
 def sizes(ablation: Ablation) -> str:
-    """On what and how often: "test: 300 images, 1,500 captions; seeds 0, 1, 2"."""
+    """On what and how often: "test: 300 images, 1,500 captions; seed 0"."""
+    gallery = f"{ablation.split}: {ablation.images:,} images, {ablation.captions:,} captions"
     seeds = ", ".join(map(str, ablation.seeds))
-    several = "seeds" if len(ablation.seeds) > 1 else "seed"
-    return (
-        f"{ablation.split}: {ablation.images:,} images, {ablation.captions:,} captions; "
-        f"{several} {seeds}"
-    )
+    if len(ablation.seeds) == 1:
+        return f"{gallery}; seed {seeds}"
+    return f"{gallery}; mean ± standard deviation of seeds {seeds}"
 
 
 def to_markdown(ablation: Ablation) -> str:
@@ -191,12 +218,12 @@ def to_markdown(ablation: Ablation) -> str:
     columns: dict[str, list[int]] = {}
     for number, measure in enumerate(found.measures):
         columns.setdefault(measure.label, []).append(number)
-    head = ["Method" if ablation.of_methods else "Setting", *columns]
-    lines = [_line(head), _line(["---", *["---:"] * len(columns)])]
-    for point, cells in zip(found.points, found.cells, strict=True):
+    rule = ["---"] * len(found.heads) + ["---:"] * len(columns)
+    lines = [_line([*found.heads, *columns]), _line(rule)]
+    for names, cells in zip(found.names, found.cells, strict=True):
         texts = [" / ".join(_bold(cells[c]) for c in group) for group in columns.values()]
-        lines.append(_line([point.label.replace("|", "\\|"), *texts]))
-    return "\n".join([f"**{ablation.name}** ({sizes(ablation)})", "", *lines])
+        lines.append(_line([*(name.replace("|", "\\|") for name in names), *texts]))
+    return "\n".join([f"**{ablation.name}** ({sizes(ablation)})", "", *lines]) + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -40,14 +40,14 @@ class Bars:
 
 @dataclass(frozen=True)
 class AblationView:
-    """An ablation with its table and its charts: of lines, or else of bars."""
+    """An ablation with its table and its charts: of lines, or else of dots."""
 
     ablation: ablations.Ablation
     anchor: str
     sizes: str
     table: ablations.Table
     lines: list[charts.Chart]
-    bars: list[ablation_charts.Bars]
+    dots: list[ablation_charts.Dots]
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _ablation(dataset: str, ablation: ablations.Ablation) -> AblationView:
         sizes=ablations.sizes(ablation),
         table=table,
         lines=lines,
-        bars=[] if lines else ablation_charts.bar_charts(table.points),
+        dots=[] if lines else ablation_charts.dot_charts(table.points, ablation.keys),
     )
 
 

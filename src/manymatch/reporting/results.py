@@ -201,7 +201,7 @@ def _first_fault(error: ValidationError) -> str:
     return f"{key}: {message}" if key else message
 
 
-def numbers(metrics: Metrics) -> dict[str, float]:
+def numbers(metrics: Record) -> dict[str, float]:
     """All metrics under dotted names: `i2t.r1`, `multi.t2i.map_at_r`."""
     return dict(_flat(metrics.model_dump(exclude_none=True)))
 

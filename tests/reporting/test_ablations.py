@@ -1,0 +1,198 @@
+"""Ablations in the report: means and spreads as by hand, the best marked, charts as they should."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_ablations import write_ablation
+
+from manymatch.errors import DataError
+from manymatch.reporting import ablation_charts, ablations
+from manymatch.reporting.report import report
+
+ALPHA = {"similarity.alpha": [1, 2, 4, 8]}
+METHODS = {"preset": ["vsepp", "dive", "cora"]}
+
+
+def ablation(reports: Path, over: dict[str, list[Any]], **change: Any) -> ablations.Ablation:
+    return ablations.read_ablation(write_ablation(reports, "what", over, **change))
+
+
+def test_mean_and_spread_are_those_of_the_seeds(tmp_path: Path) -> None:
+    path = write_ablation(tmp_path, "what", ALPHA)
+    value = json.loads(path.read_text())
+    for run, rsum in zip(value["points"][0]["runs"], (1.0, 2.0, 6.0), strict=True):
+        run["metrics"]["rsum"] = rsum
+    path.write_text(json.dumps(value))
+    point = ablations.read_ablation(path).points[0]
+    spread = ablations.spread(point, "rsum")
+    assert spread == ablations.Spread(3.0, pytest.approx(7**0.5))
+    assert spread.text() == "3.0 ± 2.6"
+    assert ablations.spread(point, "nothing.like.it") is None
+
+
+def test_a_single_seed_has_no_spread(tmp_path: Path) -> None:
+    found = ablation(tmp_path, ALPHA, seeds=1)
+    assert "±" not in ablations.to_markdown(found)
+    assert "seed 0" in ablations.sizes(found)
+
+
+def test_columns_that_no_run_has_are_left_out_and_the_best_mean_is_marked(tmp_path: Path) -> None:
+    plain, of_sets = (ablation(tmp_path, ALPHA, sets=sets) for sets in (False, True))
+    titles = [measure.title for measure in ablations.table(plain).measures]
+    assert titles[:2] == ["rsum", "R@1, image → text"] and titles[-1] == "Training, s"
+    assert "Log variance, images" not in titles
+    table = ablations.table(of_sets)
+    assert "Log variance, images" in [measure.title for measure in table.measures]
+    means = [row[0].spread.mean for row in table.cells if row[0].spread]
+    assert [row[0].best for row in table.cells] == [mean == max(means) for mean in means]
+    assert not any(row[-1].best for row in table.cells)  # less training is no achievement
+
+
+def test_methods_are_ranked_and_settings_keep_their_order(tmp_path: Path) -> None:
+    settings = ablations.table(ablation(tmp_path, ALPHA))
+    assert settings.heads == ["similarity.alpha"]
+    assert settings.names == [["1"], ["2"], ["4"], ["8"]]
+    methods = ablations.table(ablation(tmp_path, METHODS))
+    means = [row[0].spread.mean for row in methods.cells if row[0].spread]
+    assert methods.heads == ["Method"] and means == sorted(means, reverse=True)
+
+
+def test_named_points_are_called_so(tmp_path: Path) -> None:
+    path = write_ablation(tmp_path, "what", {"a": [1, 2]}, keys=[])
+    table = ablations.table(ablations.read_ablation(path))
+    assert (table.heads, table.names) == (["Setting"], [["a=1"], ["a=2"]])
+
+
+def test_markdown_rows_have_equally_many_cells(tmp_path: Path) -> None:
+    over = {"similarity.name": ["mil", "a|b"], "weight": [0.0, None]}
+    text = ablations.to_markdown(ablation(tmp_path, over, sets=True))
+    lines = [line.replace("\\|", "") for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 6 and len({line.count("|") for line in lines}) == 1
+    assert lines[0].startswith("| similarity.name | weight | rsum |")
+    assert lines[3].startswith("| mil | null |")
+    assert "mean ± standard deviation of seeds 0, 1, 2" in text
+
+
+def test_lines_are_drawn_over_numbers(tmp_path: Path) -> None:
+    charts = ablation_charts.line_charts(ablation(tmp_path, ALPHA))
+    assert [chart.title for chart in charts] == [
+        "rsum",
+        "mAP@R, image → text",
+        "mAP@R, text → image",
+    ]
+    (line,) = charts[0].lines
+    assert [tick.label for tick in charts[0].x_ticks] == ["1", "2", "4", "8"]
+    assert [x for _, x, _ in line.dots] == [125, 375, 625, 875]
+    assert charts[0].unit == "similarity.alpha" and line.name == "dive"
+    for chart in charts:
+        assert all(0 <= number <= 1000 for number in numbers(chart.lines[0].path))
+        assert all(0 <= number <= 1000 for number in numbers(chart.lines[0].ranges))
+    assert line.ranges.count("M") == 4
+    single = ablation_charts.line_charts(ablation(tmp_path, ALPHA, seeds=1))
+    assert single[0].lines[0].ranges == ""
+
+
+def numbers(path: str) -> list[float]:
+    return [float(text) for text in re.findall(r"[-\d.]+", path)]
+
+
+def test_a_line_goes_through_the_means_where_the_ticks_say(tmp_path: Path) -> None:
+    path = write_ablation(tmp_path, "what", {"a": [10, 2, 5]}, seeds=1)
+    value = json.loads(path.read_text())
+    for point, rsum in zip(value["points"], (300.0, 100.0, 200.0), strict=True):
+        point["runs"][0]["metrics"]["rsum"] = rsum
+    path.write_text(json.dumps(value))
+    chart = ablation_charts.line_charts(ablations.read_ablation(path))[0]
+    assert [tick.label for tick in chart.x_ticks] == ["2", "5", "10"]
+    assert [y for _, _, y in chart.lines[0].dots] == [1000, 500, 0]
+    assert chart.lines[0].summary == "best 300.0 at 10"
+
+
+def test_another_key_makes_a_line_each(tmp_path: Path) -> None:
+    over = {"attribute_layers": [1, 2], "object_layers": [1, 2, 3]}
+    chart = ablation_charts.line_charts(ablation(tmp_path, over))[0]
+    assert chart.unit == "object_layers"
+    assert [line.name for line in chart.lines] == ["attribute_layers=1", "attribute_layers=2"]
+    assert [len(line.dots) for line in chart.lines] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    "over",
+    [METHODS, {"weight": [0.0, 0.1]}, {"alpha": [None, 1, 2]}, {"on": [True, False]}],
+    ids=["words", "too few", "not all numbers", "yes and no"],
+)
+def test_anything_else_is_rows_of_dots(tmp_path: Path, over: dict[str, list[Any]]) -> None:
+    found = ablation(tmp_path, over)
+    assert ablation_charts.line_charts(found) == []
+    charts = ablation_charts.dot_charts(ablations.table(found).points, found.keys)
+    assert len(charts) == 3
+    for chart in charts:
+        assert len(chart.dots) == len(found.points)
+        assert all(0 <= dot.low <= dot.at <= dot.high <= 100 for dot in chart.dots)
+
+
+def test_the_report_shows_ablations_and_carries_methods_to_the_leaderboard(reports: Path) -> None:
+    write_ablation(reports, "scenes-methods", METHODS)
+    write_ablation(reports, "dive-alpha", ALPHA, about="<b>How</b> sharp?", sets=True)
+    write_ablation(reports, "alone", ALPHA, dataset="elsewhere")
+    report(reports)
+    page = (reports / "index.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;How&lt;/b&gt; sharp?" in page
+    for anchor in ("scenes-seeds", "scenes-ablations", "scenes-ablation-dive-alpha", "elsewhere"):
+        assert f'id="{anchor}"' in page
+    board = (reports / "leaderboard.md").read_text()
+    assert "**scenes-methods** (test: 300 images" in board and "dive-alpha" not in board
+    assert page.index('id="scenes-seeds"') < page.index('id="scenes-training"')
+
+
+def test_an_ensemble_is_marked_wherever_it_is_shown(reports: Path) -> None:
+    _write_ensemble(reports)
+    report(reports)
+    page = (reports / "index.html").read_text(encoding="utf-8")
+    assert "cora+cora-1" in page and "ranked by the mean of several models" in page
+    assert "cora (seed 0), cora-1 (seed 1)" in page
+    assert page.count("The training curves of this run are not on this machine") == 0
+    ids = re.findall(r'id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert "| cora+cora-1 | small-scale, ensemble |" in (reports / "leaderboard.md").read_text()
+    with (reports / "leaderboard.csv").open(newline="") as stream:
+        (row,) = [row for row in csv.DictReader(stream) if row["preset"] == "cora+cora-1"]
+    assert row["seed"] == "0+1"
+
+
+def _write_ensemble(reports: Path) -> None:
+    """Of two seeds of cora, beside a preset whose name is alike."""
+    metrics, provenance = reports / "metrics" / "scenes", reports / "provenance" / "scenes"
+    record = json.loads((provenance / "cora.json").read_text())
+    members = [{**record, "preset": "cora"}, {**record, "preset": "cora-1", "seed": 1}]
+    both = {**record, "preset": "cora+cora-1", "seed": "0+1", "members": members}
+    alike = {**record, "preset": "cora-cora-1"}
+    for value in (both, alike):
+        (provenance / f"{value['preset']}.json").write_text(json.dumps(value))
+        (metrics / f"{value['preset']}.json").write_text((metrics / "cora.json").read_text())
+    (reports / "curves" / "scenes" / "cora-cora-1").symlink_to("cora")
+
+
+FAULTS = {
+    "no JSON": (lambda text: text[:-9], "ablations/scenes/what.json"),
+    "no points": (lambda text: text.replace('"points"', '"pints"'), "points: Field required"),
+    "no rsum": (lambda text: text.replace('"rsum"', '"r"'), "points.0.runs.0.metrics.rsum"),
+    "another's": (lambda text: text.replace('"what"', '"that"'), "belongs to 'scenes/that'"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_file_is_one_line(reports: Path, fault: str) -> None:
+    change, words = FAULTS[fault]
+    path = write_ablation(reports, "what", ALPHA)
+    path.write_text(change(path.read_text()))
+    with pytest.raises(DataError) as error:
+        report(reports)
+    assert words in str(error.value) and "manymatch ablate" in str(error.value)
+    assert "\n" not in str(error.value)
