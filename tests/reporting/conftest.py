@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from made_ablations import write_ablation
 from PIL import Image, ImageDraw
 
 COLOURS = {"red": "#c8372d", "blue": "#2f6fc0", "green": "#3f8f4f", "yellow": "#e0b020"}
@@ -228,6 +229,9 @@ def _results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for preset in METHODS:
         write_result(reports, "scenes", preset)
         write_result(reports, "flickr8k", preset, judged=False)
+    write_ablation(reports, "scenes-methods", {"preset": ["vsepp", "cora", "dive"]})
+    write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16, 64]}, sets=True)
+    write_ablation(reports, "dive-similarity", {"similarity.name": ["mil", "mp"], "w": [0.0, 0.1]})
     return reports
 
 
