@@ -8,6 +8,8 @@ from manymatch.losses.intra_set_divergence import intra_set_divergence
 from manymatch.losses.mmd import mmd
 from manymatch.losses.sinkhorn import sinkhorn
 from manymatch.losses.slot_diversity import slot_diversity
+from manymatch.losses.soft_contrastive import soft_contrastive
+from manymatch.losses.soft_match import soft_match
 from manymatch.losses.specificity import specificity
 from manymatch.losses.swapped_assignment import swapped_assignment
 from manymatch.losses.triplet import triplet
@@ -21,6 +23,8 @@ __all__ = [
     "mmd",
     "sinkhorn",
     "slot_diversity",
+    "soft_contrastive",
+    "soft_match",
     "specificity",
     "swapped_assignment",
     "triplet",
