@@ -14,10 +14,6 @@ from manymatch.methods import METHODS, build_method
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "ablations").glob("*.yaml"))
 METHOD_TABLES = ("scenes-methods", "flickr8k-methods")
-if "swamp" not in METHODS:
-    FILES = [path for path in FILES if path.stem not in METHOD_TABLES]
-    METHOD_TABLES = ()
-
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_point_has_a_recipe_that_its_method_takes(path: Path) -> None:
