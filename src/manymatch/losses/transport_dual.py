@@ -35,6 +35,8 @@ _ROUGH = 1.0
 """Tolerance of solutions that only lead to the next scale."""
 _STEP = 5.0
 """Nats that a potential moves at most in one step: beyond, q is quite another matrix."""
+_STILL = 1e-12
+"""Nats that are rounding alone."""
 _WINDOW, _MARGIN = 100.0, 35.0
 _MOST_STEPS, _MOST_PRODUCTS, _SHORTEST = 2000, 200, 1e-6
 _DUST = 1e-7
@@ -139,6 +141,8 @@ def _newton(scores: Array, potentials: Array, tolerance: float) -> tuple[Array, 
         if error <= tolerance:
             return point.potentials, steps
         step = _step(point, dual.target, accuracy=min(0.1, error))
+        if np.abs(step).max() < _STILL:
+            break
         point = _descend(dual, point, step, tolerance)
     raise _unreachable(tolerance, error)
 

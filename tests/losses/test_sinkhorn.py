@@ -1,0 +1,187 @@
+"""Sinkhorn against a naive loop and POT, at its extremes, and to a tolerance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import ot
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from manymatch.errors import DataError
+from manymatch.losses.sinkhorn import (
+    assignments,
+    class_potentials,
+    marginal_error,
+    sinkhorn,
+    transport,
+)
+
+SHARP = [(0.01, 20.0), (0.025, 5.0)]
+SHAPES = [(6, 4), (4, 4), (3, 7), (1, 5), (5, 1), (1, 1)]
+
+
+def log_p_of(n, n_classes, tau=1.0, size=5, seed=0, dtype=torch.float64):
+    """Log-probabilities of random directions under random prototypes."""
+    generator = torch.Generator().manual_seed(seed)
+    vectors, prototypes = (
+        normalize(torch.randn(count, size, generator=generator, dtype=dtype), dim=1)
+        for count in (n, n_classes)
+    )
+    return (vectors @ prototypes.T / tau).log_softmax(1)
+
+
+def naive(log_p, eta, rounds):
+    """Scale columns to N / n_classes, then rows to 1, entry by entry."""
+    plan = [[eta * float(value) for value in row] for row in log_p]
+    share = math.log(len(plan) / len(plan[0]))
+    for _ in range(rounds):
+        for j in range(len(plan[0])):
+            total = log_sum([row[j] for row in plan])
+            for row in plan:
+                row[j] += share - total
+        plan = [[value - log_sum(row) for value in row] for row in plan]
+    return torch.tensor([[math.exp(value) for value in row] for row in plan], dtype=torch.float64)
+
+
+def log_sum(values):
+    top = max(values)
+    return top + math.log(sum(math.exp(value - top) for value in values))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+@pytest.mark.parametrize(("tau", "eta"), [(1.0, 1.0), *SHARP])
+def test_rounds_equal_the_naive_loop(shape, rounds, tau, eta):
+    log_p = log_p_of(*shape, tau)
+    found = sinkhorn(log_p, eta, rounds=rounds)
+    torch.testing.assert_close(found, naive(log_p, eta, rounds), atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("tau", "eta"), [(1.0, 1.0), *SHARP])
+def test_a_tolerance_is_reached_for_every_shape(shape, tau, eta):
+    q = sinkhorn(log_p_of(*shape, tau), eta, tolerance=1e-8)
+    assert marginal_error(q) <= 1e-8
+    torch.testing.assert_close(q.sum(1), torch.ones(shape[0], dtype=q.dtype))
+    share = torch.full((shape[1],), shape[0] / shape[1], dtype=q.dtype)
+    torch.testing.assert_close(q.sum(0), share, atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(40, 25), (25, 40)])
+@pytest.mark.parametrize("eta", [1.0, 10.0])
+def test_the_solution_is_that_of_pot(n, n_classes, eta):
+    log_p = log_p_of(n, n_classes, tau=0.2)
+    rows, columns = np.full(n, 1 / n), np.full(n_classes, 1 / n_classes)
+    plan = ot.bregman.sinkhorn_log(
+        rows, columns, -log_p.numpy(), 1 / eta, stopThr=1e-14, numItermax=100_000
+    )
+    found = sinkhorn(log_p, eta, tolerance=1e-10)
+    torch.testing.assert_close(found, torch.from_numpy(plan) * n, atol=1e-8, rtol=0)
+
+
+def test_rounds_come_to_the_same_solution():
+    log_p = log_p_of(30, 12)
+    found = sinkhorn(log_p, 5.0, rounds=2000)
+    torch.testing.assert_close(found, sinkhorn(log_p, 5.0, tolerance=1e-10), atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize(("tau", "eta"), SHARP)
+@pytest.mark.parametrize("size", [5, 256])
+def test_a_tolerance_is_reached_in_the_sharp_settings(tau, eta, size):
+    """1,280 x 1,000, where rounds would need thousands; the steps are told, and few."""
+    log_p = log_p_of(1280, 1000, tau, size, dtype=torch.float32)
+    found = transport(log_p, eta, tolerance=1e-4)
+    assert found.q.dtype == torch.float32
+    assert found.error <= 1e-4
+    assert 1 < found.rounds < 100
+    again = (log_p.double() * eta + found.potentials).softmax(1)
+    assert (again.sum(0) - 1.28).abs().max() <= 1e-4
+
+
+def test_equal_and_unreachable_columns_are_served():
+    """Each row nearly certain of one of four classes out of eight, thousands of nats ahead."""
+    log_p = torch.full((16, 8), -3000.0, dtype=torch.float64)
+    log_p[torch.arange(16), torch.arange(16) % 4] = 0.0
+    q = sinkhorn(log_p, 1.0, tolerance=1e-9)
+    torch.testing.assert_close(q.sum(0), torch.full((8,), 2.0, dtype=q.dtype), atol=1e-8, rtol=0)
+
+
+@pytest.mark.parametrize("count", [1, 3, 50])
+@pytest.mark.parametrize(("tau", "eta"), SHARP)
+def test_single_precision_stays_finite_and_close(count, tau, eta):
+    log_p = log_p_of(200, 90, tau)
+    found = sinkhorn(log_p.float(), eta, rounds=count)
+    torch.testing.assert_close(found.sum(1), torch.ones(200))
+    torch.testing.assert_close(
+        found.double(), sinkhorn(log_p, eta, rounds=count), atol=0.02, rtol=0
+    )
+
+
+def test_half_precision_is_computed_in_single():
+    log_p = log_p_of(20, 9, 0.1).to(torch.bfloat16)
+    found = sinkhorn(log_p, 5.0, rounds=3)
+    assert found.dtype == torch.bfloat16
+    expected = sinkhorn(log_p.float(), 5.0, rounds=3)
+    torch.testing.assert_close(found, expected.to(torch.bfloat16))
+
+
+def test_near_potentials_save_steps():
+    log_p = log_p_of(320, 250, 0.01)
+    first = transport(log_p, 20.0, tolerance=1e-4)
+    moved = log_p_of(320, 250, 0.01) + 0.01 * log_p_of(320, 250, 1.0, seed=1)
+    cold = transport(moved, 20.0, tolerance=1e-4)
+    warm = transport(moved, 20.0, tolerance=1e-4, potentials=first.potentials)
+    assert warm.rounds < cold.rounds
+    torch.testing.assert_close(warm.q, cold.q, atol=0.01, rtol=0)
+
+
+def test_rounds_go_on_from_potentials():
+    log_p = log_p_of(20, 8, 0.1)
+    first = transport(log_p, 5.0, rounds=2)
+    both = transport(log_p, 5.0, rounds=3, potentials=first.potentials)
+    torch.testing.assert_close(both.q, sinkhorn(log_p, 5.0, rounds=5))
+
+
+def test_some_rows_alone_have_the_same_labels():
+    log_p = log_p_of(20, 8, 0.1)
+    potentials, _ = class_potentials(log_p, 5.0, rounds=3)
+    torch.testing.assert_close(
+        assignments(log_p[:4], 5.0, potentials), sinkhorn(log_p, 5.0, rounds=3)[:4]
+    )
+
+
+def test_the_error_counts_the_worst_column():
+    q = torch.tensor([[0.5, 0.5, 0.0, 0.0], [0.3, 0.1, 0.6, 0.0]])
+    assert marginal_error(q).item() == pytest.approx(0.5 / 0.5)
+    assert marginal_error(torch.tensor([[0.6, 0.4], [0.9, 0.1], [0.9, 0.1]])).item() == (
+        pytest.approx(0.9)
+    )
+
+
+def test_there_is_no_gradient():
+    log_p = log_p_of(6, 4).requires_grad_()
+    assert not sinkhorn(log_p, 5.0, rounds=2).requires_grad
+    assert not sinkhorn(log_p, 5.0, tolerance=1e-3).requires_grad
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("end", [{"rounds": 2}, {"tolerance": 1e-3}])
+def test_what_is_not_finite_is_refused(value, end):
+    log_p = log_p_of(4, 3)
+    log_p[1, 2] = value
+    with pytest.raises(DataError, match="not finite"):
+        sinkhorn(log_p, 5.0, **end)
+
+
+def test_a_tolerance_beyond_rounding_is_one_line():
+    with pytest.raises(DataError, match="does not reach the tolerance 1.0e-20"):
+        sinkhorn(log_p_of(7, 5, 0.1), 20.0, tolerance=1e-20)
+
+
+@pytest.mark.parametrize("end", [{}, {"rounds": 2, "tolerance": 1e-3}])
+def test_there_is_one_way_to_end(end):
+    with pytest.raises(ValueError, match="either rounds or a tolerance"):
+        sinkhorn(log_p_of(4, 3), 5.0, **end)

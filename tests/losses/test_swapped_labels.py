@@ -1,0 +1,163 @@
+"""SwAMP's loss against a naive loop over its equations, and what its queues hold."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from manymatch.config.strict import validate
+from manymatch.errors import ConfigError
+from manymatch.losses.sinkhorn import sinkhorn
+from manymatch.losses.swapped_assignment import swapped_assignment
+from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels
+
+SIZE = 5
+
+
+def settings(**changed):
+    small = {"n_classes": 4, "queue": 8, "tau": 0.3, "eta": 3.0}
+    return LabelSettings.model_validate(small | changed)
+
+
+def labels_of(**changed):
+    torch.manual_seed(0)
+    return SwappedLabels(settings(**changed), SIZE).double()
+
+
+def pairs(count, seed):
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(2, count, SIZE, generator=generator, dtype=torch.float64)
+    return [vectors.requires_grad_() for vectors in normalize(drawn, dim=2)]
+
+
+def naive_cross_entropy(log_p, q):
+    total = log_p.sum() * 0
+    for i in range(len(log_p)):
+        for y in range(log_p.shape[1]):
+            total = total - q[i, y] * log_p[i, y]
+    return total / len(log_p)
+
+
+def naive_log_p(vectors, prototypes, tau):
+    """log of exp(P_y . x / tau) / sum_z exp(P_z . x / tau), class by class."""
+    rows = []
+    for x in vectors:
+        scores = [(p / p.norm()) @ x / tau for p in prototypes]
+        total = sum(score.exp() for score in scores)
+        rows.append(torch.stack([score - total.log() for score in scores]))
+    return torch.stack(rows)
+
+
+def naive_loss(module, seen):
+    """Of the last pair of batches in `seen`, the earlier ones being in the queues."""
+    chosen = module.settings
+    log_p, q = [], []
+    for modality in range(2):
+        latest = [vectors[modality] for vectors in reversed(seen)]
+        kept = torch.cat(latest)[: max(chosen.queue, len(latest[0]))]
+        every = naive_log_p(kept, module.prototypes, chosen.tau)
+        log_p.append(every[: len(latest[0])])
+        q.append(sinkhorn(every, chosen.eta, chosen.rounds, chosen.tolerance)[: len(latest[0])])
+    if chosen.assignment == "hard":
+        q = [torch.eye(chosen.n_classes, dtype=part.dtype)[part.argmax(1)] for part in q]
+    return naive_cross_entropy(log_p[0], q[1]) + naive_cross_entropy(log_p[1], q[0])
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (1, 4), (3, 1)])
+def test_swapped_assignment(shape):
+    generator = torch.Generator().manual_seed(0)
+    scores, q = torch.randn(2, *shape, generator=generator, dtype=torch.float64)
+    log_p, q = scores.log_softmax(1).requires_grad_(), q.softmax(1)
+    found, expected = swapped_assignment(log_p, q), naive_cross_entropy(log_p, q)
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    torch.testing.assert_close(
+        torch.autograd.grad(found, log_p), torch.autograd.grad(expected, log_p), atol=1e-9, rtol=0
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"queue": 0},
+        {"queue": 2},
+        {"n_classes": 1},
+        {"assignment": "hard"},
+        {"rounds": None, "tolerance": 1e-10},
+        {"tau": 0.01, "eta": 20.0, "rounds": 1},
+    ],
+    ids=str,
+)
+def test_the_loss_equals_the_naive_loop(changed):
+    """Over several batches, of unequal size, past the time when the queues are full."""
+    module, seen = labels_of(**changed), []
+    for seed, count in enumerate((3, 1, 4, 3, 2)):
+        seen.append(pairs(count, seed))
+        found, expected = module(*seen[-1]), naive_loss(module, seen)
+        torch.testing.assert_close(found, expected, atol=1e-7, rtol=0)
+        inputs = [*seen[-1], module.prototypes]
+        torch.testing.assert_close(
+            torch.autograd.grad(found, inputs),
+            torch.autograd.grad(expected, inputs),
+            atol=1e-6 if module.settings.tau < 0.1 else 1e-8,
+            rtol=0,
+        )
+
+
+def test_labels_come_from_the_other_modality():
+    """A caption that is sure of its class teaches its image, though not the other way round."""
+    module = labels_of(queue=0, eta=1.0, tau=0.05, n_classes=2)
+    with torch.no_grad():
+        module.prototypes.copy_(torch.eye(SIZE)[:2])
+    axes = torch.eye(SIZE, dtype=torch.float64)
+    images = normalize(axes[[0, 0]] + axes[[1, 1]], dim=1).requires_grad_()
+    module(images, axes[[0, 1]]).backward()
+    assert images.grad[0, 0] < images.grad[0, 1]
+    assert images.grad[1, 1] < images.grad[1, 0]
+
+
+def test_a_loaded_module_goes_on_as_the_saved_one():
+    """Queues, how full they are, and potentials are part of the state."""
+    module = labels_of(rounds=None, tolerance=1e-6)
+    module(*pairs(3, 0))
+    other = labels_of(rounds=None, tolerance=1e-6)
+    other.load_state_dict(copy.deepcopy(module.state_dict()))
+    for seed in (1, 2, 3):
+        assert module(*pairs(3, seed)) == other(*pairs(3, seed))
+    torch.testing.assert_close(module.state_dict(), other.state_dict())
+
+
+def test_the_contents_of_the_queues_get_no_gradient():
+    module = labels_of()
+    first = pairs(3, 0)
+    module(*first)
+    module(*pairs(3, 1)).backward()
+    assert [vectors.grad for vectors in first] == [None, None]
+
+
+def test_prototypes_count_by_direction_alone():
+    module, other = labels_of(), labels_of()
+    with torch.no_grad():
+        other.prototypes.mul_(3.0)
+    torch.testing.assert_close(module(*pairs(4, 0)), other(*pairs(4, 0)))
+    vectors = pairs(4, 0)[0]
+    torch.testing.assert_close(
+        module.classes(vectors), naive_log_p(vectors, module.prototypes, 0.3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"tolerance": 1e-4}, "either rounds or tolerance"),
+        ({"rounds": None}, "either rounds or tolerance"),
+        ({"n_clases": 3}, "did you mean 'n_classes'"),
+        ({"queue": -1}, "queue"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(changed, message):
+    with pytest.raises(ConfigError, match=message):
+        validate(LabelSettings, changed, "labels")

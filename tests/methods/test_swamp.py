@@ -1,0 +1,64 @@
+"""SwAMP's own terms."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from small_methods import encode
+from torch.nn.functional import normalize
+
+from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.losses.triplet import triplet
+
+
+def test_both_modalities_are_read_by_the_same_queries(build, make_batch):
+    method, batch = build("swamp").eval(), make_batch([0, 1, 2])
+    images, texts = encode(method, batch)
+    seen = method.image(batch.features, batch.region_mask)
+    words = method.text(batch.words, batch.word_mask)
+    for found, local in ((images, seen), (texts, words)):
+        expected = normalize(method.read(local.local, local.mask).flatten(1), dim=1)
+        torch.testing.assert_close(found.vectors[:, 0], expected)
+
+
+def test_every_caption_is_a_pair_with_its_image(build, make_batch):
+    method, batch = build("swamp", {"weight": 0.5, "margin": 0.3}), make_batch([0, 1, 2])
+    labels: SwappedLabels = copy.deepcopy(method.labels)
+    images, texts = encode(method, batch)
+    found = method.loss(images, texts, batch)
+    expected = {
+        "triplet": triplet(method.score(images, texts), batch.owner, 0.3),
+        "swapped": 0.5 * labels(images.vectors[batch.owner, 0], texts.vectors[:, 0]),
+    }
+    torch.testing.assert_close(found, expected)
+    assert int(method.labels.images.queue.filled) == len(batch.owner) == 7
+
+
+def test_the_contrastive_twin_is_the_same_without_classes(build, make_batch):
+    method, twin = build("swamp"), build("swamp", {"weight": 0.0})
+    batch = make_batch([0, 1, 2])
+    own = method.loss(*encode(method, batch), batch)
+    assert set(own) == {"triplet", "swapped"}
+    torch.testing.assert_close(twin.loss(*encode(twin, batch), batch), {"triplet": own["triplet"]})
+    mine, theirs = dict(method.named_parameters()), dict(twin.named_parameters())
+    assert set(mine) - set(theirs) == {"labels.prototypes"}
+
+
+def test_the_first_epoch_has_the_hardest_negatives_too(build, make_batch):
+    method, batch = build("swamp", {"weight": 0.0}), make_batch(range(5))
+    images, texts = encode(method, batch)
+    method.start_epoch(0)
+    expected = triplet(method.score(images, texts), batch.owner, 0.2, "hardest")
+    torch.testing.assert_close(method.loss(images, texts, batch)["triplet"], expected)
+
+
+def test_queues_are_part_of_the_state(build, make_batch):
+    method, other = build("swamp"), build("swamp", seed=1)
+    for images in ([0, 1], [2, 3]):
+        batch = make_batch(images)
+        method.loss(*encode(method, batch), batch)
+    other.load_state_dict(method.state_dict())
+    batch = make_batch([4, 5])
+    expected = method.loss(*encode(method, batch), batch)
+    torch.testing.assert_close(other.loss(*encode(other, batch), batch), expected)
