@@ -177,7 +177,7 @@ def test_what_is_not_finite_is_refused(value, end):
 
 
 def test_a_tolerance_beyond_rounding_is_one_line():
-    with pytest.raises(DataError, match="does not reach the tolerance 1.0e-20"):
+    with pytest.raises(DataError, match="does not reach the tolerance"):
         sinkhorn(log_p_of(7, 5, 0.1), 20.0, tolerance=1e-20)
 
 
