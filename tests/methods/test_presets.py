@@ -1,32 +1,68 @@
-"""Registry and presets against each other: every preset builds, every method has one."""
+"""Registry and presets against each other: every preset builds and learns, every method has one."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from small_methods import WIDTH, losses
 
 from manymatch.config.recipe import read_recipe
 from manymatch.methods import METHODS, build_method, vocabulary_of
+from manymatch.training.optimizer import make_optimizer
 
 PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/*.yaml"))
+SIDE = 32
+"""Of the pictures that CNNs see here."""
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_preset_builds_its_method(path, vocabulary):
+def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch):
     recipe = read_recipe(path)
-    model = without_files(recipe.model)
+    model, batch = without_files(recipe.model), make_batch(range(4))
+    pixels = "cnn" in model.get("image", {})
+    batch = pictures(batch) if pixels else batch
     words = vocabulary_of(recipe.method, model, vocabulary)
-    build_method(recipe.method, model, vocabulary=words, feature_width=8)
+    torch.manual_seed(0)
+    method = build_method(
+        recipe.method, model, vocabulary=words, feature_width=3 if pixels else WIDTH
+    )
+    optimizer = make_optimizer(method, recipe.training, fused=True)
+    before = [parameter.clone() for parameter in method.parameters()]
+    method.start_step(1.0)
+    for _ in range(2):
+        loss = torch.stack(list(losses(method, batch).values())).sum()
+        assert loss.isfinite()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(method.parameters(), recipe.training.clip_norm)
+        optimizer.step()
+    pairs = zip(before, method.parameters(), strict=True)
+    assert any(not torch.equal(old, new) for old, new in pairs)
 
 
 def without_files(model):
-    """The settings with GloVe's file, which is nowhere here, left out: the package serves."""
+    """The settings without what is nowhere here: GloVe's package serves for its file, and a small
+    network of random weights for a trained one."""
     return {
-        key: without_files(value) if isinstance(value, dict) else value
+        key: {"backbone": "resnet50", "weights": "random", "crop": SIDE}
+        if key == "cnn"
+        else without_files(value)
+        if isinstance(value, dict)
+        else value
         for key, value in model.items()
         if key != "glove_file"
     }
+
+
+def pictures(batch):
+    """The batch with pixels for features."""
+    count = len(batch.image_ids)
+    values = torch.randint(256, (count, SIDE * SIDE, 3), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(values.shape[:2], dtype=torch.bool)
+    return replace(batch, features=values.to(torch.uint8), region_mask=mask)
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -20,7 +20,6 @@ from manymatch.config.recipe import Count
 from manymatch.config.strict import Strict
 from manymatch.encoders import pretrained
 from manymatch.errors import ConfigError
-from manymatch.features.backbone import channels_last
 
 RANDOM = "random"
 
@@ -58,7 +57,8 @@ class CNN(nn.Module):
     def __init__(self, settings: CNNSettings) -> None:
         super().__init__()
         self.settings = settings
-        self.network = channels_last(_network(settings))
+        # Weights stay in torch's own order: AdamP cannot read others.
+        self.network = _network(settings)
 
     def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The cells and their mask; all are real, as all pixels are.
