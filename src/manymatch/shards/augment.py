@@ -37,7 +37,9 @@ def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regio
     if not probability:
         return features, np.ones(len(features), dtype=bool)
     stays = np.array(spared(len(features), probability, rng))
-    return features * stays[:, None], stays
+    kept = features.copy()
+    kept[~stays] = 0  # multiplying by zero takes numpy twenty times as long with float16
+    return kept, stays
 
 
 class CaptionAugmenter:
