@@ -75,6 +75,8 @@ def gradients_of(method: Method) -> dict[str, Tensor]:
 METHODS: dict[str, dict[str, Any]] = {
     "tiny": {"dropout": 0.0},
     "vsepp": {"size": 16, "word_size": 8},
+    "msrm": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
+    "pcme": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "cora": {"size": 16, "heads": 2, "word_vectors": "learned", "word_size": 8,
              "concept_size": 8},
 }  # fmt: skip
