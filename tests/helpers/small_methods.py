@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.methods import build_method, vocabulary_of
+from manymatch.methods import METHODS, build_method, vocabulary_of
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 
@@ -17,6 +17,9 @@ WIDTH = 12
 """Of the features of `small_batches`."""
 
 Build = Callable[..., Method]
+
+NAMES = sorted(name for name, place in METHODS.items() if place.startswith("manymatch."))
+"""The registered methods without those that tests register."""
 
 SMALL_SETS: dict[str, Any] = {
     "size": 16,

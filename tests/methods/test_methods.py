@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_methods import SMALL, VARIANTS, WIDTH, encode, losses, train
+from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
 from manymatch.errors import ConfigError
 from manymatch.evaluation.blocks import rows
-from manymatch.methods import METHODS, build_method, method_class
+from manymatch.methods import build_method, method_class
 
 variants = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
 
@@ -86,7 +86,7 @@ def test_a_wrong_setting_is_one_line(vocabulary, name, settings, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_name_leads_to_a_method_with_settings(name):
     kind = method_class(name)
     assert kind.Settings.model_config["extra"] == "forbid"
@@ -95,4 +95,4 @@ def test_every_name_leads_to_a_method_with_settings(name):
 
 def test_every_method_is_tried():
     tried = {name for name, _ in VARIANTS}
-    assert set(METHODS) - {"tiny"} == set(SMALL) == tried
+    assert set(NAMES) == set(SMALL) == tried

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_methods import WIDTH, losses
+from small_methods import NAMES, WIDTH, losses
 
 from manymatch.config.recipe import read_recipe
-from manymatch.methods import METHODS, build_method, vocabulary_of
+from manymatch.methods import build_method, vocabulary_of
 from manymatch.training.optimizer import make_optimizer
 
 PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/*.yaml"))
@@ -72,7 +72,7 @@ def test_a_preset_says_how_it_is_launched(path):
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_method_has_a_preset(dataset, name):
     recipes = [read_recipe(path) for path in PRESETS if path.parent.name == dataset]
     assert name in {recipe.method for recipe in recipes}
