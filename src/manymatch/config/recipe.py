@@ -18,6 +18,7 @@ from manymatch.errors import ConfigError, nearest
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
+NonNegative = Annotated[float, Field(ge=0.0)]
 Count = Annotated[int, Field(ge=1)]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
@@ -38,7 +39,7 @@ class Optimizer(Strict):
 
     name: Literal["adamw", "adam", "adamp"] = "adamw"
     lr: Positive = 5e-4
-    weight_decay: Annotated[float, Field(ge=0.0)] = 1e-4
+    weight_decay: NonNegative = 1e-4
 
 
 class ParameterGroup(Strict):
@@ -49,9 +50,9 @@ class ParameterGroup(Strict):
     """
 
     match: Expression
-    lr_scale: Annotated[float, Field(ge=0.0)] = 1.0
+    lr_scale: NonNegative = 1.0
     from_epoch: Annotated[int, Field(ge=0)] = 0
-    weight_decay: Annotated[float, Field(ge=0.0)] | None = None
+    weight_decay: NonNegative | None = None
 
 
 class Schedule(Strict):
@@ -63,7 +64,7 @@ class Schedule(Strict):
     every: Count = 10
     milestones: tuple[Count, ...] | None = None
     factor: Positive = 0.1
-    warmup_epochs: Annotated[float, Field(ge=0.0)] = 0.0
+    warmup_epochs: NonNegative = 0.0
 
 
 class Augmentation(Strict):

@@ -15,14 +15,14 @@ each of its own entities.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.config.recipe import Count, Positive, Probability
+from manymatch.config.recipe import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.datasets.wordpieces import AnyVocabulary
@@ -47,8 +47,6 @@ from manymatch.pooling.gpo import GPO
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
 from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine
-
-Weight = Annotated[float, Field(ge=0.0)]
 
 
 class CORASettings(Strict):
@@ -85,13 +83,13 @@ class CORASettings(Strict):
     embedding_dropout: Probability = 0.0
     margin: Positive = 0.4
     temperature: Positive = 0.01
-    hardest_weight: Weight = 1.0
-    contrastive_weight: Weight = 0.25
-    specificity_weight: Weight = 3.0
-    caption_weight: Weight = 0.0
+    hardest_weight: NonNegative = 1.0
+    contrastive_weight: NonNegative = 0.25
+    specificity_weight: NonNegative = 3.0
+    caption_weight: NonNegative = 0.0
     """Of InfoNCE over whole captions alone, which is not in the paper. In `contrastive` the
     captions are few among the entities; with little data they are learned too slowly from it."""
-    warmup_epochs: Weight = 1.0
+    warmup_epochs: NonNegative = 1.0
     """Over so many epochs the loss grows from zero to full."""
 
     @model_validator(mode="after")

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from manymatch.config.recipe import Positive
+from manymatch.config.recipe import NonNegative, Positive
 from manymatch.encoders.image import ImageSettings
 from manymatch.losses import global_discriminative, intra_set_divergence, slot_diversity
 from manymatch.methods.base import Embeddings
-from manymatch.methods.set_method import SetMethod, SetMethodSettings, Weight, weighted
+from manymatch.methods.set_method import SetMethod, SetMethodSettings, weighted
 from manymatch.pooling.sets import SetSettings
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SimilaritySettings
@@ -35,17 +35,17 @@ class MaxMatchSettings(SetMethodSettings):
     similarity: SimilaritySettings = SimilaritySettings(name="max_match")
     margin: Positive = 0.3
     """The paper's delta_1."""
-    global_weight: Weight = 0.1
+    global_weight: NonNegative = 0.1
     """Of L_GD."""
     global_margin: float = 0.6
     """The paper's delta_2."""
-    intra_weight: Weight = 0.1
+    intra_weight: NonNegative = 0.1
     """Of L_ISD."""
     intra_margin: float = 0.6
     """The paper's delta_3."""
     scale: Positive = 0.5
     """The paper's s, in both."""
-    contrastive_weight: Weight = 0.001
+    contrastive_weight: NonNegative = 0.001
 
 
 class MaxMatch(SetMethod):

@@ -20,7 +20,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.config.recipe import Positive
+from manymatch.config.recipe import NonNegative, Positive
 from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
@@ -31,8 +31,6 @@ from manymatch.pooling.hypergraph import HypergraphConvolution, soft_incidence
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.mahalanobis import mahalanobis
-
-Weight = Annotated[float, Field(ge=0.0)]
 
 
 class MSRMSettings(GaussianSettings):
@@ -46,8 +44,8 @@ class MSRMSettings(GaussianSettings):
     """How fast a candidate's part in a hyperedge fades with d2, where it starts; null: only
     matches are part of it."""
     hypergraph_layers: Annotated[int, Field(ge=1)] = 2
-    distance_weight: Weight = 0.8
-    hypergraph_weight: Weight = 1.0
+    distance_weight: NonNegative = 0.8
+    hypergraph_weight: NonNegative = 1.0
     inference: Literal["intact", "mu"] = "intact"
     """What retrieval ranks by: d2 with the query's Gaussian, or the cosine of the means."""
 

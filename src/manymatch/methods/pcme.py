@@ -10,13 +10,12 @@ pull towards the standard normal keeps variances from collapsing.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from manymatch.config.recipe import Count, Positive
+from manymatch.config.recipe import Count, NonNegative, Positive
 from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
@@ -41,7 +40,7 @@ class PCMESettings(GaussianSettings):
     """The paper's a, where it starts; learned."""
     shift: float = 15.0
     """The paper's b, where it starts; learned."""
-    kl_weight: Annotated[float, Field(ge=0.0)] = 1e-5
+    kl_weight: NonNegative = 1e-5
     inference: Literal["mean", "samples"] = "mean"
     """What retrieval ranks by: the cosine of the means, or the match probability over samples
     drawn with the same noise for all images, and for all captions."""

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from manymatch.config.recipe import Positive
+from manymatch.config.recipe import NonNegative, Positive
 from manymatch.encoders.image import ImageSettings
 from manymatch.encoders.text import TextSettings
 from manymatch.losses import gram_diversity
 from manymatch.methods.base import Embeddings
-from manymatch.methods.set_method import SetMethod, SetMethodSettings, Weight, weighted
+from manymatch.methods.set_method import SetMethod, SetMethodSettings, weighted
 from manymatch.pooling.sets import SetSettings
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SimilaritySettings
@@ -34,7 +34,7 @@ class PVSESettings(SetMethodSettings):
     sets: SetSettings = SetSettings(module="pie_net", size=2)
     similarity: SimilaritySettings = SimilaritySettings(name="mil")
     margin: Positive = 0.1
-    diversity_weight: Weight = 0.1
+    diversity_weight: NonNegative = 0.1
 
 
 class PVSE(SetMethod):

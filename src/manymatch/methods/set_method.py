@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from manymatch.config.grouped import Grouped
-from manymatch.config.recipe import Positive
+from manymatch.config.recipe import NonNegative, Positive
 from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
@@ -20,8 +20,6 @@ from manymatch.methods.set_tower import SetTower
 from manymatch.pooling.sets import SetSettings, set_module
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
-
-Weight = Annotated[float, Field(ge=0.0)]
 
 
 class SetMethodSettings(Grouped):
@@ -40,15 +38,15 @@ class SetMethodSettings(Grouped):
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
     """In so many first epochs the triplet loss sums over all negatives: the hardest alone can
     make fresh weights collapse."""
-    triplet_weight: Weight = 1.0
-    contrastive_weight: Weight = 0.0
+    triplet_weight: NonNegative = 1.0
+    contrastive_weight: NonNegative = 0.0
     """Of InfoNCE over the scores, captions of one image not counted as each other's negatives."""
     temperature: Positive = 0.05
     """Of InfoNCE."""
-    mmd_weight: Weight = 0.01
+    mmd_weight: NonNegative = 0.01
     squared_mmd: bool = False
     """Square the distance in MMD's kernel."""
-    diversity_weight: Weight = 0.01
+    diversity_weight: NonNegative = 0.01
 
     @model_validator(mode="after")
     def _something_matches(self) -> Self:

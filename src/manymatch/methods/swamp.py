@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.grouped import Grouped
-from manymatch.config.recipe import Count, Positive, Probability
+from manymatch.config.recipe import Count, NonNegative, Positive, Probability
 from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.image import ImageSettings, image_encoder
@@ -47,7 +47,7 @@ class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):
     attention_temperature: Positive = 0.5
     embedding_dropout: Probability = 0.0
     """Of both embeddings before they are normalised."""
-    weight: Annotated[float, Field(ge=0.0)] = 1.0
+    weight: NonNegative = 1.0
     """Of L_s; the paper's lambda."""
 
 
