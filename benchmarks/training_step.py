@@ -1,0 +1,193 @@
+"""What a training step of each method spends its time on: the costliest operations.
+
+At the size of the papers: 128 images of 36 regions (2048), made-up captions of 8 to 16 words, D =
+1024, bi-GRU; settings, captions per image and optimiser from the method's published preset, where
+there is one, else the method's own defaults with all five captions. One step of 8 images warms up,
+one is profiled. Run
+
+    python benchmarks/training_step.py                  # all methods, on a GPU if there is one
+    python benchmarks/training_step.py dive maxmatch
+
+An operation's time is what it takes itself, without those that it calls; on a GPU its kernels'. All
+that a bi-GRU is made of on a CPU, forward and backward, counts as one operation. `!` marks one
+that takes over 30% and is neither a matrix product nor the GRU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.autograd.profiler_util import FunctionEvent
+from torch.profiler import profile
+
+from manymatch.config.recipe import Recipe, read_recipe
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.efficiency.timing import seconds
+from manymatch.efficiency.training_step import training_step
+from manymatch.methods import METHODS, build_method
+from manymatch.scene_graphs.graph import Relation, SceneGraph
+from manymatch.shards.batch import Batch
+from manymatch.shards.collate import Item, collate
+from manymatch.shards.numbering import Numbering
+from manymatch.shards.sample import CaptionEntry
+from manymatch.training.quiet import deterministic
+
+PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"
+REGIONS, FEATURES, CAPTIONS, WORDS = 36, 2048, 5, 8_000
+MATRIX_PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
+GRU = "GRU"
+LIMIT = 0.3
+
+
+class Cost(NamedTuple):
+    """An operation, on whose largest inputs it is called, how often, and its part of the step."""
+
+    operation: str
+    shapes: str
+    calls: int
+    share: float
+
+
+def main() -> None:
+    options = _options()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    for name in options.methods:
+        recipe = published(name)
+        captions = recipe.training.captions_per_image or CAPTIONS
+        batches = [made_up(n, captions, vocabulary).to(device) for n in (8, options.images)]
+        events, took = profiled(recipe, vocabulary, batches, device)
+        print(f"{name}: {options.images} images, {len(batches[1].owner)} captions, {took:.1f} s")
+        for cost in costs(events, device)[: options.show]:
+            print(_line(cost), flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("methods", nargs="*", default=list(METHODS), metavar="METHOD")
+    parser.add_argument("--images", type=int, default=128)
+    parser.add_argument("--show", type=int, default=3, help="operations of each method")
+    return parser.parse_args()
+
+
+def profiled(
+    recipe: Recipe, vocabulary: Vocabulary, batches: list[Batch], device: torch.device
+) -> tuple[list[FunctionEvent], float]:
+    """What happened in the step on the second batch, and its seconds; the first warms up."""
+    torch.manual_seed(0)
+    method = build_method(
+        recipe.method, recipe.model, vocabulary=vocabulary, feature_width=FEATURES
+    )
+    step = training_step(method.to(device), recipe.training, device)
+    with deterministic(device.type == "cpu"):
+        step(batches[0])
+        with profile(record_shapes=True) as found:
+            took = seconds(lambda: step(batches[1]), device)
+    return found.events(), took
+
+
+def published(method: str) -> Recipe:
+    """The preset on region features with a bi-GRU, its GloVe file replaced by learned vectors of
+    the same size; a method without one has the defaults."""
+    path = PRESETS / f"{method}_butd_bigru.yaml"
+    if path.is_file():
+        recipe = read_recipe(path)
+        return recipe.model_copy(update={"model": _learned(recipe.model)})
+    model = {} if method == "vsepp" else {"text": {"word_vectors": "learned"}}
+    return Recipe(method=method, features="butd", model=model)
+
+
+def _learned(settings: Any) -> Any:
+    if not isinstance(settings, dict):
+        return "learned" if settings == "glove" else settings
+    return {key: _learned(value) for key, value in settings.items() if key != "glove_file"}
+
+
+def made_up(images: int, captions: int, vocabulary: Vocabulary) -> Batch:
+    """A batch of random features and captions; a caption's graph has four objects, two
+    attributes and two relations."""
+    rng, numbering = np.random.default_rng(0), Numbering(vocabulary)
+    chosen = random.Random(0)
+    return collate(
+        [
+            Item(
+                str(image),
+                rng.standard_normal((REGIONS, FEATURES), np.float32),
+                np.ones(REGIONS, bool),
+                None,
+                [numbering.caption(_caption(chosen)) for _ in range(captions)],
+            )
+            for image in range(images)
+        ]
+    )
+
+
+def _caption(chosen: random.Random) -> CaptionEntry:
+    # Low numbers are common words, as in captions: products of two even chances.
+    words = [
+        f"word{int(WORDS * chosen.random() * chosen.random())}"
+        for _ in range(chosen.randint(8, 16))
+    ]
+    objects = tuple(words[:4])
+    attributes = ((words[4],), (words[5],), (), ())
+    relations = (Relation(0, words[6], 1), Relation(2, words[7], 3))
+    graph = SceneGraph(objects, objects, attributes, relations)
+    return CaptionEntry("made up", " ".join(words), graph)
+
+
+def costs(events: list[FunctionEvent], device: torch.device) -> list[Cost]:
+    """All operations, the costliest first."""
+    in_gru = {event.id for event in _of_gru(events)}
+    spent: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
+    largest: dict[str, Counter[str]] = {}
+    for event in events:
+        itself = (
+            event.self_device_time_total if device.type == "cuda" else event.self_cpu_time_total
+        )
+        name = GRU if event.id in in_gru else event.name
+        spent[name] += itself
+        calls[name] += 1
+        largest.setdefault(name, Counter())[str(event.input_shapes)] += itself
+    whole = spent.total()
+    return [
+        Cost(name, largest[name].most_common(1)[0][0], calls[name], time / whole)
+        for name, time in spent.most_common()
+    ]
+
+
+def _of_gru(events: list[FunctionEvent]) -> Iterator[FunctionEvent]:
+    """Everything under a GRU's call, and the backward passes of that."""
+    forward = [event for event in events if event.name == "aten::gru"]
+    inside = [event for root in forward for event in _descendants(root)]
+    yield from inside
+    numbers = {event.sequence_nr for event in inside if event.sequence_nr >= 0}
+    for event in events:
+        if event.name.startswith("autograd::engine") and event.sequence_nr in numbers:
+            yield from _descendants(event)
+
+
+def _descendants(event: FunctionEvent) -> Iterator[FunctionEvent]:
+    yield event
+    for child in event.cpu_children:
+        yield from _descendants(child)
+
+
+def _line(cost: Cost) -> str:
+    over = cost.share > LIMIT and cost.operation not in {*MATRIX_PRODUCTS, GRU}
+    shapes = "" if cost.operation == GRU else cost.shapes
+    return (
+        f"  {cost.share:6.1%} {'!' if over else ' '} {cost.operation:38}"
+        f"{cost.calls:6} calls  {shapes}"
+    )
+
+
+if __name__ == "__main__":
+    main()
