@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from killing import kill_during
-from tiny_checkout import Checkout
+from small_methods import SMALL_SETS
+from tiny_checkout import RECIPE, Checkout
 
 from manymatch.ablation import ablate as stage
 from manymatch.ablation import run as running
@@ -65,6 +67,18 @@ def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: lis
     evaluate(places[0], shards, layout.relevance("tiny"), *written)
     assert run["metrics"] == json.loads(written[0].read_text())
     assert run["checkpoint_sha256"] == json.loads(written[1].read_text())["checkpoint_sha256"]
+
+
+def test_runs_of_set_methods_say_whether_their_sets_are_alive(
+    checkout: Checkout, worked: list[str]
+) -> None:
+    recipe = {**RECIPE, "method": "dive", "model": SMALL_SETS}
+    (checkout.layout.presets / "tiny" / "dive.yaml").write_text(yaml.safe_dump(recipe))
+    found = record(checkout, checkout.plan(over={"preset": ["dive", "vsepp"]}))
+    sets, vector = (point["runs"][0]["metrics"] for point in found["points"])
+    variances = [sets["sets"][side]["log_circular_variance"] for side in ("images", "texts")]
+    assert all(variance < 0 for variance in variances)
+    assert "sets" not in vector
 
 
 def test_finished_runs_are_never_trained_again(checkout: Checkout, worked: list[str]) -> None:
