@@ -10,19 +10,32 @@ import torch
 from small_methods import NAMES, WIDTH, losses
 
 from manymatch.config.recipe import read_recipe
-from manymatch.methods import build_method, vocabulary_of
+from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.training.optimizer import make_optimizer
 
 PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/*.yaml"))
 SIDE = 32
 """Of the pictures that CNNs see here."""
+SIZE = 64
+"""Of all embeddings (`sets.size` is how many elements there are)."""
+NARROW = {
+    "attention_size": SIZE,
+    "concept_size": 16,
+    "glove_file": None,
+    "n_classes": 8,
+    "n_prototypes": 3,
+    "queue": 16,
+    "word_size": 16,
+}
+"""Sizes are the least of what a preset is; at these, its kinds of layers and losses cost little."""
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch):
     recipe = read_recipe(path)
-    model, batch = without_files(recipe.model), make_batch(range(4))
-    pixels = "cnn" in model.get("image", {})
+    settings = check_model(recipe.method, recipe.model).model_dump()
+    model, batch = {**small(settings), "size": SIZE}, make_batch(range(4))
+    pixels = bool(model.get("image", {}).get("cnn"))
     batch = pictures(batch) if pixels else batch
     words = vocabulary_of(recipe.method, model, vocabulary)
     torch.manual_seed(0)
@@ -43,18 +56,18 @@ def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch):
     assert any(not torch.equal(old, new) for old, new in pairs)
 
 
-def without_files(model):
-    """The settings without what is nowhere here: GloVe's package serves for its file, and a small
-    network of random weights for a trained one."""
-    return {
-        key: {"backbone": "resnet50", "weights": "random", "crop": SIDE}
-        if key == "cnn"
-        else without_files(value)
-        if isinstance(value, dict)
-        else value
-        for key, value in model.items()
-        if key != "glove_file"
-    }
+def small(settings):
+    """All of a method's settings, but narrow layers, few classes, and nothing that is nowhere here:
+    GloVe's package serves for its file, and a small network of random weights for a trained one."""
+    made = {}
+    for key, value in settings.items():
+        if key == "cnn" and value:
+            made[key] = {**value, "backbone": "resnet50", "weights": "random", "crop": SIDE}
+        elif isinstance(value, dict):
+            made[key] = small(value)
+        else:
+            made[key] = value if value is None else NARROW.get(key, value)
+    return made
 
 
 def pictures(batch):
