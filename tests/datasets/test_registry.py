@@ -5,7 +5,7 @@ from manymatch.config.strict import Strict
 from manymatch.errors import ConfigError
 
 
-@pytest.mark.parametrize("name", datasets.names())
+@pytest.mark.parametrize("name", datasets.DATASETS)
 def test_every_name_gives_a_dataset(name):
     dataset = datasets.dataset(name)
     assert all(callable(getattr(dataset, part)) for part in ("download", "captions", "relevance"))

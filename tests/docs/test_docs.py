@@ -72,7 +72,7 @@ def test_a_dataset_is_added_as_the_page_says(
     page = root / "docs" / "adding-a-dataset.md"
     workspace = new_workspace().with_own_sources()
     write_files(page, workspace)
-    register(page, workspace, "src/manymatch/datasets/__init__.py", "_CLASSES = {\n")
+    register(page, workspace, "src/manymatch/datasets/__init__.py", "DATASETS = {\n")
     workspace.edit(
         "params.yaml",
         {"datasets": ["pairs"], "sources.pairs": {"folder": str(pairs_folder(tmp_path))}},

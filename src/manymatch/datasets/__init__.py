@@ -14,30 +14,25 @@ from manymatch.config.strict import Strict, validate
 from manymatch.datasets.base import Dataset
 from manymatch.errors import ConfigError, nearest
 
-_CLASSES = {
+DATASETS = {
     "scenes": "Scenes",
     "flickr8k": "Flickr8k",
 }
 
 
-def names() -> list[str]:
-    """The known datasets."""
-    return list(_CLASSES)
-
-
 def dataset(name: str) -> Dataset:
     """The dataset called `name`; an unknown one is a `ConfigError` that names the nearest."""
-    return getattr(import_module(f"{__name__}.{_known(name)}"), _CLASSES[name])()
+    return getattr(import_module(f"{__name__}.{_known(name)}"), DATASETS[name])()
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> Strict:
     """`sources.NAME` of params.yaml as the dataset's own settings class."""
     module = import_module(f"{__name__}.{_known(name)}.settings")
-    model = getattr(module, f"{_CLASSES[name]}Settings")
+    model = getattr(module, f"{DATASETS[name]}Settings")
     return validate(model, dict(settings), f"params.yaml: sources.{name}")
 
 
 def _known(name: str) -> str:
-    if name not in _CLASSES:
-        raise ConfigError(f"no dataset '{name}'{nearest(name, _CLASSES)}")
+    if name not in DATASETS:
+        raise ConfigError(f"no dataset '{name}'{nearest(name, DATASETS)}")
     return name
