@@ -63,6 +63,12 @@ def _trained(dataset: str, name: str) -> tuple[Path, Path]:
     return folder, _LAYOUT.shards(dataset, trained.features)
 
 
+def _trained_names(params: Params, dataset: str) -> list[str]:
+    """The models that params.yaml names and that are trained."""
+    warm = [each.method for each in params.warm_starts.values() if each.dataset == dataset]
+    return [name for name in [*params.methods, *warm] if _LAYOUT.model(dataset, name).is_dir()]
+
+
 def _override(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not (key and equals):
@@ -345,6 +351,33 @@ def ablate(
 
 
 @app.command()
+def synthetic(
+    file: Annotated[
+        Path | None, typer.Option(help="The experiment; synthetic/swamp.yaml if not given.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time, each on a core; one a core.")
+    ] = None,
+) -> None:
+    """SwAMP's experiment on made-up pairs, against its paper: reports/synthetic/NAME.json.
+
+    Needs no data. Finished runs are kept in models/.synthetic: killed or extended, only the rest
+    is done.
+    """
+    from manymatch.reporting import synthetic as results
+    from manymatch.synthetic import experiment as stage
+    from manymatch.synthetic import plan
+
+    path = file or _LAYOUT.experiment("swamp")
+    chosen = plan.read_experiment(path, seeds)
+    written = stage.perform(path.stem, chosen, _LAYOUT, jobs)
+    typer.echo(results.to_markdown(results.read_experiment(written)))
+
+
+@app.command()
 def ensemble(
     members: Annotated[
         list[str],
@@ -375,27 +408,31 @@ def ensemble(
 
 
 @app.command()
-def efficiency(dataset: DatasetName) -> None:
-    """Measure what every trained model costs: reports/efficiency/DATASET.json."""
+def efficiency(
+    dataset: DatasetName,
+    methods: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Trained models; those of params.yaml if not given."),
+    ] = None,
+) -> None:
+    """Measure what trained models cost: reports/efficiency/DATASET.json.
+
+    Multiply-adds of one similarity, parameters, seconds of a training step and of the whole test,
+    milliseconds of a text query (parse, encode, search) over 10 to 100,000 images; SCAN's
+    cross-attention and the papers' own figures beside them. Takes a minute a model. Times are of
+    this machine: leave it alone meanwhile.
+    """
     from manymatch.efficiency import measure as stage
+    from manymatch.reporting import costs
 
     params = _params()
-    recipes = {
-        method: _recipe(dataset, method)
-        for method in params.methods
-        if _LAYOUT.model(dataset, method).is_dir()
-    }
-    sources = [
-        stage.Source(_LAYOUT.model(dataset, method), _LAYOUT.shards(dataset, recipe.features))
-        for method, recipe in recipes.items()
-    ]
+    names = methods.split(",") if methods else _trained_names(params, dataset)
+    sources = [stage.Source(*_trained(dataset, name)) for name in names]
+    written = _LAYOUT.efficiency(dataset)
     stage.measure(
-        dataset,
-        sources,
-        _LAYOUT.efficiency(dataset),
-        params.evaluation.split,
-        params.scene_graphs.model,
+        dataset, sources, written, params.evaluation.split, params.scene_graphs.model
     )
+    typer.echo(costs.to_markdown(costs.read_costs(written)))
 
 
 @app.command()

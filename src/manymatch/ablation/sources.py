@@ -19,13 +19,18 @@ _REGISTRY = _PACKAGE / "methods" / "__init__.py"
 
 @functools.cache
 def sources_hash(method: str) -> str:
-    """SHA-256 of everything in this package that training and evaluating `method` imports.
+    """SHA-256 of everything in this package that training and evaluating `method` imports."""
+    return code_hash([*(_PACKAGE / entry for entry in _ENTRIES), _file_of(method)])
+
+
+def code_hash(entries: list[Path]) -> str:
+    """SHA-256 of the code in `entries` and in all of this package that they import.
 
     Comments, docstrings and layout do not count, so that only a change of what is computed can
     change the hash.
     """
     digest = hashlib.sha256()
-    for path in sorted(_closure([*(_PACKAGE / entry for entry in _ENTRIES), _file_of(method)])):
+    for path in sorted(_closure(entries)):
         digest.update(f"{path.name}\n{_code(path)}\n".encode())
     return digest.hexdigest()
 

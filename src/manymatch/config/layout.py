@@ -84,3 +84,18 @@ class Layout:
 
     def efficiency(self, dataset: str) -> Path:
         return self.reports / "efficiency" / f"{dataset}.json"
+
+    def clusters(self, dataset: str, method: str) -> Path:
+        return self.reports / "clusters" / dataset / f"{method}.json"
+
+    def experiment(self, name: str) -> Path:
+        """What an experiment on synthetic pairs consists of."""
+        return self.root / "synthetic" / f"{name}.yaml"
+
+    def synthetic(self, name: str) -> Path:
+        return self.reports / "synthetic" / f"{name}.json"
+
+    @property
+    def synthetic_runs(self) -> Path:
+        """Finished runs of all such experiments."""
+        return self.models / ".synthetic"

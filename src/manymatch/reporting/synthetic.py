@@ -1,0 +1,198 @@
+"""Experiments on synthetic pairs as tables: each point beside its paper's numbers, and whether it
+is ahead of the one it is compared with by more than chance."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from manymatch.errors import DataError
+from manymatch.reporting.records import Record
+from manymatch.reporting.results import read_json
+
+KINDS = ("pair", "class")
+
+
+class Recalls(Record):
+    """In percent."""
+
+    r1: float
+
+
+class Assignment(Record):
+    """`error`: of the classes' shares at the end; `steps`: Newton steps that would solve it."""
+
+    error: float
+    steps: int
+
+
+class SyntheticRun(Record):
+    """One training with one seed."""
+
+    seed: int
+    pair: Recalls
+    class_: Annotated[Recalls, Field(alias="class")]
+    assignment: Assignment | None
+    seconds: float
+    processor_seconds: float
+
+    def r1(self, kind: str) -> float:
+        return (self.pair if kind == "pair" else self.class_).r1
+
+
+class SyntheticPoint(Record):
+    """One row: a run a seed."""
+
+    label: str
+    runs: Annotated[list[SyntheticRun], Field(min_length=1)]
+
+
+class Experiment(Record):
+    """`reports/synthetic/NAME.json`; `published` is R@1 by point and kind."""
+
+    name: str
+    about: str
+    baseline: str | None
+    published: dict[str, dict[str, float]]
+    seeds: list[int]
+    points: Annotated[list[SyntheticPoint], Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Mean, sample standard deviation and standard error (None of a single value)."""
+
+    mean: float
+    deviation: float | None
+    error: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Estimate:
+        if len(values) == 1:
+            return cls(values[0], None, None)
+        deviation = statistics.stdev(values)
+        return cls(statistics.fmean(values), deviation, deviation / len(values) ** 0.5)
+
+    def text(self) -> str:
+        spread = "" if self.error is None else f" ± {self.deviation:.2f} ({self.error:.2f})"
+        return f"{self.mean:.2f}{spread}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of as many texts as there are `heads`; the first of each is the point."""
+
+    heads: list[str]
+    rows: list[list[str]]
+
+
+def read_experiments(reports: Path) -> list[Experiment]:
+    """Every experiment under `reports`: those with a paper's numbers first, then by name."""
+    found = [read_experiment(path) for path in sorted((reports / "synthetic").glob("*.json"))]
+    return sorted(found, key=lambda each: (not each.published, each.name))
+
+
+def read_experiment(path: Path) -> Experiment:
+    """One file; a fault is a one-line `DataError`."""
+    again = "run 'manymatch synthetic' for it again"
+    found = read_json(path, Experiment, again)
+    if found.name != path.stem:
+        raise DataError(f"{path}: belongs to '{found.name}', not where it lies; {again}")
+    return found
+
+
+def table(experiment: Experiment) -> Table:
+    """Columns that no point has anything for are left out."""
+    columns: dict[str, list[str]] = {"Setting": [point.label for point in experiment.points]}
+    for kind in KINDS:
+        columns[f"R@1, {kind}"] = [_r1(point, kind).text() for point in experiment.points]
+        columns[f"published, {kind}"] = [_published(experiment, p, kind) for p in experiment.points]
+    columns["Error of shares"] = [_error(point) for point in experiment.points]
+    columns["Newton steps"] = [_steps(point) for point in experiment.points]
+    columns["Seconds"] = [_seconds(point) for point in experiment.points]
+    kept = {head: cells for head, cells in columns.items() if any(cells)}
+    return Table(list(kept), [list(row) for row in zip(*kept.values(), strict=True)])
+
+
+def _r1(point: SyntheticPoint, kind: str) -> Estimate:
+    return Estimate.of([run.r1(kind) for run in point.runs])
+
+
+def _published(experiment: Experiment, point: SyntheticPoint, kind: str) -> str:
+    found = experiment.published.get(point.label, {}).get(kind)
+    return "" if found is None else f"{found:.2f}"
+
+
+def _error(point: SyntheticPoint) -> str:
+    """The largest of the seeds'."""
+    found = [run.assignment.error for run in point.runs if run.assignment]
+    return f"{max(found):.2g}" if found else ""
+
+
+def _steps(point: SyntheticPoint) -> str:
+    found = [run.assignment.steps for run in point.runs if run.assignment]
+    few, many = min(found, default=0), max(found, default=0)
+    return "" if not found else str(few) if few == many else f"{few} to {many}"
+
+
+def _seconds(point: SyntheticPoint) -> str:
+    wall, processor = (
+        statistics.fmean(getattr(run, clock) for run in point.runs)
+        for clock in ("seconds", "processor_seconds")
+    )
+    return f"{wall:.0f} ({processor:.0f})"
+
+
+def differences(experiment: Experiment) -> list[str]:
+    """A sentence for each point and kind but the baseline: by how much it is ahead, seed by seed,
+    and whether that is more than twice the standard error."""
+    base = next((p for p in experiment.points if p.label == experiment.baseline), None)
+    if base is None:
+        return []
+    others = [point for point in experiment.points if point is not base]
+    return [_difference(point, base, kind) for point in others for kind in KINDS]
+
+
+def _difference(point: SyntheticPoint, base: SyntheticPoint, kind: str) -> str:
+    pairs = zip(point.runs, base.runs, strict=True)
+    ahead = Estimate.of([run.r1(kind) - other.r1(kind) for run, other in pairs])
+    return f"{point.label} against {base.label}, {kind} R@1: {ahead.mean:+.2f}, {_judged(ahead)}"
+
+
+def _judged(ahead: Estimate) -> str:
+    if ahead.error is None:
+        return "of one seed, which says nothing about chance."
+    told = f"standard error {ahead.error:.2f}: "
+    if abs(ahead.mean) <= 2 * ahead.error:
+        return f"{told}not more than twice the standard error."
+    return f"{told}{'ahead' if ahead.mean > 0 else 'behind'} by more than twice the standard error."
+
+
+def note(experiment: Experiment) -> str:
+    """What the columns mean."""
+    seeds = ", ".join(map(str, experiment.seeds))
+    parts = [f"Test R@1 in percent, mean ± standard deviation (standard error) of seeds {seeds}."]
+    if experiment.published:
+        parts.append("Published: as the paper prints it, not run here.")
+    if any(run.assignment for point in experiment.points for run in point.runs):
+        parts.append(
+            "Error of shares: how far a class's share of the last queue is from an equal one at "
+            "most, in samples; Newton steps: how many solve that queue to 1e-4."
+        )
+    parts.append("Seconds of one run by the clock (of the processor).")
+    return " ".join(parts)
+
+
+def to_markdown(experiment: Experiment) -> str:
+    """The table, and what it says about chance."""
+    found = table(experiment)
+    rule = ["---", *("---:" for _ in found.heads[1:])]
+    lines = [f"| {' | '.join(row)} |" for row in [found.heads, rule, *found.rows]]
+    told = [f"- {sentence}" for sentence in differences(experiment)]
+    title = f"**{experiment.name}**: {experiment.about}"
+    return "\n".join([title, "", *lines, "", note(experiment), "", *told]).rstrip() + "\n"

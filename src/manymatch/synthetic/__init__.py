@@ -1,0 +1,1 @@
+"""SwAMP's synthetic experiment: two made-up modalities of points from known classes."""

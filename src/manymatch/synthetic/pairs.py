@@ -1,0 +1,57 @@
+"""Pairs of points in two made-up modalities, whose classes are known but not told.
+
+As SwAMP's appendix has it: a class is a Gaussian in R^5; a pair is one draw from it, seen through
+two random networks of two layers and 50 units, one for each modality, in R^100. Each of 20
+classes has 500 pairs; of all pairs, shuffled, 7,000 are for training, 1,000 for validation and
+2,000 for the test.
+
+What it leaves open is set here: Gaussians have unit covariance and means from N(0, 3^2 I), so
+that classes hardly overlap; the networks' hidden units are ReLUs, weights are drawn from
+N(0, 1 / inputs), biases from N(0, 1).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+CLASSES, LATENT, UNITS, WIDTH, PAIRS_A_CLASS = 20, 5, 50, 100, 500
+TRAIN, VALIDATION = 7000, 1000
+SPREAD = 3.0
+
+
+class Pairs(NamedTuple):
+    """Row by row a pair: `a (n, 100)`, `b (n, 100)`, and its class `label (n,)`."""
+
+    a: Tensor
+    b: Tensor
+    label: Tensor
+
+    def rows(self, chosen: slice | Tensor) -> Pairs:
+        return Pairs(self.a[chosen], self.b[chosen], self.label[chosen])
+
+
+def make_pairs(seed: int) -> tuple[Pairs, Pairs, Pairs]:
+    """Training, validation and test pairs of the world `seed`."""
+    generator = torch.Generator().manual_seed(seed)
+    means = SPREAD * torch.randn(CLASSES, 1, LATENT, generator=generator)
+    drawn = torch.randn(CLASSES, PAIRS_A_CLASS, LATENT, generator=generator)
+    points = (means + drawn).flatten(0, 1)
+    label = torch.arange(CLASSES).repeat_interleave(PAIRS_A_CLASS)
+    order = torch.randperm(len(points), generator=generator)
+    pairs = Pairs(_seen(points, generator), _seen(points, generator), label).rows(order)
+    test = TRAIN + VALIDATION
+    return pairs.rows(slice(TRAIN)), pairs.rows(slice(TRAIN, test)), pairs.rows(slice(test, None))
+
+
+def _seen(points: Tensor, generator: torch.Generator) -> Tensor:
+    """`points (n, 5)` through a fresh random network."""
+    hidden = _layer(points, UNITS, generator).relu()
+    return _layer(hidden, WIDTH, generator)
+
+
+def _layer(inputs: Tensor, units: int, generator: torch.Generator) -> Tensor:
+    weights = torch.randn(inputs.shape[1], units, generator=generator) / inputs.shape[1] ** 0.5
+    return inputs @ weights + torch.randn(units, generator=generator)

@@ -1,0 +1,57 @@
+"""What an experiment on synthetic pairs consists of: a file in `synthetic/`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from manymatch.ablation.plan import Seed, Settings
+from manymatch.config.strict import Strict, read_yaml, validate
+from manymatch.errors import ConfigError, nearest
+from manymatch.synthetic.settings import RunSettings
+
+Kind = Literal["pair", "class"]
+"""What counts as right: the own partner alone, or any point of the same class."""
+
+
+class Experiment(Strict):
+    """Named settings, each run with every seed."""
+
+    about: str = ""
+    set: Settings = Field(default_factory=dict)
+    """What all points have in common."""
+    points: Annotated[dict[str, Settings], Field(min_length=1)]
+    seeds: Annotated[list[Seed], Field(min_length=1)]
+    baseline: str | None = None
+    """The point that the others are compared with."""
+    published: dict[str, dict[Kind, float]] = Field(default_factory=dict)
+    """R@1 that a paper prints, by point."""
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Experiment:
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError("a seed stands twice in 'seeds'")
+        named = {*self.published, *([self.baseline] if self.baseline else [])}
+        for name in sorted(named - self.points.keys()):
+            raise ValueError(f"no point is called '{name}'{nearest(name, self.points)}")
+        return self
+
+
+def read_experiment(path: Path, seeds: str | None = None) -> Experiment:
+    """The experiment in a YAML file; `seeds` ("0,1") instead of its own. A fault is a
+    `ConfigError` that names file and key."""
+    if not path.is_file():
+        known = [file.name for file in path.parent.glob("*.yaml")]
+        raise ConfigError(f"{path}: no such file{nearest(path.name, known)}")
+    value = read_yaml(path) | ({} if seeds is None else {"seeds": seeds.split(",")})
+    return validate(Experiment, value, str(path))
+
+
+def run_settings(experiment: Experiment) -> dict[str, RunSettings]:
+    """The settings of each point, by its name; a fault is a `ConfigError` that names the point."""
+    return {
+        name: validate(RunSettings, experiment.set | settings, f"point '{name}'")
+        for name, settings in experiment.points.items()
+    }
