@@ -301,6 +301,24 @@ def study(
 
 
 @app.command()
+def clusters(
+    dataset: DatasetName,
+    method: Annotated[str, typer.Argument(help="A trained SwAMP: models/DATASET/METHOD.")],
+    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+) -> None:
+    """Keywords and members of a trained SwAMP's classes: reports/clusters/DATASET/METHOD.json."""
+    from manymatch.clusters import clusters as stage
+
+    params = _params()
+    stage.clusters(
+        *_trained(dataset, method),
+        _LAYOUT.clusters(dataset, method),
+        split=split or params.evaluation.split,
+        parser=params.scene_graphs.model,
+    )
+
+
+@app.command()
 def ablate(
     preset: Annotated[
         str | None, typer.Argument(help="The recipe to vary: presets/DATASET/PRESET.yaml.")
@@ -429,9 +447,7 @@ def efficiency(
     names = methods.split(",") if methods else _trained_names(params, dataset)
     sources = [stage.Source(*_trained(dataset, name)) for name in names]
     written = _LAYOUT.efficiency(dataset)
-    stage.measure(
-        dataset, sources, written, params.evaluation.split, params.scene_graphs.model
-    )
+    stage.measure(dataset, sources, written, params.evaluation.split, params.scene_graphs.model)
     typer.echo(costs.to_markdown(costs.read_costs(written)))
 
 

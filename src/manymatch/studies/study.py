@@ -39,7 +39,7 @@ def study(
     for name in only:
         study_kind(name)
     subject = Subject.open(model, shards, split)
-    record = _identity(subject)
+    record = subject.identity()
     found = _found_before(target, record)
     for name in only or _allowed(subject):
         kind = study_kind(name)
@@ -48,16 +48,6 @@ def study(
         say(f"study {name}")
         found[name] = kind.load()(subject).to_dict()
     files.write_json(target, record | {"studies": found})
-
-
-def _identity(subject: Subject) -> dict[str, Any]:
-    origin = subject.trained.origin()
-    kept = ("preset", "method", "seed", "checkpoint_sha256")
-    return {
-        "dataset": subject.trained.index.dataset,
-        "split": subject.split,
-        **{key: origin[key] for key in kept},
-    }
 
 
 def _found_before(target: Path, record: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,6 +44,16 @@ class Subject:
     @property
     def found(self) -> Embedded:
         return self.trained.found
+
+    def identity(self) -> dict[str, Any]:
+        """Which model and split a result is of."""
+        origin = self.trained.origin()
+        kept = ("preset", "method", "seed", "checkpoint_sha256")
+        return {
+            "dataset": self.trained.index.dataset,
+            "split": self.split,
+            **{key: origin[key] for key in kept},
+        }
 
     @cached_property
     def ranking(self) -> Ranking:

@@ -1,0 +1,1 @@
+"""What the classes of a trained SwAMP have come to mean."""
