@@ -69,6 +69,11 @@ class Spread:
     mean: float
     deviation: float | None
 
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Of at least one value."""
+        return cls(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+
     def text(self, digits: int = 1) -> str:
         mean = f"{self.mean:.{digits}f}"
         return mean if self.deviation is None else f"{mean} ± {self.deviation:.{digits}f}"
@@ -176,9 +181,7 @@ def value_text(value: Any) -> str:
 def spread(point: AblationPoint, key: str) -> Spread | None:
     """Of one measure over the point's seeds; None where no run has it."""
     values = [found[key] for run in point.runs if key in (found := _values(run))]
-    if not values:
-        return None
-    return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+    return Spread.of(values) if values else None
 
 
 def _values(run: AblationRun) -> dict[str, float]:

@@ -14,7 +14,15 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
-from manymatch.reporting import ablation_charts, ablations, charts, leaderboard, queries, sets
+from manymatch.reporting import (
+    ablation_charts,
+    ablations,
+    charts,
+    claims,
+    leaderboard,
+    queries,
+    sets,
+)
 from manymatch.reporting.results import Run, numbers
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -57,6 +65,7 @@ class AblationsView:
     name: str
     anchor: str
     ablations: list[AblationView]
+    claims: list[claims.Checked]
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,8 @@ class DatasetView:
     bars: list[Bars]
     of_methods: list[AblationView]
     """Whole methods over several seeds."""
+    claims: list[claims.Checked]
+    """What the papers claim, and whether it holds."""
     ablations: list[AblationView]
     validation: charts.Chart | None
     images: list[queries.ImagePanel]
@@ -105,6 +116,7 @@ def render(runs: Sequence[Run], tried: Sequence[ablations.Ablation] = ()) -> str
         style=Markup(style),
         script=Markup(script),
         script_hash=_hash(script),
+        claims_meaning=claims.MEANING,
     )
 
 
@@ -147,6 +159,7 @@ def _dataset(
         bars=_bars(views),
         of_methods=[_ablation(anchor, each) for each in tried if each.of_methods],
         ablations=[_ablation(anchor, each) for each in tried if not each.of_methods],
+        claims=claims.check(name, tried),
         validation=charts.validation_chart(curves),
         images=queries.image_panels(runs, thumbnails),
         captions=queries.caption_panels(runs, thumbnails),
@@ -167,7 +180,10 @@ def _ablations_only(tried: Sequence[ablations.Ablation], known: set[str]) -> lis
         if each.dataset not in known:
             view = _ablation(_anchor(each.dataset), each)
             by_name.setdefault(each.dataset, []).append(view)
-    return [AblationsView(name, _anchor(name), views) for name, views in by_name.items()]
+    return [
+        AblationsView(name, _anchor(name), views, claims.check(name, tried))
+        for name, views in by_name.items()
+    ]
 
 
 def _ablation(dataset: str, ablation: ablations.Ablation) -> AblationView:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from manymatch import files
 from manymatch.progress import say
-from manymatch.reporting import leaderboard, page
+from manymatch.reporting import claims, leaderboard, page
 from manymatch.reporting.ablations import read_ablations, to_markdown
 from manymatch.reporting.results import read_runs
 
@@ -23,7 +23,9 @@ def report(reports: Path) -> None:
     outputs = {
         "index.html": page.render(runs, tried),
         "leaderboard.csv": leaderboard.to_csv(runs),
-        "leaderboard.md": "\n".join([leaderboard.to_markdown(runs), *of_methods]),
+        "leaderboard.md": "\n".join(
+            [leaderboard.to_markdown(runs), *of_methods, *claims.to_markdown(tried)]
+        ),
     }
     for name, text in outputs.items():
         files.write_text(reports / name, text)

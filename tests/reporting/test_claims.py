@@ -1,0 +1,147 @@
+"""The papers' claims: verdicts as by hand, of points that the ablations really have."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_ablations import write_ablation
+
+from manymatch.ablation.plan import points, read_plan
+from manymatch.reporting import claims
+from manymatch.reporting.ablations import Ablation, AblationRun, read_ablations
+from manymatch.reporting.report import report
+
+ROOT = Path(__file__).parents[2]
+NAMES = ["vsepp", "vse_infinity", "pvse", "dive", "maxmatch", "msrm", "pcme", "swamp"]
+
+
+def methods(reports: Path, rsums: dict[str, list[float]], dataset: str = "scenes") -> None:
+    """The table of methods with these rsums, a seed each; 100 for every other method."""
+    path = write_ablation(
+        reports, f"{dataset}-methods", {"preset": NAMES}, dataset=dataset, sets=True
+    )
+    value = json.loads(path.read_text())
+    for point in value["points"]:
+        found = rsums.get(point["label"], [100.0, 100.0, 100.0])
+        point["runs"] = [
+            {**run, "metrics": {**run["metrics"], "rsum": rsum}}
+            for run, rsum in zip(point["runs"], found, strict=False)
+        ]
+    path.write_text(json.dumps(value))
+
+
+def findings(reports: Path, dataset: str = "scenes") -> dict[str, list[claims.Finding]]:
+    checked = claims.check(dataset, read_ablations(reports))
+    return {each.claim.text: each.findings for each in checked}
+
+
+SETS = "Sets over single vectors"
+
+
+@pytest.mark.parametrize(
+    ("rsums", "verdict"),
+    [
+        ([110.0, 111.0, 112.0], "holds"),
+        ([98.0, 101.0, 104.0], "not decided"),
+        ([100.0, 100.0, 100.0], "does not hold"),
+        ([90.0, 91.0, 140.0], "not decided"),
+        ([95.0, 99.0, 101.0], "does not hold"),
+        ([150.0], "not decided"),
+    ],
+)
+def test_the_verdict_is_that_of_the_formula(
+    tmp_path: Path, rsums: list[float], verdict: str
+) -> None:
+    single = [99.0, 100.0, 101.0]
+    methods(tmp_path, {"msrm": rsums, "pcme": single})
+    found = findings(tmp_path)["MSRM over PCME"][0]
+    assert found.verdict == verdict
+    if len(rsums) > 1:
+        error = math.sqrt(statistics.variance(rsums) / 3 + statistics.variance(single) / 3)
+        assert found.error == pytest.approx(error)
+        assert found.difference == pytest.approx(statistics.fmean(rsums) - 100)
+        assert (verdict == "holds") == (found.difference > 2 * error)
+
+
+def test_the_best_mean_stands_for_a_side(tmp_path: Path) -> None:
+    rsums = {"pvse": [90.0, 92.0, 94.0], "dive": [120.0, 121.0, 122.0], "vsepp": [103.0] * 3}
+    methods(tmp_path, rsums)
+    found = findings(tmp_path)[SETS][0]
+    assert (found.better.label, found.other.label) == ("dive", "vsepp")
+    assert found.text() == "rsum: dive 121.0 ± 1.0 against vsepp 103.0 ± 0.0 (3 seeds)"
+
+
+def test_a_claim_without_all_its_points_is_left_out(tmp_path: Path) -> None:
+    methods(tmp_path, {})
+    assert set(findings(tmp_path)) == {
+        SETS,
+        "MSRM over PCME",
+        "MaxMatch's sets wider than DivE's",
+    }
+    path = tmp_path / "ablations" / "scenes" / "scenes-methods.json"
+    value = json.loads(path.read_text())
+    value["points"] = [point for point in value["points"] if point["label"] != "pvse"]
+    path.write_text(json.dumps(value))
+    assert SETS not in findings(tmp_path)
+    assert findings(tmp_path, "flickr8k") == {}
+
+
+def test_a_claim_joins_the_points_of_two_ablations(tmp_path: Path) -> None:
+    methods(tmp_path, {"swamp": [110.0, 111.0, 112.0]})
+    write_ablation(tmp_path, "swamp-weight", {"weight": [0.0, 0.1]})
+    found = findings(tmp_path)["SwAMP over its contrastive twin"]
+    assert [(each.better.label, each.other.label) for each in found] == 2 * [
+        ("swamp", "weight=0.0")
+    ]
+
+
+def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:
+    methods(tmp_path, {})
+    (table,) = read_ablations(tmp_path)
+    run = table.points[0].runs[0]
+    both = claims.CLAIMS[0].quantities[1].of(run)
+    assert both is not None
+    multi: Any = run.metrics.model_extra["multi"]  # type: ignore[index]
+    assert both == statistics.fmean(multi[way]["map_at_r"] for way in ("i2t", "t2i"))
+    bare = AblationRun.model_validate({"seed": 0, "metrics": {"rsum": 1.0}})
+    assert claims.CLAIMS[0].quantities[1].of(bare) is None
+
+
+@pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
+@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: claim.text)
+def test_claims_are_about_points_that_the_ablations_have(claim: claims.Claim, dataset: str) -> None:
+    for side in (claim.better, claim.other):
+        path = ROOT / "ablations" / f"{side.ablation.format(dataset=dataset)}.yaml"
+        plan = read_plan(path)
+        assert set(side.labels) <= {point.label for point in points(plan)}
+        assert len(plan.seeds) == 3
+
+
+def test_claims_stand_on_the_page_and_below_the_table(reports: Path) -> None:
+    methods(reports, {"msrm": [110.0, 111.0, 112.0]})
+    methods(reports, {}, dataset="elsewhere")
+    report(reports)
+    page = (reports / "index.html").read_text(encoding="utf-8")
+    for anchor in ("scenes-claims", "elsewhere-claims"):
+        assert page.count(f'id="{anchor}"') == 1
+    assert 'href="#scenes-claims"' in page and "flickr8k-claims" not in page
+    assert '<span class="verdict holds">holds</span> rsum: msrm 111.0 ± 1.0' in page
+    board = (reports / "leaderboard.md").read_text(encoding="utf-8")
+    (line,) = [
+        line for line in board.splitlines() if line.startswith("- MSRM over PCME. rsum: msrm 111.0")
+    ]
+    assert re.search(r"against pcme 100\.0 ± 0\.0 \(3 seeds\): \*\*holds\*\*;", line)
+    assert board.count(claims.MEANING) == 1
+    assert board.index("| msrm |") < board.index("- MSRM over PCME")
+
+
+def test_without_ablations_there_is_no_word_of_claims() -> None:
+    none: list[Ablation] = []
+    assert claims.check("scenes", none) == []
+    assert claims.to_markdown(none) == []
