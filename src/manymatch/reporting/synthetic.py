@@ -196,3 +196,18 @@ def to_markdown(experiment: Experiment) -> str:
     told = [f"- {sentence}" for sentence in differences(experiment)]
     title = f"**{experiment.name}**: {experiment.about}"
     return "\n".join([title, "", *lines, "", note(experiment), "", *told]).rstrip() + "\n"
+
+
+@dataclass(frozen=True)
+class ExperimentView:
+    """An experiment as the page shows it."""
+
+    experiment: Experiment
+    table: Table
+    note: str
+    differences: list[str]
+
+
+def view(experiment: Experiment) -> ExperimentView:
+    """All that the page says about `experiment`."""
+    return ExperimentView(experiment, table(experiment), note(experiment), differences(experiment))

@@ -1,0 +1,123 @@
+"""The classes of trained SwAMPs, ready for the page: keywords, captions and pictures of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from manymatch.errors import DataError
+from manymatch.reporting.queries import Thumbnails
+from manymatch.reporting.records import Record
+from manymatch.reporting.results import Thumbnail, read_json
+
+MOST_CLASSES, MOST_CAPTIONS, MOST_WORDS = 12, 4, 5
+"""Of a model, and of a class, that the page shows."""
+
+Keyword = tuple[str, int]
+
+
+class Used(Record):
+    """How many classes hold captions, and images."""
+
+    captions: int
+    images: int
+
+
+class MemberCaption(Record):
+    caption_id: str
+    caption: str
+
+
+class Cluster(Record):
+    """One class: its keywords with how many captions have them, and its members."""
+
+    number: int
+    nouns: list[Keyword]
+    verbs: list[Keyword]
+    captions: list[MemberCaption]
+    images: list[str]
+    thumbnails: dict[str, Thumbnail | None]
+
+
+class Clusters(Record):
+    """`reports/clusters/D/P.json`; `agreement` in percent, classes with most captions first."""
+
+    dataset: str
+    preset: str
+    split: str
+    n_classes: int
+    used: Used
+    agreement: Annotated[float, Field(ge=0.0, le=100.0)]
+    classes: list[Cluster]
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """A class as the page shows it; the pictures are numbers of thumbnails, with image ids."""
+
+    title: str
+    nouns: str
+    verbs: str
+    captions: list[str]
+    pictures: list[tuple[int | None, str]]
+
+
+@dataclass(frozen=True)
+class ClustersView:
+    preset: str
+    summary: str
+    classes: list[ClusterView]
+
+
+def read_clusters(reports: Path) -> list[Clusters]:
+    """Every file of clusters under `reports`, by data set and preset."""
+    return [_read(path) for path in sorted((reports / "clusters").glob("*/*.json"))]
+
+
+def _read(path: Path) -> Clusters:
+    dataset, preset = path.parent.name, path.stem
+    again = f"run 'manymatch clusters {dataset} {preset}' again"
+    found = read_json(path, Clusters, again)
+    if (found.dataset, found.preset) != (dataset, preset):
+        raise DataError(
+            f"{path}: belongs to '{found.dataset}/{found.preset}', not where it lies; {again}"
+        )
+    return found
+
+
+def views(found: Sequence[Clusters], dataset: str, thumbnails: Thumbnails) -> list[ClustersView]:
+    """Those of one data set."""
+    return [_view(each, thumbnails) for each in found if each.dataset == dataset]
+
+
+def _view(found: Clusters, thumbnails: Thumbnails) -> ClustersView:
+    summary = (
+        f"{found.split}: {found.used.captions:,} of {found.n_classes:,} classes hold captions, "
+        f"{found.used.images:,} hold images; {found.agreement:.1f}% of captions are in the class "
+        "of their image"
+    )
+    shown = found.classes[:MOST_CLASSES]
+    return ClustersView(found.preset, summary, [_cluster(each, thumbnails) for each in shown])
+
+
+def _cluster(each: Cluster, thumbnails: Thumbnails) -> ClusterView:
+    return ClusterView(
+        title=f"Class {each.number}: {_count(len(each.captions), 'caption')}, "
+        f"{_count(len(each.images), 'image')}",
+        nouns=_words(each.nouns),
+        verbs=_words(each.verbs),
+        captions=[member.caption for member in each.captions[:MOST_CAPTIONS]],
+        pictures=[(thumbnails.number(data), name) for name, data in each.thumbnails.items()],
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _words(found: Sequence[Keyword]) -> str:
+    return ", ".join(f"{word} ({count})" for word, count in found[:MOST_WORDS])
