@@ -67,7 +67,7 @@ def _run(good: float, rng: random.Random, seed: int, sets: bool) -> dict[str, An
         way: {"map_at_r": noisy(value), "r_precision": noisy(2 * value), "r1": noisy(25.0)}
         for way, value in (("i2t", 10.0), ("t2i", 20.0))
     }
-    variance = {"log_circular_variance": noisy(-2.5), "elements_in_use": 3.0, "rsum_of": {"1": 9.0}}
+    variance = {"log_circular_variance": noisy(-2.5), "winners": noisy(3.0), "rsum_of": {"1": 9.0}}
     of_sets = {"gallery": 300, "rsum": rsum, "images": variance, "texts": variance}
     metrics = {
         **ways,

@@ -54,6 +54,25 @@ def test_columns_that_no_run_has_are_left_out_and_the_best_mean_is_marked(tmp_pa
     assert not any(row[-1].best for row in table.cells)  # less training is no achievement
 
 
+def test_collapsed_sets_are_marked(tmp_path: Path) -> None:
+    path = write_ablation(tmp_path, "what", ALPHA, sets=True)
+    value = json.loads(path.read_text())
+    for run in value["points"][1]["runs"]:
+        run["metrics"]["sets"]["texts"]["log_circular_variance"] = -7.1
+    path.write_text(json.dumps(value))
+    found = ablations.read_ablation(path)
+    table = ablations.table(found)
+    marked = [
+        (row, measure.title)
+        for row, cells in enumerate(table.cells)
+        for measure, cell in zip(table.measures, cells, strict=True)
+        if cell.collapsed
+    ]
+    assert marked == [(1, "Log variance, captions")]
+    assert ablations.to_markdown(found).count("(collapsed)") == 1
+    assert "Winning elements, images" in [measure.title for measure in table.measures]
+
+
 def test_methods_are_ranked_and_settings_keep_their_order(tmp_path: Path) -> None:
     settings = ablations.table(ablation(tmp_path, ALPHA))
     assert settings.heads == ["similarity.alpha"]

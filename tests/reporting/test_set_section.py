@@ -52,6 +52,7 @@ def test_page_shows_sets_of_the_dataset_that_has_them(with_sets: Path) -> None:
     assert "flickr8k-sets" not in ids
     for words in ("-7.12", "3.7 of 4", "1.0 of 2", "97%", "251.2", "Mean cosine"):
         assert words in page
+    assert page.count('<span class="setting collapsed">') == 2  # images and captions of vsepp
     drawn = re.findall(r'<svg class="look"', page)
     assert len(drawn) == 8 * (4 + 2)
     assert len(re.findall(r'class="style-\d of-text"', page)) == 6 * 5 * (4 + 2)

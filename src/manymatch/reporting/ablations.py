@@ -14,6 +14,7 @@ from pydantic import Field
 from manymatch.errors import DataError
 from manymatch.reporting.records import Record
 from manymatch.reporting.results import numbers, read_json
+from manymatch.reporting.set_results import COLLAPSED
 
 SECONDS = "seconds"
 
@@ -90,6 +91,8 @@ class Measure:
     ranked: bool = True
     """Whether more is better, so that the best is marked."""
     digits: int = 1
+    least: float | None = None
+    """Of sets: those whose mean is below it have collapsed."""
 
     @property
     def title(self) -> str:
@@ -105,8 +108,14 @@ MEASURES = [
     Measure("multi.t2i.map_at_r", "mAP@R", _T2I),
     Measure("multi.i2t.r_precision", "R-P", _I2T),
     Measure("multi.t2i.r_precision", "R-P", _T2I),
-    Measure("sets.images.log_circular_variance", "Log variance", "images", ranked=False, digits=2),
-    Measure("sets.texts.log_circular_variance", "Log variance", "captions", ranked=False, digits=2),
+    *(
+        Measure(f"sets.{side}.{key}", label, shown, ranked=False, digits=digits, least=least)
+        for key, label, digits, least in (
+            ("log_circular_variance", "Log variance", 2, COLLAPSED),
+            ("winners", "Winning elements", 1, None),
+        )
+        for side, shown in (("images", "images"), ("texts", "captions"))
+    ),
     Measure(SECONDS, "Training, s", ranked=False, digits=0),
 ]
 
@@ -116,6 +125,7 @@ class Cell:
     spread: Spread | None
     text: str
     best: bool
+    collapsed: bool = False
 
 
 @dataclass(frozen=True)
@@ -203,7 +213,8 @@ def _best(measure: Measure, found: Sequence[Spread | None]) -> float | None:
 def _cell(measure: Measure, found: Spread | None, best: float | None) -> Cell:
     if found is None:
         return Cell(None, "-", best=False)
-    return Cell(found, found.text(measure.digits), best=found.mean == best)
+    collapsed = measure.least is not None and found.mean < measure.least
+    return Cell(found, found.text(measure.digits), found.mean == best, collapsed)
 
 
 def sizes(ablation: Ablation) -> str:
@@ -224,7 +235,7 @@ def to_markdown(ablation: Ablation) -> str:
     rule = ["---"] * len(found.heads) + ["---:"] * len(columns)
     lines = [_line([*found.heads, *columns]), _line(rule)]
     for names, cells in zip(found.names, found.cells, strict=True):
-        texts = [" / ".join(_bold(cells[c]) for c in group) for group in columns.values()]
+        texts = [" / ".join(_marked(cells[c]) for c in group) for group in columns.values()]
         lines.append(_line([*(name.replace("|", "\\|") for name in names), *texts]))
     return "\n".join([f"**{ablation.name}** ({sizes(ablation)})", "", *lines]) + "\n"
 
@@ -233,5 +244,6 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _bold(cell: Cell) -> str:
-    return f"**{cell.text}**" if cell.best else cell.text
+def _marked(cell: Cell) -> str:
+    text = f"{cell.text} (collapsed)" if cell.collapsed else cell.text
+    return f"**{text}**" if cell.best else text

@@ -8,6 +8,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from manymatch.reporting.records import Recall, Record
 
+COLLAPSED = -4.0
+"""A log circular variance below this: the elements of a set have become one vector. DivE prints
+-2.13 for its sets and -7.35 for collapsed ones (section 4.6)."""
+
 Modality = Literal["images", "texts"]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.001)]

@@ -10,6 +10,7 @@ from manymatch.reporting.attention_drawing import Look, look
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.results import Run
 from manymatch.reporting.set_results import (
+    COLLAPSED,
     CaptionMap,
     ElementMetrics,
     ImageMap,
@@ -41,6 +42,10 @@ class Side:
     log_variance: float | None
     winners: str | None
     rsums: list[float | None]
+
+    @property
+    def collapsed(self) -> bool:
+        return self.log_variance is not None and self.log_variance < COLLAPSED
 
 
 @dataclass(frozen=True)
