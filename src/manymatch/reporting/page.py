@@ -19,9 +19,11 @@ from manymatch.reporting import (
     ablations,
     charts,
     claims,
+    clusters,
     leaderboard,
     queries,
     sets,
+    synthetic,
 )
 from manymatch.reporting.results import Run, numbers
 
@@ -93,15 +95,21 @@ class DatasetView:
     images: list[queries.ImagePanel]
     captions: list[queries.CaptionPanel]
     sets: sets.SetsView | None
+    clusters: list[clusters.ClustersView]
     provenance: list[tuple[str, list[str]]]
 
 
-def render(runs: Sequence[Run], tried: Sequence[ablations.Ablation] = ()) -> str:
-    """The page of all runs, sorted by data set and then as the leaderboard shows them, and of the
-    ablations on the same data sets."""
+def render(
+    runs: Sequence[Run],
+    tried: Sequence[ablations.Ablation] = (),
+    grouped: Sequence[clusters.Clusters] = (),
+    experiments: Sequence[synthetic.Experiment] = (),
+) -> str:
+    """The page of all runs, sorted by data set and then as the leaderboard shows them, of the
+    ablations and clusters on the same data sets, and of experiments on synthetic pairs."""
     thumbnails = queries.Thumbnails()
     datasets = [
-        _dataset(name, group, [each for each in tried if each.dataset == name], thumbnails)
+        _dataset(name, group, [each for each in tried if each.dataset == name], grouped, thumbnails)
         for name, group in leaderboard.by_dataset(runs)
     ]
     others = _ablations_only(tried, {view.name for view in datasets})
@@ -112,6 +120,7 @@ def render(runs: Sequence[Run], tried: Sequence[ablations.Ablation] = ()) -> str
     return template.render(
         datasets=datasets,
         others=others,
+        synthetic=[synthetic.view(each) for each in experiments],
         thumbnails=thumbnails.numbers,
         style=Markup(style),
         script=Markup(script),
@@ -142,6 +151,7 @@ def _dataset(
     name: str,
     runs: list[Run],
     tried: Sequence[ablations.Ablation],
+    grouped: Sequence[clusters.Clusters],
     thumbnails: queries.Thumbnails,
 ) -> DatasetView:
     anchor = _anchor(name)
@@ -164,6 +174,7 @@ def _dataset(
         images=queries.image_panels(runs, thumbnails),
         captions=queries.caption_panels(runs, thumbnails),
         sets=sets.view([(view.run, view.style) for view in views], thumbnails),
+        clusters=clusters.views(grouped, name, thumbnails),
         provenance=_provenance(runs),
     )
 
