@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from made_ablations import write_ablation
+from made_experiments import write_clusters, write_experiment
 from PIL import Image, ImageDraw
 
 COLOURS = {"red": "#c8372d", "blue": "#2f6fc0", "green": "#3f8f4f", "yellow": "#e0b020"}
@@ -232,6 +233,8 @@ def _results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_ablation(reports, "scenes-methods", {"preset": ["vsepp", "cora", "dive"]})
     write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16, 64]}, sets=True)
     write_ablation(reports, "dive-similarity", {"similarity.name": ["mil", "mp"], "w": [0.0, 0.1]})
+    write_clusters(reports, "scenes", "swamp", {str(n): thumbnail(n) for n in range(4)})
+    write_experiment(reports, "swamp", {"contrastive": [84.0, 85.0], "SwAMP": [90.0, 92.0]})
     return reports
 
 

@@ -93,15 +93,18 @@ def test_page_shows_every_part_of_every_result(reports: Path) -> None:
     document = Document(page_of(reports))
     for word in ("scenes", "flickr8k", "vsepp", "cora", "small-scale", "416.5", "plausible"):
         assert word in document.text
-    for part in ("leaderboard", "training", "images", "captions", "provenance"):
+    for part in ("leaderboard", "training", "images", "captions", "clusters", "provenance"):
         assert f"scenes-{part}" in document.ids
     assert "3f79bb7b435b" in document.text
     assert "best 277.8 at step 28" in document.text
     assert "to the left of" in document.text
+    assert "SwAMP against contrastive, pair R@1: +6.50" in document.text
 
 
 def test_captions_and_names_of_others_are_text_and_never_markup(reports: Path) -> None:
     clean = Document(page_of(reports))
+    edit(reports / "clusters" / "scenes" / "swamp.json", _poison_class)
+    edit(reports / "synthetic" / "swamp.json", lambda value: value.update(about=EVIL))
     for preset in ("vsepp", "cora"):
         edit(samples_of(reports, preset), _poison)
         provenance = reports / "provenance" / "scenes" / f"{preset}.json"
@@ -126,6 +129,12 @@ def _poison(samples: dict) -> None:
         "attributes": [[EVIL], []],
         "relations": [{"subject": 0, "label": EVIL, "object": 1}],
     }
+
+
+def _poison_class(clusters: dict) -> None:
+    first = clusters["classes"][0]
+    first["captions"][0]["caption"] = first["nouns"][0][0] = EVIL
+    first["thumbnails"] = {EVIL: next(iter(first["thumbnails"].values()))}
 
 
 def test_outputs_depend_on_the_results_alone(reports: Path, tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""Synthetic experiments in the report: means and spreads as by hand, and what is chance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_experiments import write_experiment
+
+from manymatch.errors import DataError
+from manymatch.reporting import synthetic
+
+AHEAD = {"contrastive": [80.0, 82.0, 87.0], "SwAMP": [86.0, 88.5, 92.5]}
+ALIKE = {"contrastive": [80.0, 82.0, 87.0], "SwAMP": [81.0, 81.0, 88.0]}
+
+
+def experiment(reports: Path, r1: dict[str, list[float]], **change: object) -> synthetic.Experiment:
+    return synthetic.read_experiment(write_experiment(reports, "what", r1, **change))
+
+
+def test_mean_spread_and_error_are_those_of_the_seeds() -> None:
+    found = synthetic.Estimate.of([1.0, 2.0, 6.0])
+    assert (found.mean, found.deviation) == (3.0, pytest.approx(7**0.5))
+    assert found.error == pytest.approx((7 / 3) ** 0.5)
+    assert found.text() == "3.00 ± 2.65 (1.53)"
+    assert synthetic.Estimate.of([1.5]).text() == "1.50"
+
+
+def test_the_table_stands_beside_what_is_published(tmp_path: Path) -> None:
+    table = synthetic.table(experiment(tmp_path, AHEAD))
+    assert table.heads[:3] == ["Setting", "R@1, pair", "published, pair"]
+    contrastive, swamp = (dict(zip(table.heads, row, strict=True)) for row in table.rows)
+    assert contrastive["R@1, pair"] == "83.00 ± 3.61 (2.08)"
+    assert (contrastive["published, pair"], contrastive["Newton steps"]) == ("", "")
+    assert (swamp["published, pair"], swamp["published, class"]) == ("90.80", "95.70")
+    assert (swamp["Error of shares"], swamp["Newton steps"]) == ("14", "20 to 22")
+    assert swamp["Seconds"] == "100 (80)"
+
+
+def test_columns_without_anything_are_left_out(tmp_path: Path) -> None:
+    found = experiment(tmp_path, {"a": [1.0], "b": [2.0]}, published={}, baseline=None)
+    assert synthetic.table(found).heads == ["Setting", "R@1, pair", "R@1, class", "Seconds"]
+    assert synthetic.differences(found) == []
+    assert "ublished" not in synthetic.note(found)
+
+
+def test_ahead_is_judged_seed_by_seed(tmp_path: Path) -> None:
+    """Seeds differ by more than the two points do; the differences 6, 6.5, 5.5 hardly at all."""
+    pair, classes = synthetic.differences(experiment(tmp_path, AHEAD))
+    assert pair == (
+        "SwAMP against contrastive, pair R@1: +6.00, standard error 0.29: ahead by more than "
+        "twice the standard error."
+    )
+    assert classes.startswith("SwAMP against contrastive, class R@1: +3.00, standard error 0.14")
+
+
+@pytest.mark.parametrize(
+    ("r1", "told"),
+    [
+        (ALIKE, "not more than twice the standard error"),
+        (dict(zip(AHEAD, reversed(AHEAD.values()), strict=True)), "behind by more than twice"),
+        ({"contrastive": [80.0], "SwAMP": [99.0]}, "says nothing about chance"),
+    ],
+)
+def test_what_may_be_chance_is_not_called_ahead(
+    r1: dict[str, list[float]], told: str, tmp_path: Path
+) -> None:
+    text = synthetic.to_markdown(experiment(tmp_path, r1))
+    assert told in text and "ahead by" not in text
+
+
+def test_experiments_of_a_paper_come_first(tmp_path: Path) -> None:
+    for name, published in {"a": {}, "z": {"SwAMP": {"pair": 1.0}}}.items():
+        write_experiment(tmp_path, name, AHEAD, published=published)
+    assert [each.name for each in synthetic.read_experiments(tmp_path)] == ["z", "a"]
+
+
+def test_a_faulty_file_is_one_line(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path, "what", AHEAD)
+    path.write_text(path.read_text().replace('"pair": {"r1": 80.0,', '"pair": {"r1": "high",'))
+    with pytest.raises(DataError, match=r"what.json: points.0.runs.0.pair.r1.*manymatch synthetic"):
+        synthetic.read_experiment(path)
+    moved = write_experiment(tmp_path, "what", AHEAD).rename(path.with_name("x.json"))
+    with pytest.raises(DataError, match="belongs to 'what'"):
+        synthetic.read_experiment(moved)
