@@ -21,6 +21,8 @@ STAGES = {
     "evaluate scenes vsepp": "train",
     "ensemble vsepp cora": "train",
     "ablate vsepp --over size=4,8": "shards",
+    "efficiency scenes": "dvc repro",
+    "efficiency scenes --methods vsepp": "train",
     "report": "dvc repro",
     "readme": "manymatch report",
 }
@@ -39,6 +41,7 @@ TYPOS = {
     "ablate vsepp --over size": "expected KEY=VALUE",
     "ablate vsepp": "--over KEY=V1,V2 or --file",
     "ablate --file what.yaml --seeds 1": "not both",
+    "efficiency scenes --methods vsepp,vsep": "did you mean 'vsepp'?",
 }
 
 

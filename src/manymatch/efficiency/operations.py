@@ -29,9 +29,11 @@ def similarity_operations(score: Score, image: Embeddings, text: Embeddings) -> 
     fast ways of retrieval make in place.
     """
     with torch.enable_grad():
-        return multiply_adds(lambda: score(_tracked(image), text))
+        return multiply_adds(lambda: score(_tracked(image), _tracked(text)))
 
 
 def _tracked(embeddings: Embeddings) -> Embeddings:
-    vectors = embeddings.vectors.detach().clone().requires_grad_()
-    return Embeddings(vectors, log_variance=embeddings.log_variance)
+    """Copies, since those made in inference mode cannot have a gradient."""
+    parts = {name: part.detach().clone() for name, part in embeddings.parts().items()}
+    parts["vectors"].requires_grad_()
+    return Embeddings(**parts)

@@ -49,20 +49,23 @@ def query_latency(
     parse: Parse | None,
     device: torch.device,
 ) -> Latency:
-    """Medians over `captions`, each sent alone; `parse` where the method reads graphs."""
+    """Medians over `captions`, each sent alone, past the first three; `images` grow to galleries
+    of all `sizes`. `parse` where the method reads graphs."""
     numbering, score = Numbering(vocabulary), method.t2i_score or method.score
+
+    def encode(entry: CaptionEntry) -> Embeddings:
+        return method.encode_texts(_batch(numbering, entry).to(device))
+
     with torch.inference_mode():
         read = [_entry(caption, parse) for caption in captions]
-        queries = [method.encode_texts(_batch(numbering, entry).to(device)) for entry in read]
-        encode = median_seconds(
-            lambda entry: method.encode_texts(_batch(numbering, entry).to(device)), read, device
-        )
+        queries = [encode(entry) for entry in read]
+        encoding = median_seconds(encode, read, device)
         searching = {}
         for size in sizes:
             look = partial(search, score, grown(images, size))
             searching[size] = 1000 * median_seconds(look, queries, device)
     parsing = 1000 * median_seconds(parse, captions, device) if parse else None
-    return Latency(parsing, 1000 * encode, searching)
+    return Latency(parsing, 1000 * encoding, searching)
 
 
 def _entry(caption: str, parse: Parse | None) -> CaptionEntry:

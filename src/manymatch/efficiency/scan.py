@@ -10,13 +10,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from manymatch.efficiency.cost import IMAGES_PER_BATCH, Cost
 from manymatch.efficiency.gallery import best
 from manymatch.efficiency.operations import multiply_adds
+from manymatch.efficiency.query import Latency
 from manymatch.efficiency.timing import median_seconds
+from manymatch.evaluation.trained import Trained
+from manymatch.shards.read import batches
 from manymatch.similarities.cross_attention import cross_attention
 
 _BLOCK = 500
 """Images whose attention to a caption is computed at once."""
+_REGIONS = 36
+"""Of an image of which there are only pixels: BUTD's."""
+_QUERIES = 5
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,36 @@ class Shape:
     regions: int
     words: int
     size: int
+
+
+def shape_of(trained: Trained, split: str, size: int) -> Shape:
+    """As this model's data has them, on average over a batch."""
+    stream = batches(trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH)
+    batch = next(iter(stream))
+    pixels = trained.index.dtype == "uint8"
+    regions = _REGIONS if pixels else _mean_length(batch.region_mask)
+    return Shape(regions, _mean_length(batch.word_mask), size)
+
+
+def _mean_length(mask: Tensor) -> int:
+    return round(float(mask.sum(1).float().mean()))
+
+
+def cross_attention_cost(shape: Shape, sizes: Sequence[int], device: torch.device) -> Cost:
+    """The row of what compares every region with every word."""
+    scan = Scan(shape, device)
+    return Cost(
+        name="cross-attention",
+        method="scan",
+        setting=None,
+        elements=shape.regions,
+        size=shape.size,
+        parameters=None,
+        multiply_adds=scan.operations(),
+        step=None,
+        test=None,
+        query=Latency(None, None, scan.search(sizes)),
+    )
 
 
 class Scan:
@@ -39,7 +76,7 @@ class Scan:
 
         self.device = device
         self.regions = made_up(_BLOCK, shape.regions, shape.size)
-        self.words = made_up(8, shape.words, shape.size)
+        self.words = made_up(_QUERIES, shape.words, shape.size)
 
     def score(self, images: int, caption: int) -> Tensor:
         """`(images,)` scores of the first of them, at most a block, with one caption."""
@@ -57,10 +94,12 @@ class Scan:
         images are scored again and again."""
         with torch.inference_mode():
             return {
-                size: 1000 * median_seconds(partial(self._rank, size), range(5), self.device, 2)
+                size: 1000
+                * median_seconds(partial(self.rank, size), range(_QUERIES), self.device, 2)
                 for size in sizes
             }
 
-    def _rank(self, size: int, caption: int) -> Tensor:
+    def rank(self, size: int, caption: int) -> Tensor:
+        """`(10,)`: the best of a gallery for a caption."""
         blocks = (min(_BLOCK, size - start) for start in range(0, size, _BLOCK))
         return best((self.score(count, caption) for count in blocks), 10)

@@ -24,7 +24,8 @@ def seconds(work: Callable[[], Any], device: torch.device) -> float:
 def median_seconds(
     work: Callable[[_Item], Any], items: Iterable[_Item], device: torch.device, warm_up: int = 3
 ) -> float:
-    """The median over `items` of the seconds that `work` takes, without the first `warm_up`."""
+    """The median over `items` of the seconds that `work` takes, without the first `warm_up`,
+    beyond which there must be some."""
     times = [seconds(lambda item=item: work(item), device) for item in items]  # type: ignore[misc]
     return median(times[warm_up:])
 

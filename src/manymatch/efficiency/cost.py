@@ -1,0 +1,143 @@
+"""What one trained model costs: to train, to test, to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from manymatch.efficiency.operations import similarity_operations
+from manymatch.efficiency.query import Latency, Parse, query_latency
+from manymatch.efficiency.timing import seconds
+from manymatch.efficiency.training_step import step_seconds
+from manymatch.evaluation.blocks import rows
+from manymatch.evaluation.embed import Embedded, embed
+from manymatch.evaluation.ranks import rank
+from manymatch.evaluation.trained import Trained
+from manymatch.shards.batch import Batch
+from manymatch.shards.read import batches, samples
+
+IMAGES_PER_BATCH = 64
+_QUERIES, _STEPS, _DEPTH = 23, 7, 10
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class Test:
+    """Seconds to embed a split (read from its shards) and to rank it both ways, ten kept."""
+
+    embedding: float
+    ranking: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """The median seconds of a training step, and on how much; the memory is of a GPU."""
+
+    seconds: float
+    images: int
+    captions: int
+    peak_gpu_memory_mb: float | None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One row. `elements` vectors of `size` are compared; what is not trained has no `setting`,
+    `parameters`, `step` or `test`."""
+
+    name: str
+    method: str
+    setting: str | None
+    elements: int
+    size: int
+    parameters: int | None
+    multiply_adds: int
+    """Of one similarity."""
+    step: Step | None
+    test: Test | None
+    query: Latency
+
+
+def cost_of(
+    trained: Trained, split: str, parse: Parse | None, sizes: Sequence[int], device: torch.device
+) -> Cost:
+    """Measure a model whose embeddings of `split` were just made, which warms up what is timed.
+
+    `parse` where the method reads graphs; `sizes` of the galleries that are searched.
+    """
+    method, found = trained.method, trained.found
+    one = slice(0, 1)
+    return Cost(
+        name=trained.folder.name,
+        method=trained.recipe.method,
+        setting=trained.recipe.setting,
+        elements=found.images.vectors.shape[1],
+        size=found.images.vectors.shape[2],
+        parameters=sum(parameter.numel() for parameter in method.parameters()),
+        multiply_adds=similarity_operations(
+            method.score, rows(found.images, one), rows(found.texts, one)
+        ),
+        step=_step(trained, device),
+        test=_test(trained, split, device),
+        query=query_latency(
+            method,
+            trained.vocabulary,
+            found.images,
+            _captions(trained.shards, split),
+            sizes,
+            parse,
+            device,
+        ),
+    )
+
+
+def _step(trained: Trained, device: torch.device) -> Step:
+    training, on_gpu = trained.recipe.training, device.type == "cuda"
+    stream = batches(
+        trained.shards,
+        "train",
+        trained.vocabulary,
+        training.images_per_batch,
+        captions_per_image=training.captions_per_image,
+        shuffle=(0, 0),
+        drop_last=True,
+    )
+    steps: list[Batch] = _enough((batch.to(device) for batch in stream), _STEPS)
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+    took = step_seconds(trained.method, training, steps, device)
+    return Step(
+        seconds=took,
+        images=len(steps[0].image_ids),
+        captions=len(steps[0].caption_ids),
+        peak_gpu_memory_mb=torch.cuda.max_memory_allocated() / 2**20 if on_gpu else None,
+    )
+
+
+def _test(trained: Trained, split: str, device: torch.device) -> Test:
+    method, found = trained.method, trained.found
+
+    def embedded() -> Embedded:
+        stream = batches(trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH)
+        return embed(method, stream, device)
+
+    def ranked() -> None:
+        parts = found.images, found.texts, found.owner
+        rank(method.score, *parts, _DEPTH, t2i_score=method.t2i_score)
+
+    return Test(embedding=seconds(embedded, device), ranking=seconds(ranked, device))
+
+
+def _captions(shards: Path, split: str) -> list[str]:
+    texts = (entry.text for sample in samples(shards, split) for entry in sample.captions)
+    return _enough(texts, _QUERIES)
+
+
+def _enough(items: Iterable[_Item], count: int) -> list[_Item]:
+    """The first `count`; where there are fewer, all of them over and over."""
+    return list(islice(cycle(islice(items, count)), count))

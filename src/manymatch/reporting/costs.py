@@ -1,0 +1,249 @@
+"""What methods cost, as `manymatch efficiency` measured it, in a table with the papers' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manymatch.errors import DataError
+from manymatch.reporting.published_costs import Published, published
+from manymatch.reporting.records import Record
+from manymatch.reporting.results import read_json
+
+TIMES = "\u00d7"
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Query(Record):
+    """Milliseconds of a text query's parts; `search` by the number of images."""
+
+    parse: Positive | None
+    encode: Positive | None
+    search: Annotated[dict[Count, Positive], Field(min_length=1)]
+
+    def whole(self, images: int) -> float:
+        return (self.parse or 0.0) + (self.encode or 0.0) + self.search[images]
+
+
+class Step(Record):
+    """Of training."""
+
+    seconds: Positive
+    images: Count
+    captions: Count
+
+
+class Test(Record):
+    """Seconds of a whole split."""
+
+    embedding: Positive
+    ranking: Positive
+
+
+class Cost(Record):
+    """A trained model, or (without setting, step and test) SCAN's cross-attention."""
+
+    name: str
+    method: str
+    setting: Literal["small-scale", "reproduced"] | None
+    elements: Count
+    size: Count
+    parameters: int | None
+    multiply_adds: Count
+    step: Step | None
+    test: Test | None
+    query: Query
+
+
+class Costs(Record):
+    """`reports/efficiency/D.json`."""
+
+    dataset: str
+    split: str
+    images: Count
+    captions: Count
+    hardware: str
+    rows: Annotated[list[Cost], Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure by its `key`; of a search or a query, with the number of images."""
+
+    key: str
+    title: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """`mark`: where it is from, in a word, and of the papers' the `place`; `cells` run along the
+    table's columns."""
+
+    name: str
+    mark: str
+    place: str
+    cells: list[str]
+    hardware: str
+
+
+@dataclass(frozen=True)
+class Table:
+    columns: list[Column]
+    rows: list[Row]
+
+
+COLUMNS = [
+    Column("vectors", "Vectors"),
+    Column("parameters", "Parameters"),
+    Column("multiply_adds", "Multiply-adds", "a similarity"),
+    Column("relative", "Multiply-adds", "of VSE∞'s"),
+    Column("batch", "Batch", "images / captions"),
+    Column("step", "Training step", "s"),
+    Column("test", "Whole test", "s"),
+    Column("ranking", "of it ranking", "s"),
+    Column("parse", "Parse", "ms"),
+    Column("encode", "Encode", "ms"),
+    Column("search 100000", "Search 100,000", "ms"),
+    Column("query 10000", "Query 10,000", "ms"),
+    Column("query 100000", "Query 100,000", "ms"),
+]
+_PARTS_OF_QUERY = ("parse", "encode", "search", "query")
+
+
+def read_all_costs(reports: Path) -> list[Costs]:
+    """Of every data set under `reports` that was measured."""
+    return [read_costs(path) for path in sorted((reports / "efficiency").glob("*.json"))]
+
+
+def read_costs(path: Path) -> Costs:
+    """One file; a fault is a one-line `DataError`."""
+    again = f"run 'manymatch efficiency {path.stem}' again"
+    found = read_json(path, Costs, again)
+    if found.dataset != path.stem:
+        raise DataError(f"{path}: is of '{found.dataset}', not of what it is called; {again}")
+    return found
+
+
+def table(costs: Costs) -> Table:
+    """Ours, then the papers'; columns that no row fills are left out."""
+    one_vector = [cost.multiply_adds for cost in costs.rows if cost.method == "vse_infinity"]
+    ours = [
+        _row(cost.name, cost.setting or "untrained", "", _ours(cost, one_vector), costs.hardware)
+        for cost in costs.rows
+    ]
+    theirs = [
+        _row(each.method, "published", place(each), _theirs(each), each.hardware or "not named")
+        for each in published()
+    ]
+    rows = [*ours, *theirs]
+    filled = [n for n in range(len(COLUMNS)) if any(row.cells[n] for row in rows)]
+    return Table(
+        [COLUMNS[n] for n in filled],
+        [
+            Row(row.name, row.mark, row.place, [row.cells[n] or "-" for n in filled], row.hardware)
+            for row in rows
+        ],
+    )
+
+
+def place(each: Published) -> str:
+    """ "SwAMP, table 12, Flickr30K"."""
+    return ", ".join(filter(None, (each.paper, each.section, each.data)))
+
+
+def _row(name: str, mark: str, where: str, texts: dict[str, str], hardware: str) -> Row:
+    return Row(name, mark, where, [texts.get(column.key, "") for column in COLUMNS], hardware)
+
+
+def _ours(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
+    texts = {
+        "vectors": f"{cost.elements} {TIMES} {cost.size:,}",
+        "multiply_adds": scaled(cost.multiply_adds),
+    }
+    if cost.parameters is not None:
+        texts["parameters"] = scaled(cost.parameters)
+    if one_vector:
+        texts["relative"] = f"{number(cost.multiply_adds / one_vector[0])} {TIMES}"
+    if cost.step:
+        texts["batch"] = f"{cost.step.images} / {cost.step.captions}"
+        texts["step"] = number(cost.step.seconds)
+    if cost.test:
+        texts["test"] = number(cost.test.embedding + cost.test.ranking)
+        texts["ranking"] = number(cost.test.ranking)
+    return texts | _query(cost.query)
+
+
+def _query(query: Query) -> dict[str, str]:
+    parts = {"parse": query.parse, "encode": query.encode}
+    parts |= {f"search {images}": took for images, took in query.search.items()}
+    if query.encode is not None:
+        parts |= {f"query {images}": query.whole(images) for images in query.search}
+    return {name: number(took) for name, took in parts.items() if took is not None}
+
+
+def _theirs(each: Published) -> dict[str, str]:
+    texts = {}
+    for fact in each.facts:
+        if fact.measure == "multiply_adds":
+            texts[fact.measure] = scaled(fact.value)
+        elif fact.measure == "relative":
+            texts[fact.measure] = f"{fact.value:,.0f} {TIMES}"
+        else:
+            factor = 1000 if fact.measure in _PARTS_OF_QUERY else 1
+            for key in _keys(fact.measure, fact.galleries):
+                texts[key] = number(factor * fact.value, digits=4)
+    return texts
+
+
+def _keys(measure: str, galleries: tuple[int, int] | None) -> list[str]:
+    """The columns that a fact fills: all whose number of images it is of."""
+    if galleries is None:
+        return [measure]
+    sizes = (10_000, 100_000)
+    return [f"{measure} {size}" for size in sizes if galleries[0] <= size <= galleries[1]]
+
+
+def number(value: float, digits: int = 3) -> str:
+    """With so many digits that count, or all before the point: 0.183, 25.9, 9,352."""
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
+
+
+def scaled(value: float) -> str:
+    """16384 as "16.4 K"."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if value >= size:
+            return f"{number(value / size)} {unit}"
+    return f"{value:g}"
+
+
+def sizes(costs: Costs) -> str:
+    """On what: "test: 300 images, 1,500 captions; Xeon, 2 threads"."""
+    return f"{costs.split}: {costs.images:,} images, {costs.captions:,} captions; {costs.hardware}"
+
+
+def to_markdown(costs: Costs) -> str:
+    """The table, ours and then the papers', with a row a method."""
+    found = table(costs)
+    heads = [
+        f"{column.title} ({column.unit})" if column.unit else column.title
+        for column in found.columns
+    ]
+    lines = [_line(["Method", "From", *heads]), _line(["---", "---", *("---:" for _ in heads)])]
+    lines += [_line([row.name, _from(row), *row.cells]) for row in found.rows]
+    return (
+        "\n".join([f"**What methods cost on {costs.dataset}** ({sizes(costs)})", "", *lines]) + "\n"
+    )
+
+
+def _from(row: Row) -> str:
+    return f"{row.mark}: {row.place} ({row.hardware})" if row.place else row.mark
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
