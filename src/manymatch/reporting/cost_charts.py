@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.charts import Chart, Line, Tick
-from manymatch.reporting.costs import Cost, Costs, number, place
+from manymatch.reporting.costs import Cost, Costs, Table, number, place, sizes, table
 from manymatch.reporting.published_costs import Published, published
 
 _PARTS = ("parse", "encode", "search", "query")
@@ -24,6 +24,22 @@ class QueryCharts:
 
     ours: list[Chart]
     theirs: list[Chart]
+
+
+@dataclass(frozen=True)
+class CostsView:
+    """What the page shows of a data set."""
+
+    dataset: str
+    sizes: str
+    table: Table
+    charts: QueryCharts
+
+
+def view(measured: Sequence[Costs], dataset: str) -> CostsView | None:
+    """None if nothing was measured on `dataset`."""
+    found = next((each for each in measured if each.dataset == dataset), None)
+    return found and CostsView(dataset, sizes(found), table(found), query_charts(found))
 
 
 class LogAxis:
@@ -44,12 +60,12 @@ class LogAxis:
 
 def query_charts(costs: Costs) -> QueryCharts:
     """Milliseconds over images, both logarithmic."""
-    sizes = [images for cost in costs.rows for images in cost.query.search]
+    galleries = [images for cost in costs.rows for images in cost.query.search]
     ours = {cost.name: _ours(cost) for cost in costs.rows}
     theirs = {
         f"{each.method} ({place(each)})": parts
         for each in published()
-        if (parts := _theirs(each, min(sizes), max(sizes)))
+        if (parts := _theirs(each, min(galleries), max(galleries)))
     }
     every = [point for parts in (*ours.values(), *theirs.values()) for point in _points(parts)]
     x_axis = LogAxis([images for images, _ in every])
