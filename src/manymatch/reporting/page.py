@@ -23,9 +23,11 @@ from manymatch.reporting import (
     leaderboard,
     queries,
     sets,
+    studies,
     synthetic,
 )
 from manymatch.reporting.results import Run, numbers
+from manymatch.reporting.study_results import Studied
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -95,6 +97,7 @@ class DatasetView:
     images: list[queries.ImagePanel]
     captions: list[queries.CaptionPanel]
     sets: sets.SetsView | None
+    studies: list[studies.StudyView]
     clusters: list[clusters.ClustersView]
     provenance: list[tuple[str, list[str]]]
 
@@ -104,12 +107,20 @@ def render(
     tried: Sequence[ablations.Ablation] = (),
     grouped: Sequence[clusters.Clusters] = (),
     experiments: Sequence[synthetic.Experiment] = (),
+    studied: Sequence[Studied] = (),
 ) -> str:
     """The page of all runs, sorted by data set and then as the leaderboard shows them, of the
-    ablations and clusters on the same data sets, and of experiments on synthetic pairs."""
+    ablations, clusters and studies on the same data sets, and of experiments on synthetic pairs."""
     thumbnails = queries.Thumbnails()
     datasets = [
-        _dataset(name, group, [each for each in tried if each.dataset == name], grouped, thumbnails)
+        _dataset(
+            name,
+            group,
+            [each for each in tried if each.dataset == name],
+            grouped,
+            studied,
+            thumbnails,
+        )
         for name, group in leaderboard.by_dataset(runs)
     ]
     others = _ablations_only(tried, {view.name for view in datasets})
@@ -152,6 +163,7 @@ def _dataset(
     runs: list[Run],
     tried: Sequence[ablations.Ablation],
     grouped: Sequence[clusters.Clusters],
+    studied: Sequence[Studied],
     thumbnails: queries.Thumbnails,
 ) -> DatasetView:
     anchor = _anchor(name)
@@ -174,6 +186,7 @@ def _dataset(
         images=queries.image_panels(runs, thumbnails),
         captions=queries.caption_panels(runs, thumbnails),
         sets=sets.view([(view.run, view.style) for view in views], thumbnails),
+        studies=studies.views(studied, name, thumbnails),
         clusters=clusters.views(grouped, name, thumbnails),
         provenance=_provenance(runs),
     )

@@ -105,12 +105,15 @@ def _whole(graph: SceneGraph) -> SceneGraph:
     return graph
 
 
+Graph = Annotated[SceneGraph, AfterValidator(_whole)]
+
+
 class CaptionQuery(Record):
     """A caption, its scene graph, and the images that a model ranked first."""
 
     caption_id: str
     caption: str
-    graph: Annotated[SceneGraph, AfterValidator(_whole)] | None
+    graph: Graph | None
     retrieved: list[RetrievedImage]
 
 
