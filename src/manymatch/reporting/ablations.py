@@ -237,7 +237,8 @@ def to_markdown(ablation: Ablation) -> str:
     for names, cells in zip(found.names, found.cells, strict=True):
         texts = [" / ".join(_marked(cells[c]) for c in group) for group in columns.values()]
         lines.append(_line([*(name.replace("|", "\\|") for name in names), *texts]))
-    return "\n".join([f"**{ablation.name}** ({sizes(ablation)})", "", *lines]) + "\n"
+    head = f"**{ablation.name}** ({sizes(ablation)}). {ablation.about}".strip()
+    return "\n".join([head, "", *lines]) + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ class Quantity:
 
 _RETRIEVAL = (
     Quantity("rsum", ("rsum",)),
-    Quantity("mAP@R, mean of both ways", ("multi.i2t.map_at_r", "multi.t2i.map_at_r")),
+    Quantity("mAP@R, mean of both ways", ("multi.i2t.map_at_r", "multi.t2i.map_at_r"), digits=2),
 )
 _VARIANCE = tuple(
     Quantity(f"log circular variance, {shown}", (f"sets.{side}.log_circular_variance",), digits=2)
