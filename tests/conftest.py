@@ -45,8 +45,9 @@ def new_workspace(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
             else:
                 shutil.copy(source, target)
         (folder / ".dvc").mkdir()
-        (folder / "reports" / "ablations").mkdir(parents=True)
-        (folder / "reports" / "ablations" / ".gitkeep").touch()
+        for kept in (root / "reports").glob("*/.gitkeep"):
+            (folder / "reports" / kept.parent.name).mkdir(parents=True)
+            (folder / "reports" / kept.parent.name / ".gitkeep").touch()
         shutil.copy(root / ".dvc" / "config", folder / ".dvc" / "config")
         workspace = Workspace(folder)
         workspace.run("git", "init", "-q")

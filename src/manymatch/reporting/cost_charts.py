@@ -38,12 +38,15 @@ class CostsView:
 
 def view(measured: Sequence[Costs], dataset: str) -> CostsView | None:
     """None if nothing was measured on `dataset`."""
-    found = next((each for each in measured if each.dataset == dataset), None)
-    return found and CostsView(dataset, sizes(found), table(found), query_charts(found))
+    for each in measured:
+        if each.dataset == dataset:
+            return CostsView(dataset, sizes(each), table(each), query_charts(each))
+    return None
 
 
 class LogAxis:
-    """From one power of ten to another, with a tick at each, around all `values`, all above 0."""
+    """From one power of ten to another around all `values`, all above 0; a tick at each or, past
+    five, at every second."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self.low = math.floor(math.log10(min(values)) + 1e-9)
@@ -54,7 +57,7 @@ class LogAxis:
         return 100 * (math.log10(value) - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[Tick]:
-        powers = range(self.low, self.high + 1)
+        powers = range(self.low, self.high + 1, 1 if self.high - self.low < 4 else 2)
         return [Tick(_short(10.0**power), round(self.at(10.0**power), 2)) for power in powers]
 
 
@@ -117,7 +120,7 @@ def _line(name: str, points: Points, x_axis: LogAxis, y_axis: LogAxis) -> Line:
         (f"{name}, {images:,} images: {number(took)} ms", round(x, 1), round(y, 1))
         for (images, took), (x, y) in zip(points, places, strict=True)
     ]
-    first, last = number(points[0][1]), number(points[-1][1])
+    first, last = number(points[0][1], digits=2), number(points[-1][1], digits=2)
     summary = f"{first} ms" if first == last else f"{first} to {last} ms"
     return Line(name, _PARTS.index(name), path, dots, summary)
 

@@ -20,12 +20,14 @@ from manymatch.reporting import (
     charts,
     claims,
     clusters,
+    cost_charts,
     leaderboard,
     queries,
     sets,
     studies,
     synthetic,
 )
+from manymatch.reporting.costs import Costs
 from manymatch.reporting.results import Run, numbers
 from manymatch.reporting.study_results import Studied
 
@@ -99,6 +101,7 @@ class DatasetView:
     sets: sets.SetsView | None
     studies: list[studies.StudyView]
     clusters: list[clusters.ClustersView]
+    costs: cost_charts.CostsView | None
     provenance: list[tuple[str, list[str]]]
 
 
@@ -108,9 +111,11 @@ def render(
     grouped: Sequence[clusters.Clusters] = (),
     experiments: Sequence[synthetic.Experiment] = (),
     studied: Sequence[Studied] = (),
+    measured: Sequence[Costs] = (),
 ) -> str:
     """The page of all runs, sorted by data set and then as the leaderboard shows them, of the
-    ablations, clusters and studies on the same data sets, and of experiments on synthetic pairs."""
+    ablations, clusters, studies and costs on the same data sets, and of experiments on synthetic
+    pairs."""
     thumbnails = queries.Thumbnails()
     datasets = [
         _dataset(
@@ -119,6 +124,7 @@ def render(
             [each for each in tried if each.dataset == name],
             grouped,
             studied,
+            measured,
             thumbnails,
         )
         for name, group in leaderboard.by_dataset(runs)
@@ -164,6 +170,7 @@ def _dataset(
     tried: Sequence[ablations.Ablation],
     grouped: Sequence[clusters.Clusters],
     studied: Sequence[Studied],
+    measured: Sequence[Costs],
     thumbnails: queries.Thumbnails,
 ) -> DatasetView:
     anchor = _anchor(name)
@@ -188,6 +195,7 @@ def _dataset(
         sets=sets.view([(view.run, view.style) for view in views], thumbnails),
         studies=studies.views(studied, name, thumbnails),
         clusters=clusters.views(grouped, name, thumbnails),
+        costs=cost_charts.view(measured, name),
         provenance=_provenance(runs),
     )
 

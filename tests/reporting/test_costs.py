@@ -1,0 +1,199 @@
+"""Costs in the report: ours beside the papers', on one scale, and true to the published figures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_costs import write_costs
+
+from manymatch.efficiency.measure import GALLERIES
+from manymatch.errors import DataError
+from manymatch.reporting import cost_charts, costs
+from manymatch.reporting.published_costs import published
+from manymatch.reporting.report import report
+
+
+def measured(folder: Path, **change: Any) -> costs.Costs:
+    return costs.read_costs(write_costs(folder, **change))
+
+
+def cells(found: costs.Table, name: str, place: str = "") -> dict[str, str]:
+    """By column; of the row called so."""
+    (row,) = [row for row in found.rows if (row.name, row.place) == (name, place)]
+    keys = [column.key for column in found.columns]
+    return dict(zip(keys, row.cells, strict=True))
+
+
+def test_our_rows_say_what_was_measured(tmp_path: Path) -> None:
+    found = costs.table(measured(tmp_path))
+    assert cells(found, "dive") == {
+        "vectors": "4 \u00d7 256",
+        "parameters": "2.9 M",
+        "multiply_adds": "4.1 K",
+        "relative": "16 \u00d7",
+        "batch": "64 / 320",
+        "step": "0.3",
+        "test": "1.98",
+        "ranking": "0.08",
+        "parse": "-",
+        "encode": "3.2",
+        "search 100000": "32",
+        "query 10000": "6.42",
+        "query 100000": "35.2",
+    }
+    scan = cells(found, "cross-attention")
+    assert scan["search 100000"] == "2,000"
+    assert {scan[key] for key in ("parameters", "step", "test", "encode", "query 10000")} == {"-"}
+    assert cells(found, "cora")["query 100000"] == "18.7"  # 12.3 + 4.4 + 2.02
+
+
+def test_the_papers_rows_follow_marked_and_with_their_hardware(tmp_path: Path) -> None:
+    found = costs.table(measured(tmp_path))
+    marks = [row.mark for row in found.rows]
+    assert marks == ["small-scale"] * 9 + ["untrained"] + ["published"] * 13
+    swamp = cells(found, "SwAMP", "SwAMP, table 12, Flickr30K")
+    assert (swamp["step"], swamp["test"], swamp["encode"]) == ("0.09", "3.8", "-")
+    assert cells(found, "DivE", "DivE, section 4.4")["multiply_adds"] == "16.4 K"
+    cora = cells(found, "CORA", "CORA, section 7")
+    parts = ("parse", "encode", "search 100000", "query 10000", "query 100000")
+    assert [cora[part] for part in parts] == ["40", "14", "10", "60", "60"]
+    sgraf = cells(found, "SGRAF", "CORA, section 7")
+    assert (sgraf["query 10000"], sgraf["query 100000"]) == ("46,000", "470,000")
+    hardware = {row.place: row.hardware for row in found.rows}
+    assert "RTX 2080 Ti" in hardware["SwAMP, table 12, COCO, 5K test"]
+    assert hardware["CORA, section 7"] == "not named"
+    assert hardware[""] == "Some processor 2.50GHz, 2 threads"
+
+
+def test_without_vse_infinity_nothing_of_ours_is_in_its_multiples(tmp_path: Path) -> None:
+    value = json.loads(write_costs(tmp_path).read_text())
+    rows = [row for row in value["rows"] if row["method"] != "vse_infinity"]
+    found = costs.table(measured(tmp_path, rows=rows))
+    assert cells(found, "dive")["relative"] == "-"
+    assert cells(found, "SCAN", "DivE, appendix B.1, Flickr30K validation")["relative"] != "-"
+
+
+def test_every_published_figure_is_the_papers(real_data: Path) -> None:
+    """Those of the parsed tables; only DivE's "about 80 times" stands in words on the page."""
+    path = real_data.parent / "published" / "efficiency.csv"
+    if not path.is_file():
+        pytest.skip("the papers' tables are not here")
+    with path.open(newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["method"] != "scan/dive"]
+    factors = {"KFLOPs": 1e3, "MFLOPs": 1e6, "ms": 1e-3}
+    theirs = [
+        (row["paper"], pytest.approx(float(row["value"]) * factors.get(row["unit"], 1)))
+        for row in rows
+    ]
+    ours = [(each.paper.lower(), fact.value) for each in published() for fact in each.facts]
+    assert len(ours) == len(theirs) == 24
+    assert all(fact in ours for fact in theirs)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.18349, 3, "0.183"),
+        (999.7, 3, "1,000"),
+        (9352.0, 4, "9,352"),
+        (336.9, 4, "336.9"),
+        (25.94, 3, "25.9"),
+        (470_000.0, 4, "470,000"),
+    ],
+)
+def test_numbers_keep_the_digits_that_count(value: float, digits: int, text: str) -> None:
+    assert costs.number(value, digits) == text
+
+
+def test_counts_are_scaled() -> None:
+    assert [costs.scaled(value) for value in (256, 16_384, 1_253_376, 3.2e9)] == [
+        "256",
+        "16.4 K",
+        "1.25 M",
+        "3.2 G",
+    ]
+
+
+def test_a_query_is_drawn_in_parts_over_the_gallery(tmp_path: Path) -> None:
+    charts = cost_charts.query_charts(measured(tmp_path))
+    drawn = {chart.title: [line.name for line in chart.lines] for chart in charts.ours}
+    assert len(drawn) == 10
+    assert drawn["dive"] == ["encode", "search", "query"]
+    assert drawn["cora"] == ["parse", "encode", "search", "query"]
+    assert drawn["cross-attention"] == ["search"]
+    dive = next(chart for chart in charts.ours if chart.title == "dive")
+    assert [tick.label for tick in dive.x_ticks] == ["10", "1K", "100K"]
+    assert [x for _, x, _ in dive.lines[1].dots] == [0, 250, 500, 750, 1000]
+    assert dive.lines[1].summary == "0.023 to 32 ms"
+    theirs = {chart.title: chart.lines for chart in charts.theirs}
+    assert list(theirs) == ["CORA (CORA, section 7)", "SGRAF (CORA, section 7)"]
+    assert [x for _, x, _ in theirs["SGRAF (CORA, section 7)"][0].dots] == [750, 1000]
+
+
+def test_all_charts_share_one_scale_which_holds_them(tmp_path: Path) -> None:
+    charts = cost_charts.query_charts(measured(tmp_path))
+    every = [*charts.ours, *charts.theirs]
+    assert len({tuple(chart.y_ticks) for chart in every}) == 1
+    for chart in every:
+        for line in chart.lines:
+            numbers = [float(text) for text in re.findall(r"[-\d.]+", line.path)]
+            assert all(0 <= number <= 1000 for number in numbers)
+
+
+def test_a_logarithmic_axis_ends_on_powers_of_ten() -> None:
+    axis = cost_charts.LogAxis([0.02, 35.0])
+    assert [(tick.label, tick.at) for tick in axis.ticks()] == [
+        ("0.01", 0.0),
+        ("1", 50.0),
+        ("100", 100.0),
+    ]
+    assert [tick.label for tick in cost_charts.LogAxis([10, 1000]).ticks()] == ["10", "100", "1K"]
+    single = cost_charts.LogAxis([1.0])
+    assert (single.at(1.0), single.at(10.0)) == (0.0, 100.0)
+
+
+def test_the_page_shows_a_data_sets_costs(reports: Path) -> None:
+    write_costs(reports, hardware="<b>fast</b>")
+    report(reports)
+    page = (reports / "index.html").read_text(encoding="utf-8")
+    assert page.count('id="scenes-efficiency"') == 1 and 'href="#scenes-efficiency"' in page
+    assert "&lt;b&gt;fast&lt;/b&gt;" in page
+    section = page.split('id="scenes-efficiency"')[1].split("</section>")[0]
+    assert section.count("<figure") == 12 and section.count("<tr>") == 1 + 10 + 13
+
+
+def test_markdown_rows_have_equally_many_cells(tmp_path: Path) -> None:
+    text = costs.to_markdown(measured(tmp_path))
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 10 + 13 and len({line.count("|") for line in lines}) == 1
+    assert "| dive | small-scale | 4 \u00d7 256 |" in text
+
+
+FAULTS = {
+    "no JSON": (lambda text: text[:-9], "efficiency/scenes.json"),
+    "no rows": (lambda text: text.replace('"rows"', '"row"'), "rows: Field required"),
+    "no time": (lambda text: text.replace('"seconds": 0.1', '"seconds": -1'), "step.seconds"),
+    "no gallery": (lambda text: re.sub('"search": {[^}]*}', '"search": {}', text), "search"),
+    "another's": (lambda text: text.replace('"scenes"', '"coco"'), "is of 'coco'"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_file_is_one_line(reports: Path, fault: str) -> None:
+    change, words = FAULTS[fault]
+    path = write_costs(reports)
+    path.write_text(change(path.read_text()))
+    with pytest.raises(DataError) as error:
+        report(reports)
+    assert words in str(error.value) and "manymatch efficiency scenes" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_galleries_are_those_that_the_table_shows() -> None:
+    shown = {int(column.key.split()[1]) for column in costs.COLUMNS if " " in column.key}
+    assert shown <= set(GALLERIES)
