@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 
 import torch
-from small_methods import encode
+from small_methods import WIDTH, encode
 from torch.nn.functional import normalize
 
+from manymatch.config.recipe import Recipe, WarmStart
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
+from manymatch.methods.checkpoint import save_model
+from manymatch.training.warm_start import find_source
 
 
 def test_both_modalities_are_read_by_the_same_queries(build, make_batch):
@@ -51,6 +54,17 @@ def test_the_first_epoch_has_the_hardest_negatives_too(build, make_batch):
     method.start_epoch(0)
     expected = triplet(method.score(images, texts), batch.owner, 0.2, "hardest")
     torch.testing.assert_close(method.loss(images, texts, batch)["triplet"], expected)
+
+
+def test_a_start_from_the_twin_leaves_the_classes_fresh(build, vocabulary, tmp_path):
+    twin, method = build("swamp", {"weight": 0.0}, seed=1), build("swamp")
+    before = method.labels.prototypes.clone()
+    warm = WarmStart(model="scenes/twin", fresh=("^labels[.]",))
+    recipe = Recipe(method="swamp", features="grid", warm_start=warm)
+    save_model(tmp_path / "scenes" / "twin", twin, recipe, vocabulary, WIDTH)
+    find_source(recipe, tmp_path).load(method, vocabulary)
+    assert torch.equal(method.read.queries, twin.read.queries)
+    assert torch.equal(method.labels.prototypes, before)
 
 
 def test_queues_are_part_of_the_state(build, make_batch):
