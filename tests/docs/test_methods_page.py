@@ -1,0 +1,56 @@
+"""The page on methods against what there is: every method, every preset, every link."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from small_methods import NAMES
+
+from manymatch.config.recipe import read_recipe
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+TITLES = {
+    "vsepp": "VSE++",
+    "vse_infinity": "VSE-infinity",
+    "pvse": "PVSE",
+    "pcme": "PCME",
+    "dive": "DivE",
+    "swamp": "SwAMP",
+    "msrm": "MSRM",
+    "maxmatch": "MaxMatch",
+    "cora": "CORA",
+}
+PRESETS = sorted((ROOT / "presets").glob("*/*.yaml"))
+
+
+def row(method: str) -> str:
+    (found,) = re.findall(rf"^\| `{method}` \|.*$", TEXT, re.MULTILINE)
+    return found
+
+
+def section(method: str) -> str:
+    return TEXT.split(f"\n## {TITLES[method]}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_every_method_has_a_row_with_its_file_and_a_section(method: str) -> None:
+    assert f"(../src/manymatch/methods/{method}.py)" in row(method)
+    words, _, deviations = section(method).strip().partition("\n\n")
+    assert 250 < len(words) < 800, "what it does, in about five lines"
+    assert deviations.startswith("- ")
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_preset_is_linked_in_the_row_of_its_method(path: Path) -> None:
+    target = f"(../presets/{path.parent.name}/{path.name})"
+    assert target in row(read_recipe(path).method)
+    assert TEXT.count(target) == 1
+
+
+def test_rows_link_to_nothing_that_is_not_there() -> None:
+    links = [link for method in NAMES for link in re.findall(r"\]\(([^)#]+)\)", row(method))]
+    assert len(links) == len(NAMES) + len(PRESETS)
+    assert all((ROOT / "docs" / link).is_file() for link in links)
