@@ -1,0 +1,57 @@
+"""The commands that the pages on ablations and studies name are ones that `manymatch` takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from manymatch.ablation.command import plan_from_file, plan_from_options
+from manymatch.ablation.plan import Plan, checked
+from manymatch.ablation.recipes import check_plan
+from manymatch.cli import app
+from manymatch.config.strict import validate
+from manymatch.studies import STUDIES
+
+ROOT = Path(__file__).parents[2]
+PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in ("ablations", "studies")}
+COMMANDS = [
+    command
+    for text in PAGES.values()
+    for command in re.findall(r"^    manymatch (.+)$", text, re.MULTILINE)
+]
+
+
+def test_there_are_commands() -> None:
+    assert len(COMMANDS) >= 5
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_the_command_line_takes_it(text: str) -> None:
+    name, *words = shlex.split(text)
+    group = typer.main.get_command(app)
+    command = group.commands[name]  # type: ignore[attr-defined]
+    values = command.make_context(name, words).params
+    if name != "ablate":
+        return
+    if values["file"]:
+        _, plan = plan_from_file(ROOT / values["file"])
+    else:
+        seeds = values["seeds"] or "0"
+        _, plan = plan_from_options(values["preset"], values["over"], seeds, "scenes", {})
+    check_plan(ROOT / "presets", plan)
+
+
+def test_the_file_on_the_page_is_an_ablation() -> None:
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGES["ablations"], re.DOTALL | re.MULTILINE)
+    plan = checked(validate(Plan, yaml.safe_load(text), "page"), "page")
+    check_plan(ROOT / "presets", plan)
+
+
+def test_every_study_is_described() -> None:
+    for name in STUDIES:
+        assert PAGES["studies"].count(f"| `{name}` |") == 2
