@@ -52,6 +52,14 @@ def test_our_rows_say_what_was_measured(tmp_path: Path) -> None:
     assert cells(found, "cora")["query 100000"] == "18.7"  # 12.3 + 4.4 + 2.02
 
 
+def test_memory_is_a_column_where_a_gpu_has_some(tmp_path: Path) -> None:
+    value = json.loads(write_costs(tmp_path).read_text())
+    value["rows"][4]["step"]["peak_gpu_memory_mb"] = 5120.4
+    found = costs.table(measured(tmp_path, rows=value["rows"]))
+    assert cells(found, "dive")["memory"] == "5,120"
+    assert cells(found, "vsepp")["memory"] == "-"
+
+
 def test_the_papers_rows_follow_marked_and_with_their_hardware(tmp_path: Path) -> None:
     found = costs.table(measured(tmp_path))
     marks = [row.mark for row in found.rows]

@@ -31,11 +31,12 @@ class Query(Record):
 
 
 class Step(Record):
-    """Of training."""
+    """Of training; the memory is a GPU's."""
 
     seconds: Positive
     images: Count
     captions: Count
+    peak_gpu_memory_mb: Positive | None
 
 
 class Test(Record):
@@ -105,6 +106,7 @@ COLUMNS = [
     Column("relative", "Multiply-adds", "of VSE∞'s"),
     Column("batch", "Batch", "images / captions"),
     Column("step", "Training step", "s"),
+    Column("memory", "GPU memory", "MiB"),
     Column("test", "Whole test", "s"),
     Column("ranking", "of it ranking", "s"),
     Column("parse", "Parse", "ms"),
@@ -173,6 +175,8 @@ def _ours(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
     if cost.step:
         texts["batch"] = f"{cost.step.images} / {cost.step.captions}"
         texts["step"] = number(cost.step.seconds)
+        if cost.step.peak_gpu_memory_mb is not None:
+            texts["memory"] = number(cost.step.peak_gpu_memory_mb)
     if cost.test:
         texts["test"] = number(cost.test.embedding + cost.test.ranking)
         texts["ranking"] = number(cost.test.ranking)
