@@ -41,6 +41,7 @@ Overrides = Annotated[
         "--set", metavar="KEY=VALUE", help="Override the recipe, e.g. --set training.epochs=2."
     ),
 ]
+Split = Annotated[str | None, typer.Option(help="train, validation or test.")]
 _LAYOUT = Layout()
 _INTERRUPTED = 130
 """The exit code of an interrupt, which typer turns it into without a word."""
@@ -67,6 +68,25 @@ def _trained_names(params: Params, dataset: str) -> list[str]:
     """The models that params.yaml names and that are trained."""
     warm = [each.method for each in params.warm_starts.values() if each.dataset == dataset]
     return [name for name in [*params.methods, *warm] if _LAYOUT.model(dataset, name).is_dir()]
+
+
+def _outputs(dataset: str, name: str) -> tuple[Path, Path, Path]:
+    """Where the metrics, provenance and ranks of a model or ensemble go."""
+    return (
+        _LAYOUT.metrics(dataset, name),
+        _LAYOUT.provenance(dataset, name),
+        _LAYOUT.run(dataset, name),
+    )
+
+
+def _ranking(split: str | None) -> dict[str, Any]:
+    """Which split is ranked, and how much of it is kept: `evaluation` in params.yaml."""
+    settings = _params().evaluation
+    return {
+        "split": split or settings.split,
+        "depth": settings.depth,
+        "samples": settings.samples,
+    }
 
 
 def _override(text: str) -> tuple[str, Any]:
@@ -234,22 +254,17 @@ def train(
 def evaluate(
     dataset: DatasetName,
     method: MethodName,
-    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+    split: Split = None,
 ) -> None:
     """Rank the test split with a trained model: reports/metrics, run files, sample queries."""
     from manymatch.evaluation import evaluate as stage
 
-    settings = _params().evaluation
     stage.evaluate(
         *_trained(dataset, method),
         _LAYOUT.relevance(dataset),
-        _LAYOUT.metrics(dataset, method),
-        _LAYOUT.provenance(dataset, method),
-        _LAYOUT.run(dataset, method),
-        split=split or settings.split,
-        depth=settings.depth,
-        samples=settings.samples,
-        elements=settings.elements,
+        *_outputs(dataset, method),
+        **_ranking(split),
+        elements=_params().evaluation.elements,
     )
 
 
@@ -257,22 +272,16 @@ def evaluate(
 def rerank(
     dataset: DatasetName,
     method: MethodName,
-    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+    split: Split = None,
 ) -> None:
     """Evaluate a trained CORA re-ranked by entities: reports/metrics/DATASET/METHOD+rerank.json."""
     from manymatch.evaluation import rerank as stage
 
-    settings = _params().evaluation
-    name = method + stage.SUFFIX
     stage.rerank(
         *_trained(dataset, method),
         _LAYOUT.relevance(dataset),
-        _LAYOUT.metrics(dataset, name),
-        _LAYOUT.provenance(dataset, name),
-        _LAYOUT.run(dataset, name),
-        split=split or settings.split,
-        depth=settings.depth,
-        samples=settings.samples,
+        *_outputs(dataset, method + stage.SUFFIX),
+        **_ranking(split),
     )
 
 
@@ -287,7 +296,7 @@ def study(
             help="rich_captions, entity_retrieval, parse_errors or reranking; may be given twice.",
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+    split: Split = None,
 ) -> None:
     """Study a trained model further: reports/studies/DATASET/METHOD.json."""
     from manymatch.studies import study as stage
@@ -304,7 +313,7 @@ def study(
 def clusters(
     dataset: DatasetName,
     method: Annotated[str, typer.Argument(help="A trained SwAMP: models/DATASET/METHOD.")],
-    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+    split: Split = None,
 ) -> None:
     """Keywords and members of a trained SwAMP's classes: reports/clusters/DATASET/METHOD.json."""
     from manymatch.clusters import clusters as stage
@@ -402,7 +411,7 @@ def ensemble(
         typer.Argument(metavar="A B", help="Trained models: cora cora-1, or cora+cora-1."),
     ],
     dataset: Annotated[str, typer.Option(help="The dataset that they were trained on.")] = "scenes",
-    split: Annotated[str | None, typer.Option(help="train, validation or test.")] = None,
+    split: Split = None,
 ) -> None:
     """Rank with the mean of several models' scores: reports/metrics/DATASET/A+B.json.
 
@@ -410,18 +419,13 @@ def ensemble(
     """
     from manymatch.evaluation import ensemble as stage
 
-    settings = _params().evaluation
     names = [name for member in members for name in member.split(stage.JOINED_BY)]
     joined = stage.JOINED_BY.join(names)
     stage.ensemble(
         [_trained(dataset, name) for name in names],
         _LAYOUT.relevance(dataset),
-        _LAYOUT.metrics(dataset, joined),
-        _LAYOUT.provenance(dataset, joined),
-        _LAYOUT.run(dataset, joined),
-        split=split or settings.split,
-        depth=settings.depth,
-        samples=settings.samples,
+        *_outputs(dataset, joined),
+        **_ranking(split),
     )
 
 
@@ -435,10 +439,10 @@ def efficiency(
 ) -> None:
     """Measure what trained models cost: reports/efficiency/DATASET.json.
 
-    Multiply-adds of one similarity, parameters, seconds of a training step and of the whole test,
-    milliseconds of a text query (parse, encode, search) over 10 to 100,000 images; SCAN's
-    cross-attention and the papers' own figures beside them. Takes a minute a model. Times are of
-    this machine: leave it alone meanwhile.
+    Multiply-adds of a similarity, parameters, a training step, the whole test,
+    and a text query (parse, encode, search) over 10 to 100,000 images; SCAN's
+    cross-attention and the papers' figures beside them. About a minute a model;
+    the times are of this machine, so give it nothing else to do.
     """
     from manymatch.efficiency import measure as stage
     from manymatch.reporting import costs
