@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_costs import write_costs
 from made_sets import add_sets
 
 from manymatch.reporting.report import report
@@ -114,6 +115,7 @@ def _tab(port_file: Path) -> str:
 @pytest.mark.parametrize("width", [1400, 400])
 def test_report_opens_silently_offline_and_fits(page: Page, reports: Path, width: int) -> None:
     add_sets(reports, "scenes", "cora", 6, alive=True)
+    write_costs(reports)
     report(reports)
     address = (reports / "index.html").as_uri()
     page.open(address, width)
