@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from manymatch.errors import DataError
-from manymatch.reporting.records import Record
-from manymatch.reporting.results import numbers, read_json
+from manymatch.reporting.records import OfDataset, Record
+from manymatch.reporting.results import numbers, read_placed
 from manymatch.reporting.set_results import COLLAPSED
 
 SECONDS = "seconds"
@@ -41,13 +40,12 @@ class AblationPoint(Record):
     runs: Annotated[list[AblationRun], Field(min_length=1)]
 
 
-class Ablation(Record):
+class Ablation(OfDataset):
     """`reports/ablations/D/N.json`; `keys` are the varied settings of a grid, none if the points
     were named one by one."""
 
     name: str
     about: str
-    dataset: str
     preset: str | None
     keys: list[str]
     seeds: list[int]
@@ -151,12 +149,7 @@ def read_ablations(reports: Path) -> list[Ablation]:
 def read_ablation(path: Path) -> Ablation:
     """One file; a fault is a one-line `DataError`."""
     again = f"run 'manymatch ablate' for {path.stem} again"
-    found = read_json(path, Ablation, again)
-    if (found.dataset, found.name) != (path.parent.name, path.stem):
-        raise DataError(
-            f"{path}: belongs to '{found.dataset}/{found.name}', not where it lies; {again}"
-        )
-    return found
+    return read_placed(path, Ablation, again, key="name")
 
 
 def table(ablation: Ablation) -> Table:

@@ -9,10 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manymatch.errors import DataError
 from manymatch.reporting.queries import Thumbnails
-from manymatch.reporting.records import Record
-from manymatch.reporting.results import Thumbnail, read_json
+from manymatch.reporting.records import OfDataset, Record
+from manymatch.reporting.results import Thumbnail, read_placed
 
 MOST_CLASSES, MOST_CAPTIONS, MOST_WORDS = 12, 4, 5
 """Of a model, and of a class, that the page shows."""
@@ -43,10 +42,9 @@ class Cluster(Record):
     thumbnails: dict[str, Thumbnail | None]
 
 
-class Clusters(Record):
+class Clusters(OfDataset):
     """`reports/clusters/D/P.json`; `agreement` in percent, classes with most captions first."""
 
-    dataset: str
     preset: str
     split: str
     n_classes: int
@@ -79,14 +77,8 @@ def read_clusters(reports: Path) -> list[Clusters]:
 
 
 def _read(path: Path) -> Clusters:
-    dataset, preset = path.parent.name, path.stem
-    again = f"run 'manymatch clusters {dataset} {preset}' again"
-    found = read_json(path, Clusters, again)
-    if (found.dataset, found.preset) != (dataset, preset):
-        raise DataError(
-            f"{path}: belongs to '{found.dataset}/{found.preset}', not where it lies; {again}"
-        )
-    return found
+    again = f"run 'manymatch clusters {path.parent.name} {path.stem}' again"
+    return read_placed(path, Clusters, again)
 
 
 def views(found: Sequence[Clusters], dataset: str, thumbnails: Thumbnails) -> list[ClustersView]:

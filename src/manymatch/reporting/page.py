@@ -27,9 +27,8 @@ from manymatch.reporting import (
     studies,
     synthetic,
 )
-from manymatch.reporting.costs import Costs
+from manymatch.reporting.everything import Everything
 from manymatch.reporting.results import Run, numbers
-from manymatch.reporting.study_results import Studied
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -105,31 +104,13 @@ class DatasetView:
     provenance: list[tuple[str, list[str]]]
 
 
-def render(
-    runs: Sequence[Run],
-    tried: Sequence[ablations.Ablation] = (),
-    grouped: Sequence[clusters.Clusters] = (),
-    experiments: Sequence[synthetic.Experiment] = (),
-    studied: Sequence[Studied] = (),
-    measured: Sequence[Costs] = (),
-) -> str:
-    """The page of all runs, sorted by data set and then as the leaderboard shows them, of the
-    ablations, clusters, studies and costs on the same data sets, and of experiments on synthetic
-    pairs."""
+def render(found: Everything) -> str:
+    """The page of all that was found; of data sets without a run the ablations alone."""
     thumbnails = queries.Thumbnails()
     datasets = [
-        _dataset(
-            name,
-            group,
-            [each for each in tried if each.dataset == name],
-            grouped,
-            studied,
-            measured,
-            thumbnails,
-        )
-        for name, group in leaderboard.by_dataset(runs)
+        _dataset(name, runs, found, thumbnails) for name, runs in leaderboard.by_dataset(found.runs)
     ]
-    others = _ablations_only(tried, {view.name for view in datasets})
+    others = _ablations_only(found.ablations, {view.name for view in datasets})
     script = (_TEMPLATES / "script.js").read_text(encoding="utf-8")
     style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
     template = _environment().get_template("page.html")
@@ -137,7 +118,7 @@ def render(
     return template.render(
         datasets=datasets,
         others=others,
-        synthetic=[synthetic.view(each) for each in experiments],
+        synthetic=[synthetic.view(each) for each in found.experiments],
         thumbnails=thumbnails.numbers,
         style=Markup(style),
         script=Markup(script),
@@ -165,15 +146,10 @@ def _hash(script: str) -> str:
 
 
 def _dataset(
-    name: str,
-    runs: list[Run],
-    tried: Sequence[ablations.Ablation],
-    grouped: Sequence[clusters.Clusters],
-    studied: Sequence[Studied],
-    measured: Sequence[Costs],
-    thumbnails: queries.Thumbnails,
+    name: str, runs: list[Run], found: Everything, thumbnails: queries.Thumbnails
 ) -> DatasetView:
     anchor = _anchor(name)
+    tried = [each for each in found.ablations if each.dataset == name]
     views = [_run(anchor, run, position) for position, run in enumerate(runs)]
     curves = [(view.run.preset, view.style, view.run.curves) for view in views]
     return DatasetView(
@@ -193,9 +169,9 @@ def _dataset(
         images=queries.image_panels(runs, thumbnails),
         captions=queries.caption_panels(runs, thumbnails),
         sets=sets.view([(view.run, view.style) for view in views], thumbnails),
-        studies=studies.views(studied, name, thumbnails),
-        clusters=clusters.views(grouped, name, thumbnails),
-        costs=cost_charts.view(measured, name),
+        studies=studies.views(found.studies, name, thumbnails),
+        clusters=clusters.views(found.clusters, name, thumbnails),
+        costs=cost_charts.view(found.costs, name),
         provenance=_provenance(runs),
     )
 

@@ -15,6 +15,12 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
 
+class OfDataset(Record):
+    """What one file holds about one data set."""
+
+    dataset: str
+
+
 class Ranks(Record):
     """Recalls in percent, median and mean 1-based rank."""
 

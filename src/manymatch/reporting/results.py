@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 from manymatch.errors import DataError
 from manymatch.reporting.curves import Curves, read_curves
-from manymatch.reporting.records import BothWays, MultiMatch, Recall, Record
+from manymatch.reporting.records import BothWays, MultiMatch, OfDataset, Recall, Record
 from manymatch.reporting.set_results import SetMetrics, ShownSets
 from manymatch.scene_graphs.graph import SceneGraph
 
@@ -195,6 +195,18 @@ def read_json(path: Path, model: type[_Model], again: str) -> _Model:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         raise DataError(f"{path}: {_first_fault(error)}; {again}") from None
+
+
+_OfDataset = TypeVar("_OfDataset", bound=OfDataset)
+
+
+def read_placed(path: Path, model: type[_OfDataset], again: str, key: str = "preset") -> _OfDataset:
+    """`read_json` of a file `DATASET/NAME.json`, of that `dataset` and, by its `key`, that name."""
+    found = read_json(path, model, again)
+    dataset, name = found.dataset, getattr(found, key)
+    if (dataset, name) != (path.parent.name, path.stem):
+        raise DataError(f"{path}: belongs to '{dataset}/{name}', not where it lies; {again}")
+    return found
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -7,9 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import model_validator
 
-from manymatch.errors import DataError
-from manymatch.reporting.records import Record
-from manymatch.reporting.results import Graph, Thumbnail, read_json
+from manymatch.reporting.records import OfDataset, Record
+from manymatch.reporting.results import Graph, Thumbnail, read_placed
 
 Cell = str | float | None
 _Sample = TypeVar("_Sample")
@@ -90,10 +89,9 @@ class StudiesByName(Record):
         return {name: study for name, study in known.items() if study} | self.__pydantic_extra__
 
 
-class Studied(Record):
+class Studied(OfDataset):
     """All studies of one model."""
 
-    dataset: str
     split: str
     preset: str
     method: str
@@ -107,9 +105,4 @@ def read_studies(reports: Path) -> list[Studied]:
 
 def _read(path: Path) -> Studied:
     again = f"run 'manymatch study {path.parent.name} {path.stem}' again"
-    found = read_json(path, Studied, again)
-    if (found.dataset, found.preset) != (path.parent.name, path.stem):
-        raise DataError(
-            f"{path}: belongs to '{found.dataset}/{found.preset}', not where it lies; {again}"
-        )
-    return found
+    return read_placed(path, Studied, again)
