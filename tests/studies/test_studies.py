@@ -12,6 +12,9 @@ from tiny_data import TinyData, make_data
 from untrained import save_untrained
 
 from manymatch.errors import ConfigError
+from manymatch.reporting.queries import Thumbnails
+from manymatch.reporting.studies import views
+from manymatch.reporting.study_results import read_studies
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.sample import CaptionEntry
 from manymatch.studies import STUDIES, study
@@ -54,6 +57,25 @@ def test_all_studies_of_one_model(models: dict[str, Path], data: TinyData, tmp_p
         assert set(findings) == {"title", "about", "tables", "samples"}
         for table in findings["tables"]:
             assert {len(row) for row in table["rows"]} == {len(table["columns"])}
+
+
+@pytest.mark.parametrize("name", ["cora", "vsepp"])
+def test_the_report_reads_what_a_study_writes(
+    models: dict[str, Path], data: TinyData, tmp_path: Path, name: str
+) -> None:
+    reports = tmp_path / "reports"
+    written = run(models[name], data, reports / "studies" / "tiny" / f"{name}.json")
+    found = read_studies(reports)
+    assert [each.preset for each in found] == [name]
+    for view in views(found, "tiny", Thumbnails()):
+        study = written["studies"][view.name]
+        cases = {
+            "rich_captions": view.rich,
+            "entity_retrieval": view.entities,
+            "parse_errors": view.errors,
+            "reranking": view.chart.lines[0].dots if view.chart else [],
+        }[view.name]
+        assert len(cases) == len(study["samples"] or study["tables"][0]["rows"]) > 0
 
 
 def test_two_runs_are_equal(models: dict[str, Path], data: TinyData, tmp_path: Path) -> None:
