@@ -92,7 +92,7 @@ def test_the_stage_writes_a_result_of_its_own(run: _Stage) -> None:
     Metrics.model_validate(run("cora"))
     record = Provenance.model_validate_json((run.folder / "provenance.json").read_text())
     assert (record.preset, record.method, record.split) == ("made+rerank", "cora", "test")
-    assert record.model_extra["rerank_beta"] in stage.BETAS
+    assert record.rerank_beta in stage.BETAS
     Samples.model_validate_json((run.folder / "run" / "samples.json").read_text())
 
 

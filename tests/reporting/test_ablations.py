@@ -185,6 +185,22 @@ def test_an_ensemble_is_marked_wherever_it_is_shown(reports: Path) -> None:
     assert row["seed"] == "0+1"
 
 
+def test_a_re_ranked_result_is_marked_and_has_no_training(reports: Path) -> None:
+    provenance = reports / "provenance" / "scenes"
+    record = json.loads((provenance / "cora.json").read_text())
+    again = {**record, "preset": "cora+rerank", "rerank_beta": 0.65}
+    (provenance / "cora+rerank.json").write_text(json.dumps(again))
+    metrics = reports / "metrics" / "scenes"
+    (metrics / "cora+rerank.json").write_text((metrics / "cora.json").read_text())
+    report(reports)
+    page = (reports / "index.html").read_text(encoding="utf-8")
+    assert "Re-ranking, beta" in page and "<td>0.65</td>" in page
+    assert "The training curves of this run are not on this machine" not in page
+    board = (reports / "leaderboard.md").read_text()
+    assert "| cora+rerank | small-scale, re-ranked |" in board
+    assert "*re-ranked*: ranked by the scores of captions mixed" in board
+
+
 def _write_ensemble(reports: Path) -> None:
     """Of two seeds of cora, beside a preset whose name is alike."""
     metrics, provenance = reports / "metrics" / "scenes", reports / "provenance" / "scenes"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from manymatch import files
 from manymatch.errors import DataError
-from manymatch.reporting.results import Run, numbers
+from manymatch.reporting.results import Kind, Run, numbers
 
 START, END = "<!-- results -->", "<!-- /results -->"
 """What stands around the results table in a README."""
@@ -22,6 +22,11 @@ MEANING = {
     "reproduced": "the paper's data and settings",
 }
 """What each `setting` of a result promises."""
+
+KINDS: dict[Kind, str] = {
+    "ensemble": "ranked by the mean of several models' scores",
+    "re-ranked": "ranked by the scores of captions mixed with those of their least likely entities",
+}
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,8 @@ _COMPACT = {
 def to_markdown(runs: list[Run]) -> str:
     """One compact table a data set, and what its `setting` means."""
     parts = [_markdown_table(name, group) for name, group in by_dataset(runs)]
-    notes = [f"*{setting}*: {meaning}." for setting, meaning in settings(runs)]
+    terms = [*settings(runs), *kinds(runs)]
+    notes = [f"*{term}*: {meaning}." for term, meaning in terms]
     pairs = "Pairs of numbers: image → text / text → image. Best of a column in bold."
     return "\n\n".join([*parts, " ".join([pairs, *notes])]) + "\n"
 
@@ -169,7 +175,7 @@ def _markdown_table(dataset: str, runs: list[Run]) -> str:
 
 
 def _setting(run: Run) -> str:
-    return f"{run.provenance.setting}, ensemble" if run.is_ensemble else run.provenance.setting
+    return f"{run.provenance.setting}, {run.kind}" if run.kind else run.provenance.setting
 
 
 def sizes(runs: list[Run]) -> str:
@@ -187,6 +193,12 @@ def settings(runs: list[Run]) -> list[tuple[str, str]]:
     """The settings that occur among the runs, each with what it promises."""
     names = sorted({run.provenance.setting for run in runs})
     return [(name, MEANING[name]) for name in names]
+
+
+def kinds(runs: list[Run]) -> list[tuple[str, str]]:
+    """The kinds that occur among the runs, each with what it means."""
+    there = {run.kind for run in runs}
+    return [(kind, meaning) for kind, meaning in KINDS.items() if kind in there]
 
 
 def _line(cells: list[str]) -> str:

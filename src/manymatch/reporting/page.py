@@ -82,10 +82,8 @@ class DatasetView:
     sizes: str
     judged: bool
     """Whether there is ground truth beyond the pairs."""
-    ensembles: bool
-    """Whether there are any."""
-    settings: list[tuple[str, str]]
-    """What the settings of these runs mean."""
+    terms: list[tuple[str, str]]
+    """What the settings and kinds of these runs mean."""
     runs: list[RunView]
     table: leaderboard.Table
     bars: list[Bars]
@@ -157,8 +155,7 @@ def _dataset(
         anchor=anchor,
         sizes=leaderboard.sizes(runs),
         judged=any(run.metrics.multi for run in runs),
-        ensembles=any(run.is_ensemble for run in runs),
-        settings=leaderboard.settings(runs),
+        terms=[*leaderboard.settings(runs), *leaderboard.kinds(runs)],
         runs=views,
         table=leaderboard.table(runs),
         bars=_bars(views),
@@ -241,6 +238,7 @@ _LABELS = {
     "git_revision": "Git revision",
     "version": "ManyMatch version",
     "members": "Members",
+    "rerank_beta": "Re-ranking, beta",
 }
 _SHOWN_ELSEWHERE = {"dataset", "preset", "recipe"}
 

@@ -22,6 +22,8 @@ _MOST_BYTES = 256 * 1024**2
 Mark = Literal["own", "true", "wrong"]
 """`own`: the query's own pair; `true`: judged true though not its own; `wrong`: neither."""
 
+Kind = Literal["ensemble", "re-ranked"]
+
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -59,6 +61,8 @@ class Provenance(Record):
     images: int
     captions: int
     members: tuple[Member, ...] = ()
+    rerank_beta: float | None = None
+    """Of a re-ranked result: how much the caption itself counts."""
 
 
 def _jpeg(thumbnail: str) -> str:
@@ -143,8 +147,11 @@ class Run:
         return self.provenance.preset
 
     @property
-    def is_ensemble(self) -> bool:
-        return bool(self.provenance.members)
+    def kind(self) -> Kind | None:
+        """What it is made of, if it is not a trained model's own ranking."""
+        if self.provenance.members:
+            return "ensemble"
+        return None if self.provenance.rerank_beta is None else "re-ranked"
 
 
 def read_runs(reports: Path) -> list[Run]:
