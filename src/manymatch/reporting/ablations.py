@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from manymatch.reporting import markdown
 from manymatch.reporting.records import OfDataset, Record
 from manymatch.reporting.results import numbers, read_placed
 from manymatch.reporting.set_results import COLLAPSED
@@ -225,17 +226,13 @@ def to_markdown(ablation: Ablation) -> str:
     columns: dict[str, list[int]] = {}
     for number, measure in enumerate(found.measures):
         columns.setdefault(measure.label, []).append(number)
-    rule = ["---"] * len(found.heads) + ["---:"] * len(columns)
-    lines = [_line([*found.heads, *columns]), _line(rule)]
-    for names, cells in zip(found.names, found.cells, strict=True):
-        texts = [" / ".join(_marked(cells[c]) for c in group) for group in columns.values()]
-        lines.append(_line([*(name.replace("|", "\\|") for name in names), *texts]))
+    rows = [
+        [*names, *(" / ".join(_marked(cells[c]) for c in group) for group in columns.values())]
+        for names, cells in zip(found.names, found.cells, strict=True)
+    ]
+    lines = markdown.table([*found.heads, *columns], rows, texts=len(found.heads))
     head = f"**{ablation.name}** ({sizes(ablation)}). {ablation.about}".strip()
     return "\n".join([head, "", *lines]) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _marked(cell: Cell) -> str:

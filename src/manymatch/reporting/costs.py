@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from manymatch.errors import DataError
+from manymatch.reporting import markdown
 from manymatch.reporting.published_costs import Published, published
 from manymatch.reporting.records import Record
 from manymatch.reporting.results import read_json
@@ -238,8 +239,8 @@ def to_markdown(costs: Costs) -> str:
         f"{column.title} ({column.unit})" if column.unit else column.title
         for column in found.columns
     ]
-    lines = [_line(["Method", "From", *heads]), _line(["---", "---", *("---:" for _ in heads)])]
-    lines += [_line([row.name, _from(row), *row.cells]) for row in found.rows]
+    rows = [[row.name, _from(row), *row.cells] for row in found.rows]
+    lines = markdown.table(["Method", "From", *heads], rows, texts=2)
     return (
         "\n".join([f"**What methods cost on {costs.dataset}** ({sizes(costs)})", "", *lines]) + "\n"
     )
@@ -247,7 +248,3 @@ def to_markdown(costs: Costs) -> str:
 
 def _from(row: Row) -> str:
     return f"{row.mark}: {row.place} ({row.hardware})" if row.place else row.mark
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from manymatch import files
 from manymatch.errors import DataError
+from manymatch.reporting import markdown
 from manymatch.reporting.results import Kind, Run, numbers
 
 START, END = "<!-- results -->", "<!-- /results -->"
@@ -161,17 +162,12 @@ def _markdown_table(dataset: str, runs: list[Run]) -> str:
     keys = [column.key for column in board.columns]
     shown = {head: group for head, group in _COMPACT.items() if group[0] in keys}
     head = ["Method", "Setting", *shown]
-    lines = [
-        f"**{_plain(dataset)}** ({sizes(runs)})",
-        "",
-        _line(head),
-        _line(["---", "---", *["---:"] * len(shown)]),
-    ]
+    rows = []
     for run, cells in zip(runs, board.cells, strict=True):
         row = dict(zip(keys, cells, strict=True))
         compact = [" / ".join(_bold(row[key]) for key in group) for group in shown.values()]
-        lines.append(_line([_plain(run.preset), _setting(run), *compact]))
-    return "\n".join(lines)
+        rows.append([run.preset, _setting(run), *compact])
+    return "\n".join([f"**{dataset}** ({sizes(runs)})", "", *markdown.table(head, rows, texts=2)])
 
 
 def _setting(run: Run) -> str:
@@ -201,17 +197,9 @@ def kinds(runs: list[Run]) -> list[tuple[str, str]]:
     return [(kind, meaning) for kind, meaning in KINDS.items() if kind in there]
 
 
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def _bold(cell: Cell) -> str:
     text = cell.text or "-"
     return f"**{text}**" if cell.best else text
-
-
-def _plain(name: str) -> str:
-    return name.replace("|", "\\|")
 
 
 def update_readme(readme: Path, leaderboard_md: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from manymatch.errors import DataError
+from manymatch.reporting import markdown
 from manymatch.reporting.records import Record
 from manymatch.reporting.results import read_json
 
@@ -191,8 +192,7 @@ def note(experiment: Experiment) -> str:
 def to_markdown(experiment: Experiment) -> str:
     """The table, and what it says about chance."""
     found = table(experiment)
-    rule = ["---", *("---:" for _ in found.heads[1:])]
-    lines = [f"| {' | '.join(row)} |" for row in [found.heads, rule, *found.rows]]
+    lines = markdown.table(found.heads, found.rows)
     told = [f"- {sentence}" for sentence in differences(experiment)]
     title = f"**{experiment.name}**: {experiment.about}"
     return "\n".join([title, "", *lines, "", note(experiment), "", *told]).rstrip() + "\n"
