@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_ablations import write_ablation
 from made_costs import write_costs
 from made_sets import add_sets
+from made_studies import write_studies
+from small_methods import NAMES as METHODS
 
 from manymatch.reporting.report import report
 
@@ -116,7 +119,11 @@ def _tab(port_file: Path) -> str:
 def test_report_opens_silently_offline_and_fits(page: Page, reports: Path, width: int) -> None:
     add_sets(reports, "scenes", "cora", 6, alive=True)
     write_costs(reports)
+    samples = json.loads((reports / "runs" / "scenes" / "cora" / "samples.json").read_text())
+    write_studies(reports, "scenes", "cora", [query["thumbnail"] for query in samples["images"]])
+    write_ablation(reports, "scenes-methods", {"preset": METHODS}, sets=True)
     report(reports)
+    assert "scenes-claims" in (reports / "index.html").read_text(encoding="utf-8")
     address = (reports / "index.html").as_uri()
     page.open(address, width)
     assert page.value("document.querySelector('h1').textContent") == "ManyMatch"
