@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from PIL import Image
 from workspace import Workspace, kill, stages_run
 
@@ -93,6 +94,34 @@ def test_a_new_dataset_reruns_nothing_of_scenes(committed: Workspace, tmp_path: 
     for method in ("vsepp", "cora"):
         metrics = committed.folder / "reports" / "metrics" / "flickr8k" / f"{method}.json"
         assert json.loads(metrics.read_text())["i2t"]["r10"] > 0
+
+
+def test_ensembles_ablations_and_warm_starts_are_stages_of_their_own(committed: Workspace) -> None:
+    plan = {"preset": "vsepp", "over": {"size": [16, 32]}, "set": {"training.epochs": 1}}
+    (committed.folder / "ablations" / "width.yaml").write_text(yaml.safe_dump(plan))
+    presets = committed.folder / "presets" / "scenes"
+    recipe = yaml.safe_load((presets / "vsepp.yaml").read_text())
+    recipe["warm_start"] = {"model": "scenes/vsepp"}
+    (presets / "after.yaml").write_text(yaml.safe_dump(recipe))
+    after = {"dataset": "scenes", "method": "after", "model": "scenes/vsepp"}
+    committed.edit("params.yaml", {"ensembles": ["vsepp+cora"], "ablations": {"width": "scenes"}})
+    committed.edit("params.yaml", {"warm_starts": {"scenes-after": after}})
+    committed.run("manymatch", "check")
+    ran = stages_run(committed.run("dvc", "repro"))
+    alone = {"ablate@width", "ensemble@scenes-vsepp+cora"}
+    warm = ["warm_train@scenes-after", "warm_evaluate@scenes-after"]
+    assert set(ran) == {*alone, *warm, "report"} and ran[-1] == "report"
+    assert ran.index(warm[0]) < ran.index(warm[1])
+    reports = committed.folder / "reports"
+    assert (reports / "metrics" / "scenes" / "vsepp+cora.json").is_file()
+    assert len(json.loads((reports / "ablations/scenes/width.json").read_text())["points"]) == 2
+    board = (reports / "leaderboard.md").read_text()
+    assert "vsepp+cora | small-scale, ensemble" in board and "| after |" in board
+    assert stages_run(committed.run("dvc", "repro")) == []
+
+    committed.edit("presets/scenes/vsepp.yaml", {"training.optimizer.lr": 0.0007})
+    ran = stages_run(committed.run("dvc", "repro"))
+    assert ran.index("train@scenes-vsepp") < ran.index("warm_train@scenes-after")
 
 
 def tiny_flickr8k(folder: Path) -> Path:
