@@ -5,6 +5,7 @@ Stages import their rooms when they run, so that `--help` and the light stages s
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -263,6 +264,7 @@ def evaluate(
         *_trained(dataset, method),
         _LAYOUT.relevance(dataset),
         *_outputs(dataset, method),
+        captions=_LAYOUT.captions(dataset),
         **_ranking(split),
         elements=_params().evaluation.elements,
     )
@@ -281,6 +283,7 @@ def rerank(
         *_trained(dataset, method),
         _LAYOUT.relevance(dataset),
         *_outputs(dataset, method + stage.SUFFIX),
+        captions=_LAYOUT.captions(dataset),
         **_ranking(split),
     )
 
@@ -425,8 +428,71 @@ def ensemble(
         [_trained(dataset, name) for name in names],
         _LAYOUT.relevance(dataset),
         *_outputs(dataset, joined),
+        captions=_LAYOUT.captions(dataset),
         **_ranking(split),
     )
+
+
+@app.command()
+def score(
+    dataset: DatasetName,
+    scores: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Similarities, images x captions.")
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Image embeddings, (n, D) or (n, K, D).")
+    ] = None,
+    texts: Annotated[str | None, typer.Option(metavar="FILE", help="Caption embeddings.")] = None,
+    similarity: Annotated[
+        str, typer.Option(help="cosine, dot; of sets mil, chamfer, smooth_chamfer, max_match.")
+    ] = "cosine",
+    image_ids: Annotated[
+        Path | None, typer.Option(help="Ids of the image rows, one a line, or .npy.")
+    ] = None,
+    caption_ids: Annotated[Path | None, typer.Option(help="The same of the captions.")] = None,
+    captions: Annotated[
+        Path | None,
+        typer.Option(help="Caption table (.parquet), or .csv: image_id,caption_id[,split,labels]."),
+    ] = None,
+    relevance: Annotated[
+        Path | None, typer.Option(help="Table of true pairs beyond the own ones (.parquet).")
+    ] = None,
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="coco_1k, pmrp, eccv_caption, cxc, classes; may be given twice."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Keep it: reports/metrics/DATASET/NAME.json."),
+    ] = None,
+) -> None:
+    """Evaluate another model's embeddings or similarities by the data set's protocols.
+
+    FILE is .npy, .npz, .safetensors, .h5 or .hdf5; with several arrays, FILE:KEY.
+    Rows are in the caption table's order, or as the files of ids say. Without
+    --as the metrics are printed and nothing is written.
+    """
+    from manymatch.evaluation import score as stage
+
+    if captions is None:
+        captions, relevance = _LAYOUT.captions(dataset), relevance or _LAYOUT.relevance(dataset)
+    made = stage.Made(
+        scores, images, texts, stage.similarity_name(similarity), image_ids, caption_ids
+    )
+    metrics = stage.score(
+        dataset,
+        made,
+        captions,
+        relevance,
+        split=split,
+        protocols=protocol or [],
+        name=name or stage.SETTING,
+        written=stage.Places(*_outputs(dataset, model_name(name))) if name else None,
+    )
+    typer.echo(json.dumps(metrics, indent=2))
 
 
 @app.command()

@@ -22,6 +22,8 @@ from manymatch.evaluation.provenance import effort
 from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import read_judgments
 from manymatch.evaluation.samples import sample_queries
+from manymatch.evaluation.subject import Subject
+from manymatch.evaluation.suite import labels_for
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
 from manymatch.shards.read import samples as stored_samples
@@ -37,6 +39,7 @@ def ensemble(
     provenance: Path,
     run: Path,
     *,
+    captions: Path | None = None,
     split: str = "test",
     depth: int = 100,
     samples: int = 12,
@@ -48,7 +51,7 @@ def ensemble(
 
     Args:
         members: of each the folder of the trained model and that of its shards.
-        relevance, metrics, provenance, run, split, depth, samples: as for `evaluate`.
+        relevance, metrics, provenance, run, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
         ConfigError: fewer than two members, or one twice.
@@ -65,13 +68,16 @@ def ensemble(
     judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
     parts = found.images, found.texts, found.owner
     ranking = rank(together.score, *parts, depth, t2i_score=together.t2i_score)
-    values = measure(ranking, together.score, found, judgments, t2i_score=together.t2i_score)
+    dataset = trained[0].index.dataset
+    labels = labels_for(dataset, captions, found.image_ids)
+    subject = Subject(found, together.score, together.t2i_score, ranking, labels)
+    values = measure(subject, judgments, dataset)
     stored = partial(stored_samples, trained[0].shards, split)
     shown = {"samples": sample_queries(ranking, found.owner, judgments, stored, samples)}
     write_ranks(run, ranking, found, shown, tag=run.name)
     files.write_json(metrics, rounded(values))
     record = _origin(trained) | {
-        "dataset": trained[0].index.dataset,
+        "dataset": dataset,
         "split": split,
         "images": len(found.image_ids),
         "captions": len(found.caption_ids),

@@ -18,6 +18,8 @@ from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import read_judgments
 from manymatch.evaluation.samples import drawn_queries, sample_queries
 from manymatch.evaluation.sets import analyse_sets
+from manymatch.evaluation.subject import Subject
+from manymatch.evaluation.suite import labels_for
 from manymatch.evaluation.trained import embed_split
 from manymatch.shards.read import samples as stored_samples
 
@@ -30,6 +32,7 @@ def evaluate(
     provenance: Path,
     run: Path,
     *,
+    captions: Path | None = None,
     split: str = "test",
     depth: int = 100,
     samples: int = 12,
@@ -44,6 +47,7 @@ def evaluate(
         metrics: the JSON file of numbers to write.
         provenance: the JSON file that says where they come from.
         run: folder for `i2t.trec`, `t2i.trec`, `samples.json`, and `sets.json` of set methods.
+        captions: the caption table, whose labels some protocols need (None: without those).
         depth: ranks kept of each query in the run files.
         samples: queries of each kind in `samples.json`.
         elements: selections of set elements to evaluate besides each alone.
@@ -59,7 +63,10 @@ def evaluate(
     judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
     parts = found.images, found.texts, found.owner
     ranking = rank(method.score, *parts, depth, t2i_score=method.t2i_score)
-    values = measure(ranking, method.score, found, judgments, t2i_score=method.t2i_score)
+    dataset = trained.index.dataset
+    labels = labels_for(dataset, captions, found.image_ids)
+    subject = Subject(found, method.score, method.t2i_score, ranking, labels)
+    values = measure(subject, judgments, dataset)
     stored = partial(stored_samples, shards, split)
     shown = {"samples": sample_queries(ranking, found.owner, judgments, stored, samples)}
     queries = drawn_queries(len(found.image_ids), len(found.caption_ids), samples)
@@ -71,7 +78,7 @@ def evaluate(
     write_ranks(run, ranking, found, shown, tag=f"{trained.recipe.method}-{model.name}")
     files.write_json(metrics, rounded(values))
     record = trained.origin() | {
-        "dataset": trained.index.dataset,
+        "dataset": dataset,
         "split": split,
         "images": len(found.image_ids),
         "captions": len(found.caption_ids),

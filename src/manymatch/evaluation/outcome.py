@@ -6,28 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from manymatch import files
-from manymatch.evaluation.blocks import Score
+from manymatch.evaluation import suite
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols import multi_match, recall_of
 from manymatch.evaluation.ranks import Ranking
 from manymatch.evaluation.relevance import Judgments
 from manymatch.evaluation.run_files import write_run
+from manymatch.evaluation.subject import Subject
 
 
-def measure(
-    ranking: Ranking,
-    score: Score,
-    found: Embedded,
-    judgments: Judgments,
-    *,
-    t2i_score: Score | None,
-) -> dict[str, Any]:
-    """`i2t`, `t2i` and `rsum` of `ranking`, and `multi` by the scores that it is of, if there are
-    judgments beyond the own pairs."""
-    values = recall_of(ranking)
+def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:
+    """`i2t`, `t2i` and `rsum` of the ranking, `multi` if there are judgments beyond the own pairs,
+    and what else the data set is evaluated by (`suite`)."""
+    return own_and_judged(subject, judgments) | suite.of_dataset(dataset, subject)
+
+
+def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
+    """`i2t`, `t2i` and `rsum`, and `multi` if there are judgments."""
+    found, values = subject.found, recall_of(subject.ranking)
     if judgments:
         parts = found.images, found.texts, found.owner
-        values["multi"] = multi_match(score, *parts, judgments, t2i_score=t2i_score)
+        values["multi"] = multi_match(subject.score, *parts, judgments, t2i_score=subject.t2i_score)
     return values
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.blocks import CAPTIONS_PER_BLOCK, Score, checked, rows, runs
+from manymatch.evaluation.blocks import Score
 from manymatch.evaluation.metrics import (
     RelevantRanks,
     multi_match_metrics,
@@ -17,10 +17,8 @@ from manymatch.evaluation.metrics import (
 )
 from manymatch.evaluation.ranks import Ranking, rank
 from manymatch.evaluation.relevance import Judgments
+from manymatch.evaluation.whole_rows import SCORES_AT_ONCE, turned, whole_rows
 from manymatch.methods.base import Embeddings
-
-_SCORES_AT_ONCE = 4_000_000
-"""Whole rows of scores are sorted, so many at once (16 MB, and some times that for sorting)."""
 
 
 def recall(
@@ -63,16 +61,13 @@ def multi_match(
     if not judgments:
         raise ValueError("no judgments beyond the own pairs")
     pairs = judgments.pairs(owner.cpu())
-
-    def turned(texts: Embeddings, images: Embeddings) -> Tensor:
-        return (t2i_score or score)(images, texts).T
-
+    back = turned(t2i_score or score)
     return {
         "i2t": multi_match_metrics(
             relevant_ranks(score, images, texts, pairs, _queries(judgments, 0))
         ),
         "t2i": multi_match_metrics(
-            relevant_ranks(turned, texts, images, pairs.flip(1), _queries(judgments, 1))
+            relevant_ranks(back, texts, images, pairs.flip(1), _queries(judgments, 1))
         ),
     }
 
@@ -87,7 +82,7 @@ def relevant_ranks(
     gallery: Embeddings,
     pairs: Tensor,
     chosen: Tensor | None = None,
-    scores_at_once: int = _SCORES_AT_ONCE,
+    scores_at_once: int = SCORES_AT_ONCE,
 ) -> Iterator[RelevantRanks]:
     """Ranks of all relevant items, for blocks of queries.
 
@@ -96,30 +91,19 @@ def relevant_ranks(
         pairs: `(p, 2)` rows (query, relevant item), without repetition.
         chosen: rows of the queries that count (None: all); each has a relevant item.
     """
-    wanted = torch.ones(len(queries), dtype=torch.bool)
+    asked = None
     if chosen is not None:
-        wanted = torch.zeros_like(wanted).index_fill(0, chosen, True)
+        asked = torch.zeros(len(queries), dtype=torch.bool).index_fill(0, chosen, True)
     pairs = pairs[pairs[:, 0].argsort(stable=True)]
     query = pairs[:, 0].contiguous()
-    for block in runs(len(queries), max(1, scores_at_once // max(1, len(gallery)))):
-        rows_wanted = wanted[block].nonzero()[:, 0]
-        if len(rows_wanted) == 0:
-            continue
-        scores = _scores(score, rows(queries, block), gallery)
-        first, last = torch.searchsorted(query, torch.tensor([block.start, block.stop]))
+    for numbers, scores in whole_rows(score, queries, gallery, asked, scores_at_once):
+        first = torch.searchsorted(query, numbers)
+        counts = torch.searchsorted(query, numbers, right=True) - first
+        row = torch.arange(len(numbers)).repeat_interleave(counts)
+        place = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
         relevant = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
-        own = pairs[first:last].to(scores.device)
-        relevant[own[:, 0] - block.start, own[:, 1]] = True
-        rows_wanted = rows_wanted.to(scores.device)
-        yield ranks_of_relevant(scores[rows_wanted], relevant[rows_wanted])
-
-
-def _scores(score: Score, queries: Embeddings, gallery: Embeddings) -> Tensor:
-    with torch.inference_mode():
-        parts = [
-            score(queries, rows(gallery, run)) for run in runs(len(gallery), CAPTIONS_PER_BLOCK)
-        ]
-        return checked(torch.cat(parts, 1))
+        relevant[row.to(scores.device), pairs[first[row] + place, 1].to(scores.device)] = True
+        yield ranks_of_relevant(scores, relevant)
 
 
 def ranks_of_relevant(scores: Tensor, relevant: Tensor) -> RelevantRanks:

@@ -24,6 +24,8 @@ from manymatch.evaluation.provenance import effort
 from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import read_judgments
 from manymatch.evaluation.samples import sample_queries
+from manymatch.evaluation.subject import Subject
+from manymatch.evaluation.suite import labels_for
 from manymatch.evaluation.trained import embed_split
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.read import samples as stored_samples
@@ -42,6 +44,7 @@ def rerank(
     provenance: Path,
     run: Path,
     *,
+    captions: Path | None = None,
     split: str = "test",
     depth: int = 100,
     samples: int = 12,
@@ -64,7 +67,9 @@ def rerank(
     found, score = trained.found, reranked(trained.method.score, beta)
     judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
     ranking = rank(score, found.images, found.texts, found.owner, depth)
-    values = measure(ranking, score, found, judgments, t2i_score=None)
+    dataset = trained.index.dataset
+    labels = labels_for(dataset, captions, found.image_ids)
+    values = measure(Subject(found, score, None, ranking, labels), judgments, dataset)
     stored = partial(stored_samples, shards, split)
     shown = {"samples": sample_queries(ranking, found.owner, judgments, stored, samples)}
 
@@ -73,7 +78,7 @@ def rerank(
     files.write_json(metrics, rounded(values))
     record = trained.origin() | {
         "preset": name,
-        "dataset": trained.index.dataset,
+        "dataset": dataset,
         "split": split,
         "images": len(found.image_ids),
         "captions": len(found.caption_ids),

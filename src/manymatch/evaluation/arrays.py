@@ -1,0 +1,133 @@
+"""Arrays in files of other programs: NumPy, safetensors, HDF5. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from manymatch.errors import DataError
+
+KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
+
+
+@dataclass(frozen=True)
+class Array:
+    """`read(rows, columns, ...)` gives that part as float32; `where` names it in messages.
+
+    Only what is read is held in memory, but of an `.npz`, which is held whole.
+    """
+
+    where: str
+    shape: tuple[int, ...]
+    read: Callable[..., Tensor]
+
+
+def open_array(text: str) -> Array:
+    """The array of numbers in `FILE` or, if it has several, `FILE:KEY`.
+
+    Raises:
+        DataError: no such file or key, another kind of file, or no array of real numbers.
+    """
+    path, key = _path_and_key(text)
+    if path.suffix not in _OPENERS:
+        raise DataError(f"{path}: of unknown kind; expected {KINDS}")
+    try:
+        return _OPENERS[path.suffix](path, key)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (OSError, ValueError, EOFError, SafetensorError, zipfile.BadZipFile) as error:
+        first = str(error).partition("\n")[0]
+        raise DataError(f"{path}: cannot be read as {path.suffix}: {first}") from None
+
+
+def file_of(text: str) -> Path:
+    """The file in `FILE` or `FILE:KEY`."""
+    return _path_and_key(text)[0]
+
+
+def _path_and_key(text: str) -> tuple[Path, str | None]:
+    if not Path(text).exists():
+        name, colon, key = text.rpartition(":")
+        if colon and Path(name).suffix in _OPENERS:
+            return Path(name), key
+    return Path(text), None
+
+
+def _npy(path: Path, key: str | None) -> Array:
+    if key is not None:
+        raise DataError(f"{path}: holds one array, without a name")
+    return _of_numpy(str(path), np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _npz(path: Path, key: str | None) -> Array:
+    with np.load(path, allow_pickle=False) as arrays:
+        chosen = _chosen(path, key, dict.fromkeys(arrays.files))
+        return _of_numpy(f"{path}:{chosen}", arrays[chosen])
+
+
+def _of_numpy(where: str, array: np.ndarray) -> Array:
+    _check_kind(where, array.dtype)
+    return Array(where, array.shape, lambda *part: _float32(np.array(array[part])))
+
+
+def _safetensors(path: Path, key: str | None) -> Array:
+    file = safe_open(path, framework="pt")
+    chosen = _chosen(path, key, dict.fromkeys(file.keys()))
+    part = file.get_slice(chosen)
+    kind = part.get_dtype()
+    if not kind.startswith(("F", "BF", "I", "U")):
+        raise DataError(f"{path}:{chosen}: {kind} are not real numbers")
+    return Array(f"{path}:{chosen}", tuple(part.get_shape()), lambda *at: part[at].float())
+
+
+def _hdf5(path: Path, key: str | None) -> Array:
+    file = h5py.File(path, "r")
+    found: dict[str, h5py.Dataset] = {}
+    file.visititems(lambda name, item: _note(found, name, item))
+    chosen = _chosen(path, key, found)
+    data = found[chosen]
+    where = f"{path}:{chosen}"
+    _check_kind(where, data.dtype)
+    return Array(where, data.shape, lambda *part: _float32(np.asarray(data[part])))
+
+
+def _note(found: dict[str, h5py.Dataset], name: str, item: Any) -> None:
+    if isinstance(item, h5py.Dataset):
+        found[name] = item
+
+
+_OPENERS: dict[str, Callable[[Path, str | None], Array]] = {
+    ".npy": _npy,
+    ".npz": _npz,
+    ".safetensors": _safetensors,
+    ".h5": _hdf5,
+    ".hdf5": _hdf5,
+}
+
+
+def _chosen(path: Path, key: str | None, names: Mapping[str, Any]) -> str:
+    """The array that `key` names; without one the only array that there is."""
+    listed = ", ".join(sorted(names)) or "nothing"
+    if key is None and len(names) != 1:
+        raise DataError(f"{path}: holds {listed}; name one as {path.name}:KEY")
+    if key is not None and key not in names:
+        raise DataError(f"{path}: no array '{key}'; it holds {listed}")
+    return key or next(iter(names))
+
+
+def _check_kind(where: str, dtype: np.dtype) -> None:
+    if dtype.kind not in "fiu":
+        raise DataError(f"{where}: {dtype} are not real numbers")
+
+
+def _float32(part: np.ndarray) -> Tensor:
+    return torch.from_numpy(part.astype(np.float32, copy=False))

@@ -1,0 +1,64 @@
+"""What the caption table says of the images besides their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from manymatch.errors import DataError
+
+
+@dataclass(frozen=True)
+class Labels:
+    """`of_images`: the class labels of each image, maybe none; `trained`: all that an image of the
+    training split has."""
+
+    of_images: Sequence[tuple[int, ...]]
+    trained: frozenset[int] = frozenset()
+
+    def part(self, images: slice) -> Labels:
+        """Those of a run of the images."""
+        return Labels(self.of_images[images], self.trained)
+
+
+def read_labels(table: Path, image_ids: Sequence[str]) -> Labels:
+    """The labels in a caption table (`datasets.base.CAPTIONS`) of the given images.
+
+    Raises:
+        DataError: the table cannot be read, or lacks one of them.
+    """
+    found = _read(table)
+    return labels_of(found, image_ids, str(table))
+
+
+def labels_of(table: pa.Table, image_ids: Sequence[str], where: str) -> Labels:
+    """The same from the columns image_id, split and labels of a table read from `where`."""
+    known = pc.unique(table["image_id"])
+    number = pc.index_in(table["image_id"], value_set=known).to_numpy()
+    first_row = np.unique(number, return_index=True)[1]
+    place = pc.index_in(pa.array(image_ids, pa.string()), value_set=known)
+    if place.null_count:
+        missing = image_ids[place.is_valid().index(False).as_py()]
+        raise DataError(f"{where}: no image '{missing}'; run the stage 'captions' again")
+    labels = table["labels"].take(pa.array(first_row[place.to_numpy()])).to_pylist()
+    training = table.filter(pc.equal(table["split"], "train"))["labels"]
+    trained = pc.unique(pc.list_flatten(training)).to_pylist()
+    return Labels([tuple(of_image or ()) for of_image in labels], frozenset(trained))
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, columns=["image_id", "split", "labels"])
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; run the stage 'captions' first") from None
+    except (OSError, pa.ArrowException) as error:
+        first = str(error).partition("\n")[0]
+        raise DataError(
+            f"{path}: not a caption table ({first}); run the stage 'captions' again"
+        ) from None

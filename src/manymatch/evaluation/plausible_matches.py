@@ -1,0 +1,67 @@
+"""Plausible-match R-precision (PMRP) on COCO: what shows nearly the same objects is right too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.coco_folds import IMAGES, folds, mean
+from manymatch.evaluation.labels import Labels
+from manymatch.evaluation.precision_at_r import both_ways
+from manymatch.evaluation.subject import DoesNotApply, Subject, part
+
+DISTANCES = (0, 1, 2)
+"""zeta: in how many labels a plausible match may differ."""
+
+
+def pmrp(subject: Subject) -> dict[str, dict[str, float]]:
+    """`5k` (all images) and, of 5,000 images, `1k` (the mean over the folds): `i2t` and `t2i`.
+
+    A caption has its image's labels. An item is plausible if its labels differ from the query's
+    in at most zeta; R-precision is averaged over queries and zeta in 0, 1, 2. Images without a
+    label are left out, with their captions.
+
+    References:
+        Chun et al., PCME, CVPR 2021, section 3.4; images without instances as its code has it.
+    """
+    labels = subject.labels
+    if labels is None or not any(labels.of_images):
+        raise DoesNotApply("PMRP needs the images' object labels, and there are none")
+    found = {"5k": _pmrp(subject, labels)}
+    if len(subject.found.images) == IMAGES:
+        found["1k"] = mean([_of_fold(subject, labels, fold) for fold in folds(IMAGES)])
+    return found
+
+
+def _of_fold(subject: Subject, labels: Labels, fold: slice) -> dict[str, float]:
+    return _pmrp(replace(subject, found=part(subject.found, fold)), labels.part(fold))
+
+
+def _pmrp(subject: Subject, labels: Labels) -> dict[str, float]:
+    codes = _codes(labels)
+
+    def relevant(images: Tensor, others: Tensor) -> Iterator[Tensor]:
+        return _plausible(codes[images], codes[others])
+
+    found = both_ways(subject, codes.any(1), relevant)
+    return {way: values[:, 0].mean().item() for way, values in found.items()}
+
+
+def _codes(labels: Labels) -> Tensor:
+    """`(n, labels)`: 1 for each that an image has."""
+    columns = {label: at for at, label in enumerate(sorted({*chain(*labels.of_images)}))}
+    codes = torch.zeros(len(labels.of_images), len(columns))
+    for row, of_image in enumerate(labels.of_images):
+        codes[row, [columns[label] for label in of_image]] = 1
+    return codes
+
+
+def _plausible(queries: Tensor, items: Tensor) -> Iterator[Tensor]:
+    """For each zeta which `items (g, labels)` are plausible for which `queries (q, labels)`."""
+    differing = queries.sum(1, keepdim=True) + items.sum(1) - 2 * queries @ items.T
+    for distance in DISTANCES:
+        yield differing <= distance

@@ -1,0 +1,144 @@
+"""CUB's class-level retrieval against naive loops, and the labels that it reads."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from made_scores import distinct, owners, precision_at_r, ranked, subject
+from torch import Tensor
+
+from manymatch.datasets.base import CAPTIONS
+from manymatch.errors import ConfigError, DataError
+from manymatch.evaluation import suite
+from manymatch.evaluation.class_matches import classes
+from manymatch.evaluation.labels import Labels, read_labels
+from manymatch.evaluation.subject import DoesNotApply
+
+OF_IMAGES = [(1,), (7,), (2,), (1,), (8,), (7,), (2,), (2,)]
+SEEN = frozenset({1, 2, 3})
+
+
+def _naive(table: Tensor, chosen: list[int]) -> dict[str, dict[str, float]]:
+    texts = [2 * image + k for image in chosen for k in (0, 1)]
+    found: dict[str, dict[str, list[float]]] = {
+        way: {"r_precision": [], "r1": []} for way in ("i2t", "t2i")
+    }
+    queries = {
+        "i2t": [(image, [table[image, text].item() for text in texts]) for image in chosen],
+        "t2i": [(text // 2, [table[image, text].item() for image in chosen]) for text in texts],
+    }
+    items = {"i2t": [text // 2 for text in texts], "t2i": chosen}
+    for way, asked in queries.items():
+        for image, scores in asked:
+            right = [OF_IMAGES[item] == OF_IMAGES[image] for item in items[way]]
+            found[way]["r_precision"].append(precision_at_r(scores, right))
+            found[way]["r1"].append(ranked(scores, right)[0])
+    return {
+        way: {name: 100 * statistics.fmean(each) for name, each in values.items()}
+        for way, values in found.items()
+    }
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_both_settings_equal_a_naive_loop(seed: int, ties: bool) -> None:
+    table = distinct(8, 16, seed)
+    table = table // 16 if ties else table
+    found = classes(subject(table, owners(8, 2), Labels(OF_IMAGES, SEEN)))
+    for setting, chosen in (("all_classes", [0, 2, 3, 6, 7]), ("zero_shot", [1, 4, 5])):
+        expected = _naive(table, chosen)
+        for way in ("i2t", "t2i"):
+            assert found[setting][way] == pytest.approx(expected[way])
+
+
+def test_captions_may_rank_by_another_score() -> None:
+    table, back = distinct(8, 16, 0), distinct(8, 16, 1)
+    found = classes(subject(table, owners(8, 2), Labels(OF_IMAGES, SEEN), back=back))
+    chosen = [1, 4, 5]
+    assert found["zero_shot"]["i2t"] == pytest.approx(_naive(table, chosen)["i2t"])
+    assert found["zero_shot"]["t2i"] == pytest.approx(_naive(back, chosen)["t2i"])
+
+
+def test_a_setting_without_images_is_left_out() -> None:
+    found = classes(subject(distinct(8, 16, 0), owners(8, 2), Labels(OF_IMAGES, frozenset({99}))))
+    assert list(found) == ["zero_shot"]
+
+
+@pytest.mark.parametrize(
+    "labels, reason",
+    [
+        (None, "one class label"),
+        (Labels([(1,), (1, 2)], SEEN), "one class label"),
+        (Labels([(1,), ()], SEEN), "one class label"),
+        (Labels([(1,), (2,)]), "training image"),
+    ],
+)
+def test_what_lacks_classes_is_told(labels: Labels | None, reason: str) -> None:
+    with pytest.raises(DoesNotApply, match=reason):
+        classes(subject(distinct(2, 4, 0), owners(2, 2), labels))
+
+
+def _table(path: Path) -> Path:
+    rows = [
+        ("a", "a0", "train", "x", "a.jpg", [3]),
+        ("b", "b0", "test", "x", "b.jpg", [3]),
+        ("b", "b1", "test", "x", "b.jpg", [3]),
+        ("c", "c0", "test", "x", "c.jpg", []),
+        ("d", "d0", "validation", "x", "d.jpg", [4, 5]),
+    ]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    pq.write_table(pa.table(columns, schema=CAPTIONS), path)
+    return path
+
+
+def test_labels_come_from_the_caption_table(tmp_path: Path) -> None:
+    found = read_labels(_table(tmp_path / "t.parquet"), ["d", "b", "c"])
+    assert found.of_images == [(4, 5), (3,), ()]
+    assert found.trained == {3}
+    assert found.part(slice(1, 3)).of_images == [(3,), ()]
+
+
+def test_faulty_tables_are_one_line(tmp_path: Path) -> None:
+    path = _table(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="no image 'z'; run the stage 'captions' again"):
+        read_labels(path, ["b", "z"])
+    with pytest.raises(DataError, match=r"none\.parquet: no such file"):
+        read_labels(tmp_path / "none.parquet", ["b"])
+    path.write_bytes(b"broken")
+    with pytest.raises(DataError, match="not a caption table") as fault:
+        read_labels(path, ["b"])
+    assert "\n" not in str(fault.value)
+
+
+def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    of = subject(distinct(8, 16, 0), owners(8, 2), Labels(OF_IMAGES, SEEN))
+    assert list(suite.of_dataset("cub", of)) == ["classes"]
+    assert list(suite.of_dataset("coco", of)) == ["pmrp"]
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1].strip() for line in told] == [
+        "left out coco_1k",
+        "left out eccv_caption",
+        "left out cxc",
+    ]
+    assert suite.of_dataset("scenes", of) == {}
+    table = _table(tmp_path / "t.parquet")
+    assert suite.labels_for("scenes", table, ["b"]) is None
+    assert suite.labels_for("cub", None, ["b"]) is None
+    assert suite.labels_for("cub", table, ["b"]) == Labels([(3,)], frozenset({3}))
+
+
+def test_protocols_by_name() -> None:
+    of = subject(distinct(8, 16, 0), owners(8, 2), Labels(OF_IMAGES, SEEN))
+    assert list(suite.by_name(["classes", "pmrp"], of)) == ["classes", "pmrp"]
+    with pytest.raises(DoesNotApply):
+        suite.by_name(["coco_1k"], of)
+    with pytest.raises(ConfigError, match="no protocol 'pmpr'; did you mean 'pmrp'"):
+        suite.by_name(["pmpr"], of)
+    assert torch.equal(of.found.owner, owners(8, 2))

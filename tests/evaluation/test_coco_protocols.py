@@ -1,0 +1,233 @@
+"""COCO's protocols against naive loops and the ECCV Caption package called directly."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from made_scores import distinct, owners, precision_at_r, subject
+from torch import Tensor
+
+from manymatch.evaluation.coco_folds import coco_1k
+from manymatch.evaluation.coco_judged import cxc, eccv_caption
+from manymatch.evaluation.labels import Labels
+from manymatch.evaluation.plausible_matches import pmrp
+from manymatch.evaluation.protocols import recall_of
+from manymatch.evaluation.subject import DoesNotApply, Subject, part
+
+N, M = 5000, 25_000
+
+
+def _constructed(seed: int) -> tuple[Tensor, Tensor]:
+    """Vectors of images and captions that find each other often but not always."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.randn(N, 12, generator=generator)
+    noise = torch.randn(M, 12, generator=generator)
+    return images, images.repeat_interleave(5, 0) + noise
+
+
+def _random(seed: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(N, 12, generator=generator), torch.randn(M, 12, generator=generator)
+
+
+def _naive(scores: np.ndarray) -> dict[str, Any]:
+    """The whole matrix, query by query: how many wrong items score more than the best own one."""
+    ways = {}
+    for way, ranks in (
+        (
+            "i2t",
+            [_before(row, slice(5 * image, 5 * image + 5)) for image, row in enumerate(scores)],
+        ),
+        ("t2i", [_before(column, text // 5) for text, column in enumerate(scores.T.copy())]),
+    ):
+        found = np.array(ranks)
+        ways[way] = {f"r{k}": 100 * (found < k).mean() for k in (1, 5, 10)}
+        ways[way] |= {"medr": np.floor(np.median(found)) + 1, "meanr": found.mean() + 1}
+    sums = sum(ways[way][f"r{k}"] for way in ways for k in (1, 5, 10))
+    return {**ways, "rsum": sums}
+
+
+def _before(scores: np.ndarray, own: slice | int) -> int:
+    return int((scores > scores[own].max()).sum())
+
+
+@pytest.fixture(scope="module", params=[_constructed, _random])
+def whole(request: pytest.FixtureRequest) -> tuple[Tensor, Subject]:
+    images, texts = request.param(0)
+    table = images @ texts.T
+    return table, subject(table, owners(N, 5), depth=50)
+
+
+def _equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found["rsum"] == pytest.approx(expected["rsum"])
+    for way in ("i2t", "t2i"):
+        assert found[way] == pytest.approx(expected[way])
+
+
+def test_5k_equals_a_naive_script(whole: tuple[Tensor, Subject]) -> None:
+    table, of = whole
+    _equal(recall_of(of.ranking), _naive(table.numpy()))
+
+
+def test_1k_equals_a_naive_script(whole: tuple[Tensor, Subject]) -> None:
+    table, of = whole
+    folds = [
+        _naive(table[i : i + 1000, 5 * i : 5 * i + 5000].numpy()) for i in range(0, 5000, 1000)
+    ]
+    expected = {
+        way: {key: statistics.fmean(fold[way][key] for fold in folds) for key in folds[0][way]}
+        for way in ("i2t", "t2i")
+    }
+    _equal(coco_1k(of), {**expected, "rsum": statistics.fmean(fold["rsum"] for fold in folds)})
+
+
+def test_1k_is_of_5000_images() -> None:
+    with pytest.raises(DoesNotApply, match="5,000 test images; here are 7"):
+        coco_1k(subject(distinct(7, 14, 0), owners(7, 2)))
+
+
+def test_a_part_has_its_own_captions() -> None:
+    owner = torch.tensor([0, 1, 1, 2, 2, 2, 3])
+    found = part(subject(distinct(4, 7, 0), owner).found, slice(1, 3))
+    assert found.image_ids == ["1", "2"]
+    assert found.caption_ids == ["1", "2", "3", "4", "5"]
+    assert found.owner.tolist() == [0, 0, 1, 1, 1]
+    assert found.texts.vectors.flatten().tolist() == [1, 2, 3, 4, 5]
+
+
+@pytest.fixture(scope="module")
+def package() -> Any:
+    return importlib.import_module("eccv_caption").Metrics()
+
+
+@pytest.fixture(scope="module")
+def coco(package: Any) -> Subject:
+    """COCO's 5,000 test images and 25,000 captions with random, better-than-chance scores; the ids
+    as in file names and annotations."""
+    captions = package.coco_ids.tolist()
+    of_caption = package.coco_gts["t2i"]
+    images = list(dict.fromkeys(of_caption[caption][0] for caption in captions))
+    place = {image: row for row, image in enumerate(images)}
+    captions.sort(key=lambda caption: place[of_caption[caption][0]])
+    left, right = _constructed(1)
+    return subject(
+        left @ right.T,
+        owners(N, 5),
+        image_ids=[f"COCO_val2014_{image:012d}" for image in images],
+        caption_ids=[str(caption) for caption in captions],
+        depth=100,
+    )
+
+
+def _ranked(of: Subject) -> dict[str, dict[int, list[int]]]:
+    images = [int(name[-12:]) for name in of.found.image_ids]
+    captions = [int(name) for name in of.found.caption_ids]
+    i2t, t2i = of.ranking.i2t.items.tolist(), of.ranking.t2i.items.tolist()
+    return {
+        "i2t": {images[row]: [captions[at] for at in best] for row, best in enumerate(i2t)},
+        "t2i": {captions[row]: [images[at] for at in best] for row, best in enumerate(t2i)},
+    }
+
+
+def test_eccv_caption_equals_the_package(coco: Subject, package: Any) -> None:
+    ranked = _ranked(coco)
+    metrics = ("eccv_map_at_r", "eccv_rprecision", "eccv_r1")
+    with contextlib.redirect_stderr(io.StringIO()):
+        expected = package.compute_all_metrics(ranked["i2t"], ranked["t2i"], metrics, verbose=False)
+    found = eccv_caption(coco)
+    names = zip(("map_at_r", "r_precision", "r1"), metrics, strict=True)
+    for ours, theirs in names:
+        for way in ("i2t", "t2i"):
+            assert found[way][ours] == pytest.approx(100 * expected[theirs][way])
+            assert 0.1 < found[way][ours] < 99
+
+
+def test_cxc_and_5k_equal_the_package(coco: Subject, package: Any) -> None:
+    ranked, found, own = _ranked(coco), cxc(coco), recall_of(coco.ranking)
+    for cut in (1, 5, 10):
+        theirs = package.cxc_recalls(ranked, "all", K=cut)
+        pairs = package.coco_5k_recalls(ranked, "all", K=cut)
+        for way in ("i2t", "t2i"):
+            assert found[way][f"r{cut}"] == pytest.approx(100 * theirs[way])
+            assert own[way][f"r{cut}"] == pytest.approx(100 * pairs[way])
+
+
+def test_a_shallow_ranking_is_made_deeper(coco: Subject) -> None:
+    shallow = coco.ranked(5)
+    assert shallow is coco.ranking
+    assert coco.ranked(150).i2t.items.shape == (N, 150)
+
+
+def test_a_split_without_the_judged_images_is_told() -> None:
+    of = subject(distinct(3, 6, 0), owners(3, 2))
+    with pytest.raises(DoesNotApply, match="ECCV Caption: images: 1,261 of the 1,261 judged"):
+        eccv_caption(of)
+    with pytest.raises(DoesNotApply, match="CxC: images: 5,000 of the 5,000"):
+        cxc(of)
+
+
+def _labels(n: int, seed: int) -> list[tuple[int, ...]]:
+    rng = np.random.default_rng(seed)
+    return [tuple(int(x) for x in np.flatnonzero(rng.random(6) < 0.3)) for _ in range(n)]
+
+
+def _naive_pmrp(table: Tensor, owner: list[int], labels: list[tuple[int, ...]]) -> dict[str, float]:
+    known = [image for image, of_image in enumerate(labels) if of_image]
+    texts = [text for text, image in enumerate(owner) if image in known]
+    values: dict[str, list[float]] = {"i2t": [], "t2i": []}
+    for zeta in (0, 1, 2):
+        for image in known:
+            right = [len({*labels[image]} ^ {*labels[owner[text]]}) <= zeta for text in texts]
+            scores = [table[image, text].item() for text in texts]
+            values["i2t"].append(precision_at_r(scores, right))
+        for text in texts:
+            right = [len({*labels[image]} ^ {*labels[owner[text]]}) <= zeta for image in known]
+            scores = [table[image, text].item() for image in known]
+            values["t2i"].append(precision_at_r(scores, right))
+    return {way: 100 * statistics.fmean(each) for way, each in values.items()}
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_pmrp_equals_a_naive_loop(seed: int, ties: bool) -> None:
+    n, owner = 9, torch.arange(9).repeat_interleave(torch.tensor([1, 3, 2, 5, 1, 1, 4, 2, 2]))
+    table = distinct(n, len(owner), seed)
+    table = table // 20 if ties else table
+    labels = _labels(n, seed)
+    assert any(labels)
+    found = pmrp(subject(table, owner, Labels(labels)))
+    assert found == {"5k": pytest.approx(_naive_pmrp(table, owner.tolist(), labels))}
+
+
+def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("coco_folds", "plausible_matches"):
+        monkeypatch.setattr(f"manymatch.evaluation.{module}.IMAGES", 20)
+    monkeypatch.setattr("manymatch.evaluation.coco_folds.FOLD", 4)
+    table, labels = distinct(20, 40, 0), _labels(20, 0)
+    folds = [
+        _naive_pmrp(table[i : i + 4, 2 * i : 2 * i + 8], owners(4, 2).tolist(), labels[i : i + 4])
+        for i in range(0, 20, 4)
+    ]
+    found = pmrp(subject(table, owners(20, 2), Labels(labels)))
+    for way in ("i2t", "t2i"):
+        assert found["1k"][way] == pytest.approx(statistics.fmean(fold[way] for fold in folds))
+        assert found["1k"][way] != pytest.approx(found["5k"][way])
+
+
+def test_pmrp_needs_labels() -> None:
+    for labels in (None, Labels([(), (), ()])):
+        with pytest.raises(DoesNotApply, match="object labels"):
+            pmrp(subject(distinct(3, 6, 0), owners(3, 2), labels))
+
+
+def test_a_constant_model_finds_no_plausible_match_before_the_others() -> None:
+    labels = Labels([(1,), (2, 3, 4), (5, 6, 7, 8)])
+    found = pmrp(subject(torch.zeros(3, 6), owners(3, 2), labels))
+    assert found["5k"] == {"i2t": 0.0, "t2i": 0.0}

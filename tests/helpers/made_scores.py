@@ -1,0 +1,78 @@
+"""Subjects of the protocols from a table of scores, and naive loops over the same table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.blocks import Score
+from manymatch.evaluation.embed import Embedded
+from manymatch.evaluation.labels import Labels
+from manymatch.evaluation.ranks import rank
+from manymatch.evaluation.subject import Subject
+from manymatch.methods.base import Embeddings
+
+
+def subject(
+    table: Tensor,
+    owner: Tensor,
+    labels: Labels | None = None,
+    *,
+    back: Tensor | None = None,
+    image_ids: Sequence[str] | None = None,
+    caption_ids: Sequence[str] | None = None,
+    depth: int = 10,
+) -> Subject:
+    """A split whose images score captions by `table (n, m)`, and captions images by `back`."""
+    found = Embedded(
+        _numbered(table.shape[0]),
+        _numbered(table.shape[1]),
+        list(image_ids or map(str, range(table.shape[0]))),
+        list(caption_ids or map(str, range(table.shape[1]))),
+        owner,
+    )
+    score = _reading(table)
+    t2i_score = None if back is None else _reading(back)
+    ranking = rank(score, found.images, found.texts, owner, depth, t2i_score=t2i_score)
+    return Subject(found, score, t2i_score, ranking, labels)
+
+
+def _numbered(count: int) -> Embeddings:
+    return Embeddings(torch.arange(count).view(-1, 1, 1))
+
+
+def _reading(table: Tensor) -> Score:
+    def score(images: Embeddings, texts: Embeddings) -> Tensor:
+        return table[_run(images), _run(texts)]
+
+    return score
+
+
+def _run(numbered: Embeddings) -> slice:
+    first = int(numbered.vectors[0])
+    return slice(first, first + len(numbered))
+
+
+def owners(n: int, captions: int) -> Tensor:
+    """`captions` of each of n images."""
+    return torch.arange(n).repeat_interleave(captions)
+
+
+def distinct(n: int, m: int, seed: int) -> Tensor:
+    """Random scores `(n, m)` of which no two are equal."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randperm(n * m, generator=generator).view(n, m).float()
+
+
+def ranked(scores: Sequence[float], right: Sequence[bool]) -> list[bool]:
+    """Which items are right, best first; of equal scores the wrong ones first."""
+    order = sorted(range(len(scores)), key=lambda item: (-scores[item], right[item]))
+    return [right[item] for item in order]
+
+
+def precision_at_r(scores: Sequence[float], right: Sequence[bool]) -> float:
+    """The part of the first R items that is right."""
+    count = sum(right)
+    return sum(ranked(scores, right)[:count]) / count
