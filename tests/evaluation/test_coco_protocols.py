@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import statistics
+import warnings
 from typing import Any
 
 import numpy as np
@@ -71,11 +72,13 @@ def _equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
         assert found[way] == pytest.approx(expected[way])
 
 
+@pytest.mark.slow
 def test_5k_equals_a_naive_script(whole: tuple[Tensor, Subject]) -> None:
     table, of = whole
     _equal(recall_of(of.ranking), _naive(table.numpy()))
 
 
+@pytest.mark.slow
 def test_1k_equals_a_naive_script(whole: tuple[Tensor, Subject]) -> None:
     table, of = whole
     folds = [
@@ -104,7 +107,9 @@ def test_a_part_has_its_own_captions() -> None:
 
 @pytest.fixture(scope="module")
 def package() -> Any:
-    return importlib.import_module("eccv_caption").Metrics()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module("eccv_caption").Metrics()
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +141,7 @@ def _ranked(of: Subject) -> dict[str, dict[int, list[int]]]:
     }
 
 
+@pytest.mark.slow
 def test_eccv_caption_equals_the_package(coco: Subject, package: Any) -> None:
     ranked = _ranked(coco)
     metrics = ("eccv_map_at_r", "eccv_rprecision", "eccv_r1")
@@ -149,6 +155,7 @@ def test_eccv_caption_equals_the_package(coco: Subject, package: Any) -> None:
             assert 0.1 < found[way][ours] < 99
 
 
+@pytest.mark.slow
 def test_cxc_and_5k_equal_the_package(coco: Subject, package: Any) -> None:
     ranked, found, own = _ranked(coco), cxc(coco), recall_of(coco.ranking)
     for cut in (1, 5, 10):
@@ -159,10 +166,14 @@ def test_cxc_and_5k_equal_the_package(coco: Subject, package: Any) -> None:
             assert own[way][f"r{cut}"] == pytest.approx(100 * pairs[way])
 
 
-def test_a_shallow_ranking_is_made_deeper(coco: Subject) -> None:
-    shallow = coco.ranked(5)
-    assert shallow is coco.ranking
-    assert coco.ranked(150).i2t.items.shape == (N, 150)
+def test_a_shallow_ranking_is_made_deeper() -> None:
+    of = subject(distinct(20, 40, 0), owners(20, 2), depth=5)
+    assert of.ranked(5) is of.ranking
+    deeper = of.ranked(30)
+    assert (deeper.i2t.items.shape, deeper.t2i.items.shape) == ((20, 30), (40, 20))
+    assert torch.equal(deeper.i2t.items[:, :5], of.ranking.i2t.items)
+    everything = subject(distinct(20, 40, 0), owners(20, 2), depth=99)
+    assert everything.ranked(1000) is everything.ranking
 
 
 def test_a_split_without_the_judged_images_is_told() -> None:

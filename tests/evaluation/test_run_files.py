@@ -7,8 +7,11 @@ from urllib.parse import unquote
 
 import pytest
 import torch
+from made_scores import distinct, owners, subject
 from torch import Tensor
 
+from manymatch.evaluation.class_matches import classes
+from manymatch.evaluation.labels import Labels
 from manymatch.evaluation.metrics import multi_match_metrics, recall_metrics
 from manymatch.evaluation.protocols import ranks_of_relevant
 from manymatch.evaluation.ranks import Direction, rank
@@ -65,6 +68,28 @@ def test_ir_measures_finds_the_same_numbers(tmp_path: Path) -> None:
     for cut, measure in success.items():
         assert recalls[f"r{cut}"] == pytest.approx(100 * theirs[measure])
     assert multi["r_precision"] == pytest.approx(100 * theirs[ir_measures.Rprec])
+
+
+@pytest.mark.parametrize("way", ["i2t", "t2i"])
+def test_ir_measures_finds_the_r_precision_of_classes(tmp_path: Path, way: str) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    owner, of_images = owners(12, 4), [image % 3 for image in range(12)]
+    labels = Labels([(label,) for label in of_images], frozenset(of_images))
+    of = subject(distinct(12, 48, 0), owner, labels, depth=48)
+    images, texts = of.found.image_ids, [f"t{text}" for text in of.found.caption_ids]
+    sides = {"i2t": (images, texts), "t2i": (texts, images)}
+    write_run(tmp_path / "run.trec", getattr(of.ranking, way), *sides[way], "random")
+    pairs = [(image, text) for image in range(12) for text in range(48)]
+    truth = [
+        ir_measures.Qrel(*((images[image], texts[text])[:: 1 if way == "i2t" else -1]), 1)
+        for image, text in pairs
+        if of_images[image] == of_images[int(owner[text])]
+    ]
+    run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
+    theirs = ir_measures.calc_aggregate([ir_measures.Rprec, ir_measures.P @ 1], truth, run)
+    ours = classes(of)["all_classes"][way]
+    assert ours["r_precision"] == pytest.approx(100 * theirs[ir_measures.Rprec])
+    assert ours["r1"] == pytest.approx(100 * theirs[ir_measures.P @ 1])
 
 
 def _rows(count: int) -> Embeddings:

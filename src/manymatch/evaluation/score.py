@@ -212,7 +212,7 @@ def _vectors(array: Array) -> Tensor:
 
 
 def _compare(similarity: Similarity, elements: int) -> Score:
-    if similarity in ("cosine", "dot"):
+    if similarity == "cosine" or similarity == "dot":
         if elements > 1:
             raise ConfigError(
                 f"score: '{similarity}' compares single vectors, but there are sets of {elements}; "

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from manymatch import files
 from manymatch.errors import DataError
-from manymatch.reporting import markdown
+from manymatch.reporting import comparison, markdown
 from manymatch.reporting.results import Kind, Run, numbers
 
 START, END = "<!-- results -->", "<!-- /results -->"
@@ -21,6 +21,7 @@ MEANING = {
     "small-scale": "our own data, features or settings, so compare within the table, "
     "not with published numbers",
     "reproduced": "the paper's data and settings",
+    "external": "embeddings or scores of a model that was made elsewhere",
 }
 """What each `setting` of a result promises."""
 
@@ -56,12 +57,23 @@ def _multi(way: str, group: str) -> list[Column]:
     ]
 
 
+def _of_classes(setting: str, group: str) -> list[Column]:
+    return [
+        Column(f"classes.{setting}.{way}.{metric}", f"{label}, {arrow}", group)
+        for way, arrow in (("i2t", "i → t"), ("t2i", "t → i"))
+        for metric, label in (("r_precision", "R-P"), ("r1", "R@1"))
+    ]
+
+
 COLUMNS = [
     Column("rsum", "rsum", "Both ways"),
     *_directed("i2t", "Image → text"),
     *_directed("t2i", "Text → image"),
     *_multi("i2t", "Multi-match, image → text"),
     *_multi("t2i", "Multi-match, text → image"),
+    Column("coco_1k.rsum", "rsum", "1K"),
+    *_of_classes("all_classes", "All classes"),
+    *_of_classes("zero_shot", "Zero-shot classes"),
 ]
 
 
@@ -149,8 +161,12 @@ _COMPACT = {
 
 
 def to_markdown(runs: list[Run]) -> str:
-    """One compact table a data set, and what its `setting` means."""
-    parts = [_markdown_table(name, group) for name, group in by_dataset(runs)]
+    """One compact table a data set, those beside the papers' numbers, and what `setting` means."""
+    parts = [
+        part
+        for name, group in by_dataset(runs)
+        for part in (_markdown_table(name, group), *comparison.to_markdown(name, group))
+    ]
     terms = [*settings(runs), *kinds(runs)]
     notes = [f"*{term}*: {meaning}." for term, meaning in terms]
     pairs = "Pairs of numbers: image → text / text → image. Best of a column in bold."

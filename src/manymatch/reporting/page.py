@@ -20,6 +20,7 @@ from manymatch.reporting import (
     charts,
     claims,
     clusters,
+    comparison,
     cost_charts,
     leaderboard,
     queries,
@@ -87,6 +88,8 @@ class DatasetView:
     runs: list[RunView]
     table: leaderboard.Table
     bars: list[Bars]
+    published: list[comparison.Comparison]
+    """Beside the papers' numbers, where they have any."""
     of_methods: list[AblationView]
     """Whole methods over several seeds."""
     claims: list[claims.Checked]
@@ -159,6 +162,7 @@ def _dataset(
         runs=views,
         table=leaderboard.table(runs),
         bars=_bars(views),
+        published=comparison.comparisons(name, runs),
         of_methods=[_ablation(anchor, each) for each in tried if each.of_methods],
         ablations=[_ablation(anchor, each) for each in tried if not each.of_methods],
         claims=claims.check(name, tried),

@@ -57,7 +57,7 @@ class Provenance(Record):
     split: str
     seed: int | str
     features: str
-    setting: Literal["small-scale", "reproduced"]
+    setting: Literal["small-scale", "reproduced", "external"]
     images: int
     captions: int
     members: tuple[Member, ...] = ()

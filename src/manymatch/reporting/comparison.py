@@ -1,0 +1,164 @@
+"""Our results beside those that the papers print of the same data set and setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from manymatch.reporting import markdown
+from manymatch.reporting.published_results import PublishedResult, published_results
+from manymatch.reporting.results import Run, numbers
+
+PUBLISHED = "published"
+
+TITLES = {
+    ("coco", "1k"): "COCO 1K, mean of five folds",
+    ("coco", "5k"): "COCO 5K",
+    ("coco", "eccv_caption"): "ECCV Caption",
+    ("coco", "cxc"): "CxC",
+    ("cub", "all_classes"): "CUB, all classes",
+    ("cub", "zero_shot"): "CUB, zero-shot",
+}
+_METRICS = {
+    "r1": "R@1",
+    "r5": "R@5",
+    "r10": "R@10",
+    "medr": "MedR",
+    "map_at_r": "mAP@R",
+    "r_precision": "R-P",
+    "map": "mAP",
+    "map_at_200": "mAP@200",
+    "p_at_200": "P@200",
+}
+_WAYS = {"i2t": "Image → text", "t2i": "Text → image"}
+
+OF_METHOD = {
+    "vsepp": "VSE++",
+    "vse_infinity": "VSE∞",
+    "pvse": "PVSE",
+    "pcme": "PCME",
+    "dive": "DivE",
+    "swamp": "SwAMP",
+    "msrm": "MSRM",
+    "maxmatch": "MaxMatch",
+    "cora": "CORA",
+}
+"""What the papers call our methods; variants have something in addition ("SwAMP + PAR")."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number by its key (`results.numbers`)."""
+
+    key: str
+    label: str
+    group: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """`mark`: `reproduced`, `small-scale`, `external` or `published`; `place`: of a paper's row
+    where it is printed; `about`: on what it was made."""
+
+    name: str
+    mark: str
+    place: str
+    about: str
+    method: str
+    cells: list[str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A setting of a data set: our rows, then the papers', best first."""
+
+    title: str
+    columns: list[Column]
+    ours: list[Row]
+    theirs: list[Row]
+
+
+def comparisons(dataset: str, runs: Sequence[Run]) -> list[Comparison]:
+    """One for each setting of which there are rows of both ours and the papers'."""
+    settings: dict[str, list[PublishedResult]] = {}
+    for each in published_results():
+        if each.dataset == dataset:
+            settings.setdefault(each.setting, []).append(each)
+    found = [_comparison(dataset, name, runs, theirs) for name, theirs in settings.items()]
+    return [each for each in found if each.ours]
+
+
+def _comparison(
+    dataset: str, setting: str, runs: Sequence[Run], theirs: Sequence[PublishedResult]
+) -> Comparison:
+    keys = sorted({key for each in theirs for key in each.values}, key=_order)
+    values = [(run, numbers(run.metrics)) for run in runs]
+    ranked = sorted(theirs, key=lambda each: -each.values.get(keys[0], 0.0))
+    return Comparison(
+        title=TITLES.get((dataset, setting), f"{dataset}, {setting}"),
+        columns=[_column(key) for key in keys],
+        ours=[
+            _our_row(run, [found.get(key) for key in keys])
+            for run, found in values
+            if any(key in found for key in keys)
+        ],
+        theirs=[_their_row(same, keys) for same in _alike(ranked)],
+    )
+
+
+def _order(key: str) -> tuple[int, str, int]:
+    """The sum first, then images to texts before texts to images, recalls before the rest."""
+    parts = key.split(".")
+    way = next((way for way in _WAYS if way in parts), "")
+    names = list(_METRICS)
+    return ("rsum" not in parts, way, names.index(parts[-1]) if parts[-1] in names else len(names))
+
+
+def _column(key: str) -> Column:
+    parts = key.split(".")
+    group = next((shown for way, shown in _WAYS.items() if way in parts), "")
+    label = "PMRP" if parts[0] == "pmrp" else _METRICS.get(parts[-1], parts[-1])
+    return Column(key, label, group)
+
+
+def _alike(rows: Iterable[PublishedResult]) -> list[list[PublishedResult]]:
+    """Rows that papers print again, together."""
+    found: dict[tuple[object, ...], list[PublishedResult]] = {}
+    for each in rows:
+        same = each.method, each.features, each.text_encoder, each.marks
+        found.setdefault((*same, *sorted(each.values.items())), []).append(each)
+    return list(found.values())
+
+
+def _our_row(run: Run, values: list[float | None]) -> Row:
+    record = run.provenance
+    about = f"{record.features}, ensemble" if run.is_ensemble else record.features
+    cells = ["-" if value is None else f"{value:.1f}" for value in values]
+    return Row(run.preset, record.setting, "", about, record.method, cells)
+
+
+def _their_row(same: Sequence[PublishedResult], keys: Sequence[str]) -> Row:
+    first = same[0]
+    places = "; ".join(f"{each.paper}, {each.section}" for each in same)
+    marks = [mark.replace("_", " ") for mark in first.marks.split()]
+    about = ", ".join(filter(None, [first.features, first.text_encoder, *marks]))
+    # With as many digits as are printed.
+    cells = [f"{first.values[key]:g}" if key in first.values else "-" for key in keys]
+    return Row(first.method, PUBLISHED, places, about, "", cells)
+
+
+def to_markdown(dataset: str, runs: Sequence[Run]) -> list[str]:
+    """A table a setting: our rows, and of the papers' those of the same methods."""
+    return [_table(each) for each in comparisons(dataset, runs)]
+
+
+def _table(found: Comparison) -> str:
+    known = {OF_METHOD.get(name) for row in found.ours for name in row.method.split("+")}
+    theirs = [row for row in found.theirs if row.name.split()[0] in known]
+    heads = [f"{column.group} {column.label}".strip() for column in found.columns]
+    rows = [
+        [row.name, f"{row.mark}: {row.place}" if row.place else row.mark, row.about, *row.cells]
+        for row in [*found.ours, *theirs]
+    ]
+    lines = markdown.table(["Method", "From", "On", *heads], rows, texts=3)
+    return "\n".join([f"**{found.title}, beside the papers' numbers**", "", *lines])

@@ -1,0 +1,300 @@
+"""Other models' embeddings and similarities: every file kind, any order, and every fault told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from made_scores import subject
+from safetensors.numpy import save_file
+
+from manymatch.cli import app
+from manymatch.datasets.base import CAPTIONS, RELEVANCE
+from manymatch.errors import ConfigError, DataError, ManyMatchError
+from manymatch.evaluation.class_matches import classes
+from manymatch.evaluation.labels import Labels
+from manymatch.evaluation.metrics import rounded
+from manymatch.evaluation.protocols import recall_of
+from manymatch.evaluation.score import Made, Places, score
+from manymatch.reporting.results import Metrics, Provenance
+from manymatch.similarities import smooth_chamfer
+
+IMAGES = ["i0", "i1", "i2", "i3", "i4"]
+CLASSES = [1, 2, 1, 9, 9]
+OWNER = [0, 0, 1, 1, 1, 2, 3, 3, 4]
+TEXTS = [f"t{number}" for number in range(len(OWNER))]
+
+
+@dataclass(frozen=True)
+class Files:
+    folder: Path
+    table: np.ndarray
+    images: np.ndarray
+    texts: np.ndarray
+
+    @property
+    def captions(self) -> Path:
+        return self.folder / "captions.parquet"
+
+    def made(self, name: str, array: np.ndarray) -> str:
+        """The file with the array, of the kind that its name says."""
+        path = self.folder / name
+        if path.suffix == ".npy":
+            np.save(path, array)
+        elif path.suffix == ".npz":
+            np.savez(path, found=array)
+        elif path.suffix == ".safetensors":
+            save_file({"found": np.ascontiguousarray(array)}, path)
+        else:
+            with h5py.File(path, "w") as file:
+                file["group/found"] = array
+        return str(path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    rows = [("tr", "tr0", "train", "x", "tr.jpg", [1]), ("tr2", "tr1", "train", "x", "b.jpg", [2])]
+    rows += [
+        (IMAGES[image], TEXTS[text], "test", "x", "a.jpg", [CLASSES[image]])
+        for text, image in enumerate(OWNER)
+    ]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    pq.write_table(pa.table(columns, schema=CAPTIONS), tmp_path / "captions.parquet")
+    rng = np.random.default_rng(0)
+    table = rng.permutation(45).reshape(5, 9).astype(np.float32)
+    return Files(
+        tmp_path, table, rng.normal(size=(5, 4)).astype("f4"), rng.normal(size=(9, 4)).astype("f4")
+    )
+
+
+def _expected(table: np.ndarray) -> dict[str, Any]:
+    of = subject(torch.from_numpy(table), torch.tensor(OWNER))
+    return rounded(recall_of(of.ranking))
+
+
+def _score(files: Files, dataset: str = "scenes", **made: Any) -> dict[str, Any]:
+    return score(dataset, Made(**made), files.captions)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5", "hdf5"])
+def test_a_matrix_in_every_kind_of_file(files: Files, kind: str) -> None:
+    path = files.made(f"scores.{kind}", files.table)
+    assert _score(files, scores=path) == _expected(files.table)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+@pytest.mark.parametrize("dtype", ["f2", "f8", "i4"])
+def test_other_numbers_than_float32(files: Files, kind: str, dtype: str) -> None:
+    path = files.made(f"scores.{kind}", files.table.astype(dtype))
+    assert _score(files, scores=path) == _expected(files.table)
+
+
+def test_one_of_several_arrays(files: Files) -> None:
+    path = files.folder / "both.npz"
+    np.savez(path, right=files.table, wrong=np.zeros((5, 9), "f4"))
+    assert _score(files, scores=f"{path}:right") == _expected(files.table)
+    with pytest.raises(DataError, match=r"holds right, wrong; name one as both\.npz:KEY"):
+        _score(files, scores=str(path))
+    with pytest.raises(DataError, match="no array 'left'; it holds right, wrong"):
+        _score(files, scores=f"{path}:left")
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+def test_rows_in_another_order_with_their_ids(files: Files, kind: str) -> None:
+    rng = np.random.default_rng(1)
+    rows, columns = rng.permutation(5), rng.permutation(9)
+    (files.folder / "i.txt").write_text("\n".join(IMAGES[row] for row in rows))
+    np.save(files.folder / "t.npy", np.array([TEXTS[column] for column in columns]))
+    found = _score(
+        files,
+        scores=files.made(f"mixed.{kind}", files.table[rows][:, columns]),
+        image_ids=files.folder / "i.txt",
+        caption_ids=files.folder / "t.npy",
+    )
+    assert found == _expected(files.table)
+
+
+def test_embeddings_are_compared_as_asked(files: Files) -> None:
+    made = {
+        "images": files.made("i.npy", files.images),
+        "texts": files.made("t.safetensors", files.texts),
+    }
+    dot = files.images @ files.texts.T
+    lengths = np.linalg.norm(files.images, axis=1)[:, None] * np.linalg.norm(files.texts, axis=1)
+    assert _score(files, **made, similarity="dot") == _expected(dot)
+    assert _score(files, **made) == _expected(dot / lengths)
+    assert _expected(dot) != _expected(dot / lengths)
+
+
+def test_sets_of_vectors(files: Files) -> None:
+    rng = np.random.default_rng(2)
+    images, texts = rng.normal(size=(5, 3, 4)), rng.normal(size=(9, 2, 4))
+    made = {"images": files.made("i.npy", images), "texts": files.made("t.npy", texts)}
+    unit = [torch.nn.functional.normalize(torch.tensor(each), dim=2) for each in (images, texts)]
+    expected = _expected(smooth_chamfer(*unit).numpy())
+    assert _score(files, **made, similarity="smooth_chamfer") == expected
+    with pytest.raises(ConfigError, match=r"'cosine' compares single vectors.*sets of 3"):
+        _score(files, **made)
+
+
+def test_a_csv_table_in_any_order(files: Files) -> None:
+    order = [8, 1, 5, 3, 0, 6, 2, 7, 4]
+    lines = [f"{TEXTS[text]},{IMAGES[OWNER[text]]}" for text in order]
+    path = files.folder / "pairs.csv"
+    path.write_text("\n".join(["caption_id,image_id", *lines]))
+    images = list(dict.fromkeys(OWNER[text] for text in order))
+    matrix = files.made("s.npy", files.table[images][:, order])
+    assert score("scenes", Made(scores=matrix), path) == _expected(files.table)
+
+
+def test_a_csv_table_with_splits_and_labels(files: Files) -> None:
+    lines = ["image_id,caption_id,split,labels", "a,a0,train,1", "b,b0,train,2"]
+    lines += [f"{IMAGES[image]},{TEXTS[t]},test,{CLASSES[image]}" for t, image in enumerate(OWNER)]
+    (files.folder / "t.csv").write_text("\n".join(lines))
+    matrix = Made(scores=files.made("s.npy", files.table))
+    assert score("cub", matrix, files.folder / "t.csv") == _score(
+        files, "cub", scores=matrix.scores
+    )
+
+
+def test_the_protocols_of_the_data_set_or_those_asked_for(files: Files) -> None:
+    made = Made(scores=files.made("s.npy", files.table))
+    labels = Labels([(label,) for label in CLASSES], frozenset({1, 2}))
+    of = subject(torch.from_numpy(files.table), torch.tensor(OWNER), labels)
+    expected = rounded(classes(of))
+    assert score("cub", made, files.captions)["classes"] == expected
+    assert list(expected) == ["all_classes", "zero_shot"]
+    asked = score("anything", made, files.captions, protocols=["classes", "pmrp"])
+    assert asked["classes"] == expected
+    assert set(asked["pmrp"]) == {"5k"}
+    with pytest.raises(DataError, match="CxC"):
+        score("anything", made, files.captions, protocols=["cxc"])
+
+
+def test_judgments_beyond_the_pairs(files: Files) -> None:
+    path = files.folder / "relevance.parquet"
+    schema = RELEVANCE.with_metadata({"complete": "true"})
+    pq.write_table(pa.table([["i0"], ["t8"]], schema=schema), path)
+    made = Made(scores=files.made("s.npy", files.table))
+    assert set(score("scenes", made, files.captions, path)["multi"]) == {"i2t", "t2i"}
+
+
+def test_what_is_written_is_what_the_report_reads(files: Files) -> None:
+    out = files.folder / "out"
+    places = Places(out / "m.json", out / "p.json", out / "run")
+    made = Made(scores=files.made("s.npy", files.table))
+    found = score("scenes", made, files.captions, name="theirs", written=places)
+    assert json.loads(places.metrics.read_text()) == found
+    Metrics.model_validate(found)
+    record = Provenance.model_validate_json(places.provenance.read_text())
+    assert (record.setting, record.preset, record.images) == ("external", "theirs", 5)
+    best = TEXTS[int(files.table[0].argmax())]
+    first = (places.run / "i2t.trec").read_text().splitlines()[0].split()
+    assert first == ["i0", "Q0", best, "1", f"{files.table[0].max():.9g}", "theirs"]
+
+
+def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
+    def txt(name: str, ids: list[str]) -> Path:
+        (files.folder / name).write_text("\n".join(ids))
+        return files.folder / name
+
+    nan = files.table.copy()
+    nan[2, 3] = np.nan
+    infinite = files.images.copy()
+    infinite[4, 0] = np.inf
+    table, images, texts = files.made("s.npy", files.table), files.made("i.npy", files.images), ""
+    texts = files.made("t.npy", files.texts)
+    (files.folder / "broken.npz").write_bytes(b"PK broken")
+    (files.folder / "broken.safetensors").write_bytes(b"no")
+    (files.folder / "broken.h5").write_bytes(b"no")
+    np.save(files.folder / "pickled.npy", np.array([{}]), allow_pickle=True)
+    here = str(files.folder)
+    return {
+        "turned": ({"scores": files.made("x.npy", files.table.T)}, "9 images x 5.*other way round"),
+        "shape": ({"scores": files.made("y.npy", files.table[:4])}, "4 images x 9 .*5 x 9 are"),
+        "cube": ({"scores": files.made("z.npy", files.table[None])}, "found 1 x 5 x 9"),
+        "nan": ({"scores": files.made("nan.npy", nan)}, "NaN or infinite"),
+        "inf": ({"images": files.made("inf.npy", infinite), "texts": texts}, "NaN or infinite"),
+        "sizes": (
+            {"images": images, "texts": files.made("w.npy", files.texts[:, :3])},
+            "vectors of 4 numbers, .* of 3",
+        ),
+        "both": ({"scores": table, "images": images, "texts": texts}, "either --scores, or"),
+        "half": ({"images": images}, "either --scores, or"),
+        "none": ({}, "either --scores, or"),
+        "unknown": (
+            {"scores": table, "image_ids": txt("u.txt", [*IMAGES[:4], "other"])},
+            "image 'other' is not in the split",
+        ),
+        "twice": (
+            {"scores": table, "image_ids": txt("d.txt", [*IMAGES[:4], "i0"])},
+            r"image 'i0' twice \(row 5\)",
+        ),
+        "fewer": (
+            {
+                "scores": files.made("few.npy", files.table[:, :8]),
+                "caption_ids": txt("f.txt", TEXTS[:8]),
+            },
+            "caption 't8' is missing: 8 of 9",
+        ),
+        "ids": ({"scores": table, "image_ids": files.folder / "no.txt"}, "no such file"),
+        "absent": ({"scores": f"{here}/no.npy"}, "no such file"),
+        "kind": ({"scores": f"{here}/scores.pkl"}, "unknown kind; expected .npy"),
+        "npz": ({"scores": f"{here}/broken.npz"}, "cannot be read as .npz"),
+        "safetensors": ({"scores": f"{here}/broken.safetensors"}, "cannot be read as"),
+        "h5": ({"scores": f"{here}/broken.h5"}, "cannot be read as .h5"),
+        "pickle": ({"scores": f"{here}/pickled.npy"}, "cannot be read as .npy"),
+        "text": ({"scores": files.made("c.npy", np.array([["a"] * 9] * 5))}, "not real numbers"),
+    }
+
+
+def test_every_fault_is_one_line(files: Files) -> None:
+    for name, (made, message) in _faults(files).items():
+        with pytest.raises(ManyMatchError, match=message) as fault:
+            _score(files, **made)
+        assert "\n" not in str(fault.value), name
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("image_id,caption_id\na,1\nb,1\n", "caption '1' twice"),
+        ("image,caption\na,1\n", "not a table of images and captions"),
+        ("image_id,caption_id,split\na,1,dev\n", r"nothing of the split 'test' \(there is: dev\)"),
+        ("image_id,caption_id,labels\na,1,x\n", "not a table of images and captions"),
+        ("", "not a table of images and captions"),
+    ],
+)
+def test_faulty_tables_are_one_line(files: Files, text: str, message: str) -> None:
+    path = files.folder / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message) as fault:
+        score("scenes", Made(scores=files.made("s.npy", files.table)), path)
+    assert "\n" not in str(fault.value)
+
+
+def test_the_command_prints_and_writes(
+    files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(files.folder)
+    matrix = files.made("s.npy", files.table)
+    words = ["score", "cub", "--scores", matrix, "--captions", str(files.captions)]
+    app(words, standalone_mode=False)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["classes"].keys() == {"all_classes", "zero_shot"}
+    assert not Path("reports").exists()
+    app([*words, "--as", "theirs"], standalone_mode=False)
+    assert json.loads(Path("reports/metrics/cub/theirs.json").read_text()) == printed
+    assert Path("reports/runs/cub/theirs/t2i.trec").is_file()
+    with pytest.raises(ConfigError, match="no similarity 'cosin'; did you mean 'cosine'"):
+        app([*words, "--similarity", "cosin"], standalone_mode=False)
+    with pytest.raises(ConfigError, match="a name is letters"):
+        app([*words, "--as", "a/b"], standalone_mode=False)

@@ -1,0 +1,185 @@
+"""The papers' numbers: what the file holds, and our results beside them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manymatch.reporting import comparison, published_results
+from manymatch.reporting.leaderboard import to_markdown
+from manymatch.reporting.report import report
+from manymatch.reporting.results import read_runs
+
+CUTS = ("r1", "r5", "r10")
+RESULTS = published_results.published_results()
+
+
+def _one(**wanted: str) -> published_results.PublishedResult:
+    (found,) = [
+        each
+        for each in RESULTS
+        if all(getattr(each, name) == value for name, value in wanted.items())
+    ]
+    return found
+
+
+def test_facts_are_those_of_the_papers() -> None:
+    alone, joined = [
+        each
+        for each in RESULTS
+        if (each.paper, each.method, each.setting) == ("DivE", "DivE", "5k")
+        and each.features == "resnext101-wsl"
+    ]
+    assert (alone.marks, joined.marks) == ("", "ensemble")
+    assert (joined.section, joined.text_encoder) == ("table 1", "bert")
+    msrm = _one(paper="MSRM", method="MSRM", dataset="coco", setting="1k")
+    assert msrm.values["pmrp.1k.i2t"] == 46.43
+    assert msrm.values["coco_1k.i2t.r1"] == 68.85
+    cub = _one(paper="MSRM", method="MSRM", setting="zero_shot")
+    assert cub.values["classes.zero_shot.t2i.r_precision"] == 28.43
+
+
+def test_recalls_and_their_sum_agree_but_for_the_rows_that_are_printed_so() -> None:
+    off = [each for each in RESULTS if abs(_difference(each)) > 0.31]
+    assert len(off) == 9
+    assert {each.paper for each in off} == {"MaxMatch", "CORA"}
+
+
+def _difference(each: published_results.PublishedResult) -> float:
+    recalls = [value for key, value in each.values.items() if key.rpartition(".")[2] in CUTS]
+    printed = [value for key, value in each.values.items() if key.endswith("rsum")]
+    return sum(recalls) - printed[0] if printed and len(recalls) == 6 else 0.0
+
+
+def _shared(folder: Path, name: str) -> list[dict[str, str]]:
+    path = folder.parent / "published" / name
+    if not path.is_file():
+        pytest.skip("no published tables here")
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_no_number_of_the_tables_is_lost(real_data: Path) -> None:
+    """Each value of the tables that they were taken from, as often as it is there."""
+    wanted = [
+        (row["dataset"], row["setting"], float(row[key]))
+        for row in _shared(real_data, "retrieval.csv")
+        for key in row
+        if (key.startswith(("i2t", "t2i")) or key == "rsum") and row[key]
+    ]
+    judged = [
+        (row["dataset"], row["setting"], float(row["value"]))
+        for row in _shared(real_data, "one_to_many.csv")
+        if row["metric"] != "r1" or row["dataset"] not in ("coco", "cub")
+    ]
+    others = [
+        (row["dataset"], "test", float(row["value"]))
+        for row in _shared(real_data, "other_tasks.csv")
+    ]
+    apart = ("eccv_caption", "cxc")
+    found = [
+        (each.setting, "test", value)
+        if each.setting in apart
+        else (each.dataset, each.setting, value)
+        for each in RESULTS
+        for value in each.values.values()
+    ]
+    assert sorted(found) == sorted([*wanted, *judged, *others])
+
+
+def _numbers(best: float) -> dict[str, Any]:
+    way = {"r1": best, "r5": 80.0, "r10": 90.0, "medr": 1.0, "meanr": 3.0}
+    return {"i2t": way, "t2i": way, "rsum": 2 * best + 340}
+
+
+@pytest.fixture
+def coco(reports: Path) -> Path:
+    """The results with those of three models on COCO: of all protocols, of pairs, of another's."""
+    for preset, method, setting, extra in (
+        ("cora", "cora", "reproduced", True),
+        ("dive", "dive", "small-scale", False),
+        ("theirs", "external", "external", False),
+    ):
+        values = _numbers(50.0)
+        if extra:
+            values |= {"coco_1k": _numbers(70.0), "pmrp": {"1k": {"i2t": 41.25, "t2i": 42.0}}}
+            values |= {"cxc": {way: {"r1": 60.0} for way in ("i2t", "t2i")}}
+        record = json.loads((reports / "provenance/scenes/cora.json").read_text())
+        record |= {"dataset": "coco", "preset": preset, "method": method, "setting": setting}
+        for kind, value in (("metrics", values), ("provenance", record)):
+            path = reports / kind / "coco" / f"{preset}.json"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps(value))
+    return reports
+
+
+def _of_coco(reports: Path) -> dict[str, comparison.Comparison]:
+    runs = [run for run in read_runs(reports) if run.dataset == "coco"]
+    return {each.title: each for each in comparison.comparisons("coco", runs)}
+
+
+def test_our_rows_stand_with_the_papers_of_the_same_setting(coco: Path) -> None:
+    found = _of_coco(coco)
+    assert list(found) == ["COCO 1K, mean of five folds", "COCO 5K", "CxC"]
+    small, whole = found["COCO 1K, mean of five folds"], found["COCO 5K"]
+    assert [row.name for row in small.ours] == ["cora"]
+    assert [(row.name, row.mark) for row in whole.ours] == [
+        ("cora", "reproduced"),
+        ("dive", "small-scale"),
+        ("theirs", "external"),
+    ]
+    heads = [column.label for column in small.columns]
+    assert heads[:2] == ["rsum", "R@1"]
+    assert dict(zip(heads, small.ours[0].cells, strict=True))["PMRP"] == "42.0"
+    assert {row.mark for row in whole.theirs} == {"published"}
+
+
+def test_the_papers_rows_come_best_first_and_each_once(coco: Path) -> None:
+    whole = _of_coco(coco)["COCO 5K"]
+    sums = [float(row.cells[0]) for row in whole.theirs if row.cells[0] != "-"]
+    assert sums == sorted(sums, reverse=True)
+    rows = [(row.name, row.about, tuple(row.cells)) for row in whole.theirs]
+    assert len(set(rows)) == len(rows)
+    again = [row.place for row in whole.theirs if row.name == "CAAN"]
+    assert any(place.count(";") >= 1 for place in again)
+
+
+def test_markdown_has_the_papers_rows_of_our_methods(coco: Path) -> None:
+    text = to_markdown(read_runs(coco))
+    table = text.partition("**COCO 5K, beside")[2].partition("\n\n**")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    names = {row.split("|")[1].strip().split()[0] for row in rows}
+    assert names == {"cora", "dive", "theirs", "CORA", "DivE"}
+    assert len({row.count("|") for row in rows}) == 1
+    assert "*external*: embeddings or scores of a model" in text
+
+
+def test_the_page_tells_them_apart(coco: Path) -> None:
+    report(coco)
+    page = (coco / "index.html").read_text(encoding="utf-8")
+    assert 'href="#coco-published"' in page
+    section = page.partition('id="coco-published"')[2].partition("</section>")[0]
+    for mark in ("reproduced", "small-scale", "external", "published"):
+        assert f'<span class="setting {mark}">' in section
+
+
+def _without(reports: Path) -> Iterator[str]:
+    for name in ("scenes", "flickr8k"):
+        runs = [run for run in read_runs(reports) if run.dataset == name]
+        yield from comparison.to_markdown(name, runs)
+
+
+def test_data_sets_of_no_paper_have_no_comparison(reports: Path) -> None:
+    assert list(_without(reports)) == []
+    report(reports)
+    assert "-published" not in (reports / "index.html").read_text(encoding="utf-8")
+
+
+def test_every_method_has_the_papers_name() -> None:
+    names = {each.method.split()[0] for each in RESULTS}
+    assert set(comparison.OF_METHOD.values()) <= names
