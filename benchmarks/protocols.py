@@ -30,7 +30,6 @@ from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.subject import Subject
 from manymatch.methods.base import Embeddings
 
-
 Result = TypeVar("Result")
 
 

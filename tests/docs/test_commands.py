@@ -1,4 +1,4 @@
-"""The commands that the pages on ablations and studies name are ones that `manymatch` takes."""
+"""The commands that the pages on ablations, studies and protocols name are ones `manymatch` takes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from manymatch.ablation.plan import Plan, checked
 from manymatch.ablation.recipes import check_plan
 from manymatch.cli import app
 from manymatch.config.strict import validate
+from manymatch.evaluation.suite import PROTOCOLS
 from manymatch.studies import STUDIES
 
 ROOT = Path(__file__).parents[2]
-PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in ("ablations", "studies")}
+PAGES = {
+    name: (ROOT / "docs" / f"{name}.md").read_text()
+    for name in ("ablations", "studies", "protocols")
+}
 COMMANDS = [
     command
     for text in PAGES.values()
@@ -55,3 +59,8 @@ def test_the_file_on_the_page_is_an_ablation() -> None:
 def test_every_study_is_described() -> None:
     for name in STUDIES:
         assert PAGES["studies"].count(f"| `{name}` |") == 2
+
+
+def test_every_protocol_is_described() -> None:
+    for name in PROTOCOLS:
+        assert PAGES["protocols"].count(f"| `{name}` |") == 1

@@ -38,6 +38,7 @@ class _Stage:
     data: TinyData
     out: Path
     split: str = "test"
+    captions: Path | None = None
 
     @property
     def relevance(self) -> Path:
@@ -51,6 +52,7 @@ class _Stage:
             self.out / "metrics.json",
             self.out / "provenance.json",
             self.out / "run",
+            captions=self.captions,
             split=self.split,
             depth=5,
             samples=3,
@@ -133,6 +135,20 @@ def test_judgments_add_multi_match(run: _Stage) -> None:
     values = run()
     Metrics.model_validate(values)
     assert set(values["multi"]["t2i"]) == {"map_at_r", "r_precision", "r1"}
+
+
+def test_the_data_sets_own_protocols_are_applied(
+    run: _Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = run.data.shards / "index.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"dataset": "cub"}))
+    values = replace(run, captions=run.data.captions)()
+    Metrics.model_validate(values)
+    assert set(values["classes"]) <= {"all_classes", "zero_shot"}
+    assert set(values["classes"]["all_classes"]["i2t"]) == {"r_precision", "r1"}
+    without = run()
+    assert "classes" not in without
+    assert "cub: left out classes: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", [{"features": "resnet152"}, {"width": 9}])
