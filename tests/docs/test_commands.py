@@ -1,4 +1,4 @@
-"""The commands that the pages on ablations, studies and protocols name are ones `manymatch` takes."""
+"""The commands that the pages on ablations, studies and protocols name: `manymatch` takes them."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ _PLACE = (
 class PublishedResult:
     """A row of a paper's table on one setting of a data set; `values` by metric."""
 
+    values: dict[str, float]
     paper: str
     section: str
     row: str
@@ -45,7 +46,6 @@ class PublishedResult:
     marks: str
     dataset: str
     setting: str
-    values: dict[str, float]
 
 
 @cache
@@ -56,4 +56,4 @@ def published_results() -> tuple[PublishedResult, ...]:
         for line in csv.DictReader(stream):
             place = tuple(line[key] for key in _PLACE)
             found.setdefault(place, {})[line["metric"]] = float(line["value"])
-    return tuple(PublishedResult(*place, values) for place, values in found.items())
+    return tuple(PublishedResult(values, *place) for place, values in found.items())
