@@ -159,6 +159,13 @@ def test_markdown_has_the_papers_rows_of_our_methods(coco: Path) -> None:
     assert "*external*: embeddings or scores of a model" in text
 
 
+def test_the_leaderboard_has_the_columns_of_the_protocols(coco: Path) -> None:
+    text = to_markdown(read_runs(coco))
+    (head,) = [line for line in text.partition("**coco**")[2].splitlines() if "1K rsum" in line][:1]
+    assert head.split("|")[-2].strip() == "1K rsum"
+    assert "Zero-shot R-P" not in text
+
+
 def test_the_page_tells_them_apart(coco: Path) -> None:
     report(coco)
     page = (coco / "index.html").read_text(encoding="utf-8")

@@ -215,7 +215,7 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "unknown setting": (
         "provenance/scenes/cora.json",
         lambda path: edit(path, lambda value: value.update(setting="huge")),
-        "setting: Input should be 'small-scale' or 'reproduced'",
+        "setting: Input should be 'small-scale', 'reproduced' or 'external'",
     ),
     "unknown mark": (
         "runs/scenes/cora/samples.json",

@@ -132,7 +132,7 @@ def _alike(rows: Iterable[PublishedResult]) -> list[list[PublishedResult]]:
 
 def _our_row(run: Run, values: list[float | None]) -> Row:
     record = run.provenance
-    about = f"{record.features}, ensemble" if run.is_ensemble else record.features
+    about = ", ".join(filter(None, [record.features, run.kind]))
     cells = ["-" if value is None else f"{value:.1f}" for value in values]
     return Row(run.preset, record.setting, "", about, record.method, cells)
 

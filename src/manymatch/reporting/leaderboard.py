@@ -149,6 +149,10 @@ def to_csv(runs: list[Run]) -> str:
     return stream.getvalue()
 
 
+def _r_precision(setting: str) -> list[str]:
+    return [f"classes.{setting}.{way}.r_precision" for way in ("i2t", "t2i")]
+
+
 _COMPACT = {
     "Image → text R@1 / 5 / 10": ["i2t.r1", "i2t.r5", "i2t.r10"],
     "Text → image R@1 / 5 / 10": ["t2i.r1", "t2i.r5", "t2i.r10"],
@@ -156,6 +160,9 @@ _COMPACT = {
     "MedR": ["i2t.medr", "t2i.medr"],
     "mAP@R": ["multi.i2t.map_at_r", "multi.t2i.map_at_r"],
     "R-P": ["multi.i2t.r_precision", "multi.t2i.r_precision"],
+    "1K rsum": ["coco_1k.rsum"],
+    "All classes R-P": _r_precision("all_classes"),
+    "Zero-shot R-P": _r_precision("zero_shot"),
 }
 """Columns of the Markdown table, each several numbers wide."""
 
