@@ -238,6 +238,14 @@ def test_pmrp_needs_labels() -> None:
             pmrp(subject(distinct(3, 6, 0), owners(3, 2), labels))
 
 
+def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("coco_folds", "plausible_matches"):
+        monkeypatch.setattr(f"manymatch.evaluation.{module}.IMAGES", 4)
+    monkeypatch.setattr("manymatch.evaluation.coco_folds.FOLD", 2)
+    with pytest.raises(DoesNotApply, match="object labels"):
+        pmrp(subject(distinct(4, 8, 0), owners(4, 2), Labels([(1,), (2,), (), ()])))
+
+
 def test_a_constant_model_finds_no_plausible_match_before_the_others() -> None:
     labels = Labels([(1,), (2, 3, 4), (5, 6, 7, 8)])
     found = pmrp(subject(torch.zeros(3, 6), owners(3, 2), labels))

@@ -28,9 +28,7 @@ def pmrp(subject: Subject) -> dict[str, dict[str, float]]:
     References:
         Chun et al., PCME, CVPR 2021, section 3.4; images without instances as its code has it.
     """
-    labels = subject.labels
-    if labels is None or not any(labels.of_images):
-        raise DoesNotApply("PMRP needs the images' object labels, and there are none")
+    labels = subject.labels or Labels([()] * len(subject.found.images))
     found = {"5k": _pmrp(subject, labels)}
     if len(subject.found.images) == IMAGES:
         found["1k"] = mean([_of_fold(subject, labels, fold) for fold in folds(IMAGES)])
@@ -43,6 +41,8 @@ def _of_fold(subject: Subject, labels: Labels, fold: slice) -> dict[str, float]:
 
 def _pmrp(subject: Subject, labels: Labels) -> dict[str, float]:
     codes = _codes(labels)
+    if not codes.any():
+        raise DoesNotApply("PMRP needs the images' object labels, and there are none")
 
     def relevant(images: Tensor, others: Tensor) -> Iterator[Tensor]:
         return _plausible(codes[images], codes[others])
