@@ -475,16 +475,16 @@ def score(
     Rows are in the caption table's order, or as the files of ids say. Without
     --as the metrics are printed and nothing is written.
     """
+    from manymatch.evaluation import made
     from manymatch.evaluation import score as stage
 
     if captions is None:
         captions, relevance = _LAYOUT.captions(dataset), relevance or _LAYOUT.relevance(dataset)
-    made = stage.Made(
-        scores, images, texts, stage.similarity_name(similarity), image_ids, caption_ids
-    )
+    by = made.similarity_name(similarity)
+    theirs = made.Made(scores, images, texts, by, image_ids, caption_ids)
     metrics = stage.score(
         dataset,
-        made,
+        theirs,
         captions,
         relevance,
         split=split,

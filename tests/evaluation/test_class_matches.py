@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 from made_scores import distinct, owners, precision_at_r, ranked, subject
 from torch import Tensor
 
@@ -141,4 +140,3 @@ def test_protocols_by_name() -> None:
         suite.by_name(["coco_1k"], of)
     with pytest.raises(ConfigError, match="no protocol 'pmpr'; did you mean 'pmrp'"):
         suite.by_name(["pmpr"], of)
-    assert torch.equal(of.found.owner, owners(8, 2))

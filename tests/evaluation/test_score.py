@@ -21,9 +21,10 @@ from manymatch.datasets.base import CAPTIONS, RELEVANCE
 from manymatch.errors import ConfigError, DataError, ManyMatchError
 from manymatch.evaluation.class_matches import classes
 from manymatch.evaluation.labels import Labels
+from manymatch.evaluation.made import Made
 from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.protocols import recall_of
-from manymatch.evaluation.score import Made, Places, score
+from manymatch.evaluation.score import Places, score
 from manymatch.reporting.results import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
 
@@ -210,7 +211,7 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
     nan[2, 3] = np.nan
     infinite = files.images.copy()
     infinite[4, 0] = np.inf
-    table, images, texts = files.made("s.npy", files.table), files.made("i.npy", files.images), ""
+    table, images = files.made("s.npy", files.table), files.made("i.npy", files.images)
     texts = files.made("t.npy", files.texts)
     (files.folder / "broken.npz").write_bytes(b"PK broken")
     (files.folder / "broken.safetensors").write_bytes(b"no")
