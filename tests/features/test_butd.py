@@ -264,7 +264,7 @@ def pooled_by_loop(maps: Tensor, found: Tensor, size: int, scale: float) -> Tens
     channels, height, width = maps.shape
     out = torch.zeros(len(found), channels, size, size)
     for k, box in enumerate(found):
-        x1, y1, x2, y2 = (int(math.floor(float(v) * scale + 0.5)) for v in box)
+        x1, y1, x2, y2 = (math.floor(float(v) * scale + 0.5) for v in box)
         tall, wide = max(y2 - y1 + 1, 1), max(x2 - x1 + 1, 1)
         for i in range(size):
             for j in range(size):

@@ -87,9 +87,8 @@ class ButdDetector(Detector):
         """(k, 4) where objects may be, in pixels, best first."""
         generator = self.network.proposal_generator
         objectness, deltas = generator.rpn_head(maps)
-        anchors = box.anchor_grid(
-            generator.anchor_generator.cell_anchors[0], *maps.shape[2:], STRIDE
-        )
+        around = generator.anchor_generator.cell_anchors[0]
+        anchors = box.anchor_grid(around, maps.shape[2], maps.shape[3], STRIDE)
         best = objectness.argsort(descending=True, stable=True)[: self._limits.anchors]
         boxes = box.clipped(box.moved(anchors[best], deltas[best]), height, width)
         some = (boxes[:, :2] < boxes[:, 2:]).all(dim=1)

@@ -46,8 +46,16 @@ class Network(nn.Module):
 class Convolution(nn.Conv2d):
     """A convolution and the batch norm after it."""
 
-    def __init__(self, inputs: int, outputs: int, size: int, **settings: int) -> None:
-        super().__init__(inputs, outputs, size, bias=False, **settings)
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        size: int,
+        stride: int = 1,
+        padding: int = 0,
+        dilation: int = 1,
+    ) -> None:
+        super().__init__(inputs, outputs, size, stride, padding, dilation, bias=False)
         self.norm: nn.Module = nn.BatchNorm2d(outputs)
 
     def forward(self, maps: Tensor) -> Tensor:
