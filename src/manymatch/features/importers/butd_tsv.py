@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pybase64
 from numpy.typing import NDArray
 
 from manymatch.errors import DataError
@@ -125,7 +126,8 @@ def _number(text: bytes, where: str) -> int:
 def _decode(line: _Line, name: str, text: memoryview, count: int) -> NDArray[np.float32]:
     """(count, any) the floats of a base64 field."""
     try:
-        values = np.frombuffer(binascii.a2b_base64(text, strict_mode=True), "<f4")
+        # The standard library's decoder is forty times as slow, which is slower than disks.
+        values = np.frombuffer(pybase64.b64decode_as_bytearray(text, validate=True), "<f4")
     except (binascii.Error, ValueError) as error:
         raise DataError(f"{line.where}: {name}: no base64 of float32 ({error})") from None
     if not len(values) or len(values) % count:
