@@ -16,7 +16,7 @@ import yaml
 
 from manymatch import __version__
 from manymatch.config.layout import Layout
-from manymatch.config.params import Params, model_name, read_params
+from manymatch.config.params import Params, Published, model_name, read_params
 from manymatch.config.recipe import Recipe, preset_path, read_recipe
 from manymatch.errors import ConfigError, ManyMatchError
 from manymatch.progress import say
@@ -124,11 +124,15 @@ def check() -> None:
     from manymatch.ablation.command import plan_from_file
     from manymatch.ablation.recipes import check_plan
     from manymatch.features import check_name
+    from manymatch.features.importers import check_format
 
     params = _params()
     for features in params.features:
-        check_name(features)
-        params.extraction_of(features)
+        settings = params.extraction_of(features)
+        for published in settings.published.values():
+            check_format(published.format)
+        if set(params.datasets) - set(settings.published):
+            check_name(features)
     for name in params.datasets:
         datasets.check_settings(name, params.source(name))
         for method in params.methods:
@@ -175,10 +179,17 @@ def features(
     features: FeaturesName,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = None,
 ) -> None:
-    """Extract image features to an HDF5 store: data/features/DATASET/FEATURES.h5. Resumable."""
+    """Extract image features to an HDF5 store: data/features/DATASET/FEATURES.h5. Resumable.
+
+    Published ones (extraction.FEATURES.published.DATASET in params.yaml) are imported instead.
+    """
+    settings = _params().extraction_of(features)
+    if dataset in settings.published:
+        _import_features(dataset, features, settings.published[dataset])
+        return
+
     from manymatch.features import extract as stage
 
-    settings = _params().extraction_of(features)
     stage.extract(
         features,
         _LAYOUT.raw(dataset),
@@ -187,6 +198,20 @@ def features(
         batch_size=settings.batch_size,
         device=device or settings.device,
         weights=settings.weights,
+        regions=settings.regions,
+    )
+
+
+def _import_features(dataset: str, features: str, published: Published) -> None:
+    from manymatch.features.importers import importing as stage
+
+    stage.import_features(
+        features,
+        published.format,
+        Path(published.path),
+        _LAYOUT.captions(dataset),
+        _LAYOUT.features(dataset, features),
+        max_regions=published.max_regions,
     )
 
 

@@ -118,8 +118,8 @@ def test_an_image_does_not_depend_on_its_neighbours(place: Place) -> None:
     backbone = build_backbone("lite0", Sources(place.raw, None))
     extractor = Extractor(backbone, torch.device("cpu"), 4)
     images = list_images(place.captions, place.raw)
-    forward = {image.image_id: vectors for image, vectors in extractor.run(images)}
-    for image, vectors in extractor.run(images[::-2]):
+    forward = {image.image_id: vectors for image, vectors, _ in extractor.run(images)}
+    for image, vectors, _ in extractor.run(images[::-2]):
         np.testing.assert_array_equal(vectors, forward[image.image_id])
 
 

@@ -25,12 +25,27 @@ class Captions(Strict):
     minimum_count: Count = 1
 
 
+class Published(Strict):
+    """Features that somebody else extracted: a file or folder in a format of
+    `features/importers`. `max_regions`: the most regions an image has, where that is known."""
+
+    format: str
+    path: str
+    max_regions: Count | None = None
+
+
 class Extraction(Strict):
-    """One backbone's extraction. `weights`: a local folder, for backbones that bring none."""
+    """One backbone's extraction. `weights`: a local file or folder, for backbones that bring none.
+
+    `regions`: the fewest and the most regions that a detector keeps of an image. `published`: the
+    datasets whose features are imported instead.
+    """
 
     batch_size: Count = 32
     device: str = "auto"
     weights: str | None = None
+    regions: tuple[Count, Count] = (36, 36)
+    published: dict[Name, Published] = Field(default_factory=dict)
 
 
 class SceneGraphs(Strict):

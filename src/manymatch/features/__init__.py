@@ -1,7 +1,8 @@
 """Feature stores and the backbones that fill them.
 
 A new backbone is one file with a function `build(name, sources) -> Backbone` (see `backbone.py`)
-and one line here. The files are imported when asked for: they need torch and transformers.
+or `-> Detector` (see `detector.py`), and one line here. The files are imported when asked for: they
+need torch and transformers. Features that others have published come by way of `importers`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from manymatch.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from manymatch.features.backbone import Backbone, Sources
+    from manymatch.features.detector import Detector
 
 BACKBONES = {
+    "butd": "butd",
     "lite0": "lite0",
     "objects": "objects",
     "pixels256": "pixels",
@@ -33,9 +36,9 @@ def check_name(name: str) -> None:
         raise ConfigError(f"unknown features '{name}'{nearest(name, BACKBONES)}")
 
 
-def build_backbone(name: str, sources: Sources) -> Backbone:
+def build_backbone(name: str, sources: Sources) -> Backbone | Detector:
     """The backbone called `name`, its weights loaded."""
     check_name(name)
     module = import_module(f"manymatch.features.{BACKBONES[name]}")
-    backbone: Backbone = module.build(name, sources)
+    backbone: Backbone | Detector = module.build(name, sources)
     return backbone

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,18 +18,24 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from manymatch.errors import ConfigError
 from manymatch.features import build_backbone
-from manymatch.features.backbone import Backbone, Sources, channels_last
-from manymatch.features.images import ImageFile, list_images, read_crops
+from manymatch.features.backbone import Backbone, channels_last
+from manymatch.features.detector import Detector, DetectorSources
+from manymatch.features.images import ImageFile, list_images, read_crops, read_image
 from manymatch.features.store import FeatureWriter
 from manymatch.progress import say, track
 from manymatch.side_by_side import side_by_side
 
 Item = TypeVar("Item")
+Extracted = tuple[ImageFile, NDArray[Any], NDArray[np.float32] | None]
+"""An image, its features (k, F), float32 or (of pixels) uint8, and its boxes (k, 4)."""
 _LOADERS = 4
 """Threads that decode; Pillow lets go of the interpreter while it does."""
+_PREPARERS = 2
+"""The same for a detector: it needs longer for an image than one of them."""
 _CROPS_ON_CPU = 2
 """Crops at once on the CPU: more do not stay in its caches, and are slower."""
 
@@ -42,6 +48,7 @@ def extract(
     batch_size: int,
     device: str = "auto",
     weights: str | None = None,
+    regions: tuple[int, int] = (36, 36),
 ) -> None:
     """Write the features of all images of the table `captions` to `store`.
 
@@ -53,6 +60,7 @@ def extract(
         batch_size: images (on a GPU: also crops) at once.
         device: "auto" takes the GPU if there is one; or "cpu", "cuda", "cuda:1".
         weights: of the backbone, where not its default.
+        regions: the fewest and the most of an image, where a detector finds them.
 
     Raises:
         ConfigError: unknown backbone or device, or no weights.
@@ -61,15 +69,20 @@ def extract(
     """
     images = list_images(captions, raw)
     where = pick_device(device)
-    extractor = Extractor(build_backbone(backbone, Sources(raw, weights)), where, batch_size)
+    built = build_backbone(backbone, DetectorSources(raw, weights, regions))
+    extractor = (
+        Detection(built, where)
+        if isinstance(built, Detector)
+        else Extractor(built, where, batch_size)
+    )
     with _writer(backbone, images, extractor, store) as writer:
         rows = np.flatnonzero(~writer.done).tolist()
         if len(rows) < len(images):
             say(f"{store}: {len(images) - len(rows)} of {len(images)} images are there already")
         features = extractor.run(images[row] for row in rows)
         name = f"features {backbone} ({where.type})"
-        for row, (image, vectors) in zip(rows, track(features, name, len(rows)), strict=True):
-            writer.write(row, vectors, extractor.backbone.boxes(image.image_id))
+        for row, (_, vectors, boxes) in zip(rows, track(features, name, len(rows)), strict=True):
+            writer.write(row, vectors, boxes)
 
 
 def pick_device(name: str) -> torch.device:
@@ -98,30 +111,28 @@ class Extractor:
         network = backbone.network
         self._network = None if network is None else channels_last(network.to(device))
 
-    def run(self, images: Iterable[ImageFile]) -> Iterator[tuple[ImageFile, NDArray[Any]]]:
-        """Each image with its (k, F) features, float32 or (of pixels) uint8, in the given order."""
+    def run(self, images: Iterable[ImageFile]) -> Iterator[Extracted]:
+        """Each image with its features and boxes, in the given order."""
         for batch in _batches(self._load(images), self.batch_size):
             crops = [pixels for _, pixels in batch]
             cells = self._forward(np.concatenate(crops))
             ends = np.cumsum([len(pixels) for pixels in crops])
             for (image, _), vectors in zip(batch, np.split(cells, ends[:-1]), strict=True):
-                yield image, vectors.reshape(-1, self.backbone.width)
+                boxes = self.backbone.boxes(image.image_id)
+                yield image, vectors.reshape(-1, self.backbone.width), boxes
+
+    def given(self, image_id: str) -> NDArray[np.float32] | None:
+        """What the features depend on besides the file: the boxes, where they are known before."""
+        return self.backbone.boxes(image_id)
+
+    @property
+    def state(self) -> str:
+        """What they depend on besides the backbone."""
+        return f"{self.device.type} {self.crops_at_once}"
 
     def _load(self, images: Iterable[ImageFile]) -> Iterator[tuple[ImageFile, NDArray[np.uint8]]]:
         """Images with their crops (c, S, S, 3), up to two batches decoded ahead."""
-        waiting: deque[tuple[ImageFile, Future[NDArray[np.uint8]]]] = deque()
-        with ThreadPoolExecutor(_LOADERS) as loaders:
-            try:
-                for image in images:
-                    waiting.append((image, loaders.submit(self._read, image)))
-                    if len(waiting) > 2 * self.batch_size:
-                        first, pixels = waiting.popleft()
-                        yield first, pixels.result()
-                while waiting:
-                    first, pixels = waiting.popleft()
-                    yield first, pixels.result()
-            finally:
-                loaders.shutdown(cancel_futures=True)
+        return _read_ahead(self._read, images, _LOADERS, 2 * self.batch_size)
 
     def _read(self, image: ImageFile) -> NDArray[np.uint8]:
         return read_crops(image.path, self.backbone.crops(image.image_id), self.backbone.size)
@@ -152,6 +163,51 @@ class Extractor:
         return cells
 
 
+class Detection:
+    """Runs a detector over images one after another, preparing the next ones meanwhile."""
+
+    def __init__(self, detector: Detector, device: torch.device) -> None:
+        self.backbone = detector
+        self.device = device
+        channels_last(detector.network.to(device))
+
+    def run(self, images: Iterable[ImageFile]) -> Iterator[Extracted]:
+        """Each image with its features and boxes, in the given order."""
+        for image, pixels in _read_ahead(self._read, images, _PREPARERS, _PREPARERS):
+            with torch.inference_mode():
+                regions = self.backbone.detect(pixels.to(self.device))
+            yield image, regions.features, regions.boxes
+
+    def given(self, image_id: str) -> None:
+        """The boxes are found, not given."""
+
+    @property
+    def state(self) -> str:
+        return self.device.type
+
+    def _read(self, image: ImageFile) -> Tensor:
+        return self.backbone.prepare(read_image(image.path))
+
+
+def _read_ahead(
+    read: Callable[[ImageFile], Item], images: Iterable[ImageFile], threads: int, count: int
+) -> Iterator[tuple[ImageFile, Item]]:
+    """Images with what `read` makes of them, up to `count` of them ahead."""
+    waiting: deque[tuple[ImageFile, Future[Item]]] = deque()
+    with ThreadPoolExecutor(threads) as loaders:
+        try:
+            for image in images:
+                waiting.append((image, loaders.submit(read, image)))
+                if len(waiting) > count:
+                    first, future = waiting.popleft()
+                    yield first, future.result()
+            while waiting:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        finally:
+            loaders.shutdown(cancel_futures=True)
+
+
 def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     batch = []
     for item in items:
@@ -163,33 +219,38 @@ def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-def _writer(name: str, images: list[ImageFile], extractor: Extractor, store: Path) -> FeatureWriter:
+def _writer(
+    name: str, images: list[ImageFile], extractor: Extractor | Detection, store: Path
+) -> FeatureWriter:
     backbone = extractor.backbone
     attributes = {
         "backbone": name,
         "weights_sha256": backbone.weights_sha256,
         "preprocessing": backbone.preprocessing,
     }
+    found = isinstance(extractor, Detection)
     return FeatureWriter(
         store,
         [image.image_id for image in images],
         max_regions=backbone.max_regions,
         width=backbone.width,
         dtype=backbone.dtype,
-        boxes=backbone.boxes(images[0].image_id) is not None,
+        boxes=found or extractor.given(images[0].image_id) is not None,
         attributes=attributes,
         fingerprint=_fingerprint(attributes, images, extractor),
     )
 
 
-def _fingerprint(attributes: dict[str, str], images: list[ImageFile], extractor: Extractor) -> str:
+def _fingerprint(
+    attributes: dict[str, str], images: list[ImageFile], extractor: Extractor | Detection
+) -> str:
     """SHA-256 of all that the features depend on; of an image file, its size and time of change."""
     digest = hashlib.sha256(json.dumps(attributes, sort_keys=True).encode())
-    digest.update(f"{extractor.device.type} {extractor.crops_at_once} {torch.__version__}".encode())
+    digest.update(f"{extractor.state} {torch.__version__}".encode())
     for image in images:
         state = image.path.stat()
         entry = [image.image_id, str(image.path), state.st_size, state.st_mtime_ns]
         digest.update(json.dumps(entry).encode())
-        boxes = extractor.backbone.boxes(image.image_id)
-        digest.update(b"" if boxes is None else boxes.tobytes())
+        given = extractor.given(image.image_id)
+        digest.update(b"" if given is None else given.tobytes())
     return digest.hexdigest()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -35,21 +37,24 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
     Raises:
         DataError: an image id with two files, or a file outside `raw` or missing.
     """
-    try:
-        table = pq.read_table(captions, columns=["image_id", "file"])
-    except FileNotFoundError:
-        raise DataError(f"{captions}: no such file; run the captions stage first") from None
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{captions}: not a caption table ({reason})") from None
     files: dict[str, str] = {}
-    for image_id, file in zip(
-        *(table[name].to_pylist() for name in table.column_names), strict=True
-    ):
+    for image_id, file in read_columns(captions, ("image_id", "file")):
         if files.setdefault(image_id, file) != file:
             raise DataError(f"{captions}: image '{image_id}': two files, {files[image_id]}, {file}")
     root = raw.resolve()
     return [ImageFile(image_id, locate(file, root)) for image_id, file in files.items()]
+
+
+def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The named columns of the caption table, row by row."""
+    try:
+        for batch in pq.ParquetFile(captions).iter_batches(columns=list(names)):
+            yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
+    except FileNotFoundError:
+        raise DataError(f"{captions}: no such file; run the captions stage first") from None
+    except (OSError, KeyError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{captions}: not a caption table ({reason})") from None
 
 
 def locate(file: str, root: Path) -> Path:
@@ -68,9 +73,22 @@ def locate(file: str, root: Path) -> Path:
 
 def read_crops(path: Path, crops: NDArray[np.float32], size: int) -> NDArray[np.uint8]:
     """(c, size, size, 3) RGB: each crop (x1 y1 x2 y2 in 0..1), squashed to a square, bicubic."""
-    try:
+    with _decoding(path):
         image = _open(path)
-        pieces = [_crop(image, crop, size) for crop in crops.tolist()]
+        return np.stack([_crop(image, crop, size) for crop in crops.tolist()])
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """(h, w, 3) RGB, as it is."""
+    with _decoding(path):
+        return np.array(_open(path))
+
+
+@contextlib.contextmanager
+def _decoding(path: Path) -> Iterator[None]:
+    """Faults of an image file become one line that tells what to do."""
+    try:
+        yield
     except DataError:
         raise
     except UnidentifiedImageError:
@@ -79,7 +97,6 @@ def read_crops(path: Path, crops: NDArray[np.float32], size: int) -> NDArray[np.
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise DataError(f"{path}: cannot be decoded ({reason}); {_REMEDY}") from None
-    return np.stack(pieces)
 
 
 def _open(path: Path) -> Image.Image:

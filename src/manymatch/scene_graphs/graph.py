@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +34,8 @@ class SceneGraph:
     relations: tuple[Relation, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        # Not `asdict`, which copies every phrase: shards hold half a million graphs.
+        return {**vars(self), "relations": tuple({**vars(each)} for each in self.relations)}
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> SceneGraph:

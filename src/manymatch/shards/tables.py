@@ -87,7 +87,25 @@ def _rows(captions: Path, graphs: Path) -> Iterator[tuple[dict[str, Any], dict[s
 
 def _dicts(table: pq.ParquetFile) -> Iterator[dict[str, Any]]:
     for batch in table.iter_batches(_ROWS):
-        yield from batch.to_pylist()
+        columns = [_values(column) for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            yield dict(zip(batch.schema.names, row, strict=True))
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """`column.to_pylist()`, many times as fast for lists and structures, which it takes apart
+    row by row."""
+    if pa.types.is_struct(column.type) and not column.null_count:
+        names = [column.type.field(number).name for number in range(column.type.num_fields)]
+        fields = [_values(field) for field in column.flatten()]
+        return [dict(zip(names, row, strict=True)) for row in zip(*fields, strict=True)]
+    if not pa.types.is_list(column.type):
+        return column.to_pylist()
+    values, at, lists = _values(column.flatten()), 0, []
+    for length in column.value_lengths().to_pylist():
+        lists.append(None if length is None else values[at : at + length])
+        at += length or 0
+    return lists
 
 
 def _open(path: Path, schema: pa.Schema, stage: str) -> pq.ParquetFile:

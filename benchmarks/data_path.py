@@ -1,0 +1,231 @@
+"""The way of full-size data: published features -> HDF5 store -> shards, against plain copies.
+
+    python benchmarks/data_path.py [--fraction 0.1] [--rounds 3] [--folder DIR]
+
+Made-up features of COCO's shape (123,287 images, 36 x 2048), or a fraction of it, are written as
+SCAN's array (295 kB an image) and as bottom-up attention's TSV (394 kB), imported to a store (148
+kB) and packed into shards. Every step is timed in turn with a plain copy of what it reads, in the
+same run, both from the disk and to it (`fsync`), and is printed:
+
+- bytes of its source a second, over those of the copy (wanted: at least 60%);
+- the same of all bytes that it reads and writes, which are fewer than the copy's;
+- its peak memory (wanted: at most 2 GiB).
+
+At once on the disk, at full size: 49 GB of source, its copy, and 18 GB of store; all are removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import multiprocessing
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manymatch.datasets.base import CAPTIONS
+from manymatch.features.importers.importing import import_features
+from manymatch.files import remove
+from manymatch.scene_graphs.graph import SCHEMA
+from manymatch.shards.write import write_shards
+
+IMAGES, REGIONS, WIDTH = 123_287, 36, 2048
+BLOCK = 2**20
+WANTED_RATIO, WANTED_GIB = 0.6, 2.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fraction", type=float, default=0.1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=None, help="where the files are made")
+    options = parser.parse_args()
+    images = round(IMAGES * options.fraction)
+    print(f"{images} images, {REGIONS} x {WIDTH}; {options.rounds} rounds")
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        place = Place(Path(folder), images)
+        place.write_tables()
+        with place.made(place.write_tsv) as source:
+            compare("TSV to store", source, place.store, place.importing("butd_tsv"), options)
+        with place.made(place.write_precomp) as source:
+            compare("array to store", source, place.store, place.importing("scan"), options)
+        place.importing("scan", place.write_precomp())()
+        compare("store to shards", place.store, place.shards, place.pack, options)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where everything lies."""
+
+    folder: Path
+    images: int
+
+    @property
+    def captions(self) -> Path:
+        return self.folder / "coco.parquet"
+
+    @property
+    def graphs(self) -> Path:
+        return self.folder / "graphs.parquet"
+
+    @property
+    def precomp(self) -> Path:
+        return self.folder / "precomp"
+
+    @property
+    def tsv(self) -> Path:
+        return self.folder / "trainval.tsv"
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "butd.h5"
+
+    @property
+    def shards(self) -> Path:
+        return self.folder / "shards"
+
+    def write_tables(self) -> None:
+        captions, graphs = [], []
+        graph = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}
+        for image in range(self.images):
+            row = {"image_id": f"{image}", "split": "train", "file": f"{image}.jpg", "labels": []}
+            for number in range(5):
+                caption_id = f"{image}#{number}"
+                text = f"dog {number} of the picture {image}"
+                captions.append({**row, "caption_id": caption_id, "caption": text})
+                graphs.append({**graph, "caption_id": caption_id})
+        pq.write_table(pa.Table.from_pylist(captions, schema=CAPTIONS), self.captions)
+        pq.write_table(pa.Table.from_pylist(graphs, schema=SCHEMA), self.graphs)
+        self.precomp.mkdir()
+        texts = "\n".join(row["caption"] for row in captions)
+        (self.precomp / "train_caps.txt").write_text(texts)
+
+    def features(self) -> Iterator[np.ndarray]:
+        """Different ones for each image, made at little cost."""
+        pool = np.random.default_rng(0).random(2 * REGIONS * WIDTH, dtype=np.float32)
+        for image in range(self.images):
+            start = image % (REGIONS * WIDTH)
+            yield pool[start : start + REGIONS * WIDTH].reshape(REGIONS, WIDTH)
+
+    def write_precomp(self) -> Path:
+        path = self.precomp / "train_ims.npy"
+        shape = (self.images, REGIONS, WIDTH)
+        with path.open("wb") as file:
+            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for features in self.features():
+                file.write(features.data)
+        return path
+
+    def write_tsv(self) -> Path:
+        boxes = base64.b64encode(np.tile(np.float32([1, 2, 300, 400]), (REGIONS, 1)).tobytes())
+        with self.tsv.open("wb") as file:
+            for image, features in enumerate(self.features()):
+                head = f"{image}\t640\t480\t{REGIONS}\t".encode()
+                file.write(b"\t".join([head[:-1], boxes, base64.b64encode(features.tobytes())]))
+                file.write(b"\n")
+        return self.tsv
+
+    @contextmanager
+    def made(self, write: Callable[[], Path]) -> Iterator[Path]:
+        source = write()
+        yield source
+        remove(source)
+
+    def importing(self, format: str, source: Path | None = None) -> Callable[[], None]:
+        path = self.tsv if format == "butd_tsv" else self.precomp
+        return lambda: import_features("butd", format, path, self.captions, self.store, REGIONS)
+
+    def pack(self) -> None:
+        raw = self.folder / "raw"
+        write_shards(self.captions, self.graphs, self.store, raw, self.shards, 250, 112)
+
+
+def compare(
+    name: str,
+    source: Path,
+    target: Path,
+    work: Callable[[], None],
+    options: argparse.Namespace,
+) -> None:
+    """Print the speeds of `work` and of a plain copy; they alternate, and which is first too."""
+    pair = {"copy": lambda: plain_copy(source, target), "work": work}
+    runs: dict[str, list[Run]] = {which: [] for which in pair}
+    for turn in range(options.rounds):
+        for which in sorted(pair, reverse=bool(turn % 2)):
+            remove(target)
+            drop_from_cache(source)
+            runs[which].append(in_child(pair[which], target))
+            print(f"  {name}, {which}: {runs[which][-1].seconds:.1f} s")
+    remove(target)
+    size = source.stat().st_size
+    copy, own = (statistics.median(run.seconds for run in runs[which]) for which in pair)
+    moved = (size + runs["work"][0].written) / (2 * size)
+    memory = max(run.memory for run in runs["work"])
+    print(
+        f"{name}: {size / own / 2**20:.0f} MiB/s of the source, {copy / own:.0%} of a copy's "
+        f"{size / copy / 2**20:.0f} (wanted {WANTED_RATIO:.0%}); of bytes read and written "
+        f"{moved * copy / own:.0%}; peak memory {memory:.2f} GiB (at most {WANTED_GIB:.0f})"
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """Seconds, peak memory in GiB, and bytes written."""
+
+    seconds: float
+    memory: float
+    written: int
+
+
+def in_child(task: Callable[[], None], target: Path) -> Run:
+    """`task`, which writes `target`, in a process of its own."""
+    context = multiprocessing.get_context("fork")
+    ours, its = context.Pipe(duplex=False)
+    process = context.Process(target=_measured, args=(task, target, its))
+    process.start()
+    its.close()
+    result: Run = ours.recv()
+    process.join()
+    return result
+
+
+def _measured(task: Callable[[], None], target: Path, answer: Connection) -> None:
+    started = time.perf_counter()
+    task()
+    files = [path for path in (target, *target.rglob("*")) if path.is_file()]
+    for path in files:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    seconds = time.perf_counter() - started
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    answer.send(Run(seconds, memory, sum(path.stat().st_size for path in files)))
+
+
+def plain_copy(source: Path, target: Path) -> None:
+    buffer = bytearray(BLOCK)
+    view = memoryview(buffer)
+    with source.open("rb", buffering=0) as file, target.open("wb", buffering=0) as copy:
+        while count := file.readinto(buffer):
+            copy.write(view[:count])
+
+
+def drop_from_cache(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""An image to its regions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from manymatch.errors import ConfigError
+from manymatch.features.butd import boxes as box
+from manymatch.features.butd import operations
+from manymatch.features.butd.network import Network
+from manymatch.features.detector import Detector, Regions
+
+MEAN_BGR = (102.9801, 115.9465, 122.7717)
+SHORT, LONG, LEAST = 600, 1000, 16
+"""Sides in pixels; the shorter one of a very long image is at least `LEAST`."""
+STRIDE, POOLED = 16, 14
+AT_ONCE = 32
+"""Regions that go through the last stage together: more take memory and no less time."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which boxes are left over: of anchors, of proposals, and of proposals in a class."""
+
+    anchors: int = 6000
+    proposals: int = 300
+    proposal_overlap: float = 0.7
+    class_overlap: float = 0.3
+    score: float = 0.2
+    """A region that scores this much is kept even beyond the fewest."""
+
+
+class ButdDetector(Detector):
+    """See the package. Every image goes through the network alone: padded to another's size its
+    edges would look different, and its 300 regions are a full load by themselves."""
+
+    def __init__(
+        self,
+        network: Network,
+        fewest: int,
+        most: int,
+        weights_sha256: str,
+        limits: Limits | None = None,
+    ) -> None:
+        limits = limits or Limits()
+        if not 1 <= fewest <= most <= limits.proposals:
+            wanted = f"1 <= fewest <= most <= {limits.proposals}"
+            raise ConfigError(f"regions: [{fewest}, {most}]: expected {wanted}")
+        super().__init__(
+            network,
+            width=network.roi_heads.box_predictor.cls_score.in_features,
+            max_regions=most,
+            weights_sha256=weights_sha256,
+            preprocessing=f"BGR less {MEAN_BGR}, short side {SHORT} px, long side at most {LONG}, "
+            f"bilinear; {fewest} to {most} regions",
+        )
+        self.network: Network = network
+        self._fewest, self._limits = fewest, limits
+
+    def prepare(self, image: NDArray[np.uint8]) -> Tensor:
+        """RGB (h, w, 3) -> (3, H, W) float32, blue first."""
+        size = _size(*image.shape[:2])
+        planes = [  # one at a time: a great image in floats takes twelve times its file
+            F.interpolate(_plane(image, channel), size, mode="bilinear")[0, 0] - mean
+            for channel, mean in zip((2, 1, 0), MEAN_BGR, strict=True)
+        ]
+        return torch.stack(planes)
+
+    def detect(self, pixels: Tensor) -> Regions:
+        """The regions of a prepared image, best first."""
+        maps = self.network.backbone(pixels[None])
+        proposals = self._propose(maps, *pixels.shape[1:])
+        features, scores = self._look(maps[0], proposals)
+        stays = box.surviving(proposals, scores, self._limits.class_overlap)
+        chosen = self._choose(scores.where(stays, 0).amax(dim=1))
+        height, width = pixels.shape[1:]
+        sides = torch.tensor([width, height, width, height], device=proposals.device)
+        return Regions(features[chosen].cpu().numpy(), (proposals[chosen] / sides).cpu().numpy())
+
+    def _propose(self, maps: Tensor, height: int, width: int) -> Tensor:
+        """(k, 4) where objects may be, in pixels, best first."""
+        generator = self.network.proposal_generator
+        objectness, deltas = generator.rpn_head(maps)
+        around = generator.anchor_generator.cell_anchors[0]
+        anchors = box.anchor_grid(around, maps.shape[2], maps.shape[3], STRIDE)
+        best = objectness.argsort(descending=True, stable=True)[: self._limits.anchors]
+        boxes = box.clipped(box.moved(anchors[best], deltas[best]), height, width)
+        some = (boxes[:, :2] < boxes[:, 2:]).all(dim=1)
+        boxes, scores = boxes[some], objectness[best][some]
+        limits = self._limits
+        kept = operations.suppress(boxes, scores, limits.proposal_overlap, limits.proposals)
+        return boxes[kept]
+
+    def _look(self, maps: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+        """(k, 2048) features and (k, 1600) scores of the boxes."""
+        parts = [
+            self.network.roi_heads(operations.pool_regions(maps, part, POOLED, 1 / STRIDE))
+            for part in boxes.split(AT_ONCE)
+        ]
+        features, scores = zip(*parts, strict=True)
+        return torch.cat(features), torch.cat(scores)
+
+    def _choose(self, best: Tensor) -> Tensor:
+        """The regions above the score, at least the fewest and at most the most."""
+        above = int((best >= self._limits.score).sum())
+        count = min(max(above, self._fewest), self.max_regions)
+        return best.argsort(descending=True, stable=True)[:count]
+
+
+def _size(height: int, width: int) -> tuple[int, int]:
+    scale = min(SHORT / min(height, width), LONG / max(height, width))
+    return max(LEAST, int(height * scale + 0.5)), max(LEAST, int(width * scale + 0.5))
+
+
+def _plane(image: NDArray[np.uint8], channel: int) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(image[None, None, :, :, channel])).float()

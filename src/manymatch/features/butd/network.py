@@ -1,0 +1,182 @@
+"""The network, its parameters called as in `unc-nlp/frcnn-vg-finetuned`, which was converted from
+the original's Caffe model.
+
+ResNet-101 as its authors published it: a stage's stride is in its first 1 x 1 convolution, and
+max pooling starts at the edge. Stages 2 to 4 see the image (a cell for 16 x 16 pixels); stage 5
+sees the pooled regions, without stride and with dilation 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Those of the public checkpoint; smaller ones in tests."""
+
+    blocks: tuple[int, int, int, int] = (3, 4, 23, 3)
+    stem: int = 64
+    proposal_hidden: int = 512
+    anchors: int = 12
+    objects: int = 1600
+    attributes: int = 400
+
+    def channels(self, stage: int) -> int:
+        """Of the output of stage 2 to 5."""
+        return self.stem * 2**stage
+
+
+class Network(nn.Module):
+    """See the module. Layers that say what a region shows (`bbox_pred`, `fc_attr`, ...) are there
+    so that the checkpoint is loaded whole; features need none of them."""
+
+    def __init__(self, sizes: Sizes | None = None) -> None:
+        super().__init__()
+        sizes = sizes or Sizes()
+        self.backbone = Trunk(sizes)
+        self.proposal_generator = ProposalGenerator(sizes)
+        self.roi_heads = RegionHeads(sizes)
+
+
+class Convolution(nn.Conv2d):
+    """A convolution and the batch norm after it."""
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        size: int,
+        stride: int = 1,
+        padding: int = 0,
+        dilation: int = 1,
+    ) -> None:
+        super().__init__(inputs, outputs, size, stride, padding, dilation, bias=False)
+        self.norm: nn.Module = nn.BatchNorm2d(outputs)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        normed: Tensor = self.norm(super().forward(maps))
+        return normed
+
+    def fold(self) -> None:
+        """Make the frozen norm part of the convolution: the same function, faster."""
+        norm = self.norm
+        if isinstance(norm, nn.BatchNorm2d):
+            fused = nn.utils.fusion.fuse_conv_bn_eval(self.eval(), norm.eval())
+            self.weight, self.bias, self.norm = fused.weight, fused.bias, nn.Identity()
+
+
+class Block(nn.Module):
+    """1 x 1 (with the stride), 3 x 3 and 1 x 1 convolutions beside a shortcut."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, dilation: int = 1) -> None:
+        super().__init__()
+        inner = outputs // 4
+        self.conv1 = Convolution(inputs, inner, 1, stride=stride)
+        self.conv2 = Convolution(inner, inner, 3, padding=dilation, dilation=dilation)
+        self.conv3 = Convolution(inner, outputs, 1)
+        same = inputs == outputs
+        self.shortcut = None if same else Convolution(inputs, outputs, 1, stride=stride)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        inner = self.conv2(self.conv1(maps).relu_()).relu_()
+        beside = maps if self.shortcut is None else self.shortcut(maps)
+        return self.conv3(inner).add_(beside).relu_()
+
+
+class Stem(nn.Module):
+    """Stride 4."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv1 = Convolution(3, channels, 7, stride=2, padding=3)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return F.max_pool2d(self.conv1(pixels).relu_(), 3, stride=2, ceil_mode=True)
+
+
+class Trunk(nn.Module):
+    """(1, 3, H, W) -> (1, 1024, H / 16, W / 16), sizes rounded up."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.stem = Stem(sizes.stem)
+        inputs = sizes.stem
+        for stage, blocks in zip((2, 3, 4), sizes.blocks, strict=False):
+            stride, outputs = 1 if stage == 2 else 2, sizes.channels(stage)
+            self.add_module(f"res{stage}", _stage(inputs, outputs, blocks, stride))
+            inputs = outputs
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        for part in self.children():
+            pixels = part(pixels)
+        return pixels
+
+
+def _stage(inputs: int, outputs: int, blocks: int, stride: int, dilation: int = 1) -> nn.Sequential:
+    rest = [Block(outputs, outputs, 1, dilation) for _ in range(blocks - 1)]
+    return nn.Sequential(Block(inputs, outputs, stride, dilation), *rest)
+
+
+class ProposalGenerator(nn.Module):
+    """For every cell and anchor, whether an object is there and where exactly."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.anchor_generator = Anchors(sizes.anchors)
+        self.rpn_head = ProposalHead(sizes)
+
+
+class Anchors(nn.Module):
+    """`cell_anchors[0]` (A, 4): boxes around the origin, in pixels; part of the checkpoint."""
+
+    def __init__(self, anchors: int) -> None:
+        super().__init__()
+        self.cell_anchors = nn.ParameterList([torch.zeros(anchors, 4)])
+
+
+class ProposalHead(nn.Module):
+    """(1, 1024, h, w) -> objectness (h * w * A,), deltas (h * w * A, 4), cells row by row."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        hidden = sizes.proposal_hidden
+        self.conv = nn.Conv2d(sizes.channels(4), hidden, 3, padding=1)
+        self.objectness_logits = nn.Conv2d(hidden, sizes.anchors, 1)
+        self.anchor_deltas = nn.Conv2d(hidden, 4 * sizes.anchors, 1)
+
+    def forward(self, maps: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = self.conv(maps).relu_()
+        objectness, deltas = self.objectness_logits(hidden)[0], self.anchor_deltas(hidden)[0]
+        return objectness.permute(1, 2, 0).flatten(), deltas.permute(1, 2, 0).reshape(-1, 4)
+
+
+class RegionHeads(nn.Module):
+    """Pooled regions (k, 1024, 14, 14) -> features (k, 2048), scores of objects (k, 1600)."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.res5 = _stage(sizes.channels(4), sizes.channels(5), sizes.blocks[3], 1, dilation=2)
+        self.box_predictor = Predictor(sizes)
+
+    def forward(self, pooled: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.res5(pooled).mean((2, 3))
+        logits = self.box_predictor.cls_score(features)
+        return features, logits.softmax(dim=1)[:, :-1]  # the last class is the background
+
+
+class Predictor(nn.Module):
+    """What a region shows: an object or the background, its box, its attribute."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        width = sizes.channels(5)
+        self.cls_score = nn.Linear(width, sizes.objects + 1)
+        self.bbox_pred = nn.Linear(width, 4 * sizes.objects)
+        self.cls_embedding = nn.Embedding(sizes.objects + 1, width // 8)
+        self.fc_attr = nn.Linear(width + width // 8, width // 4)
+        self.attr_score = nn.Linear(width // 4, sizes.attributes + 1)

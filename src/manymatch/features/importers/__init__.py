@@ -1,0 +1,39 @@
+"""Features that somebody else has extracted and published, brought into a store.
+
+A new format is one file with a function `open_published(path, table, max_regions) -> Published`
+(see `published.py`) and one line here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from manymatch.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from manymatch.features.importers.published import Published
+    from manymatch.features.importers.table import Table
+
+FORMATS = {
+    "butd_tsv": "butd_tsv",
+    "scan": "scan",
+    "vse_infinity": "vse_infinity",
+    "npy_folder": "npy_folder",
+}
+"""Name in the configuration -> module of this package."""
+
+
+def check_format(name: str) -> None:
+    """An unknown format is a `ConfigError` that tells the nearest."""
+    if name not in FORMATS:
+        raise ConfigError(f"unknown format of features '{name}'{nearest(name, FORMATS)}")
+
+
+def open_published(name: str, path: Path, table: Table, max_regions: int | None) -> Published:
+    """The published features at `path`, in the format called `name`."""
+    check_format(name)
+    module = import_module(f"{__name__}.{FORMATS[name]}")
+    published: Published = module.open_published(path, table, max_regions)
+    return published

@@ -1,0 +1,396 @@
+"""The detector of bottom-up attention: names and shapes, operations against loops, regions."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from manymatch.errors import ConfigError
+from manymatch.features import build_backbone
+from manymatch.features.butd import boxes, operations, pooling
+from manymatch.features.butd.detector import ButdDetector, Limits
+from manymatch.features.butd.network import Convolution, Network, Sizes
+from manymatch.features.butd.weights import load_network
+from manymatch.features.detector import DetectorSources
+from manymatch.features.extract import Detection, extract
+from manymatch.features.images import ImageFile, read_image
+from manymatch.features.store import FeatureStore
+
+SMALL = Sizes(blocks=(1, 2, 1, 2), stem=4, proposal_hidden=8, objects=7, attributes=5)
+LIMITS = Limits(anchors=400, proposals=40)
+
+
+def convolution(name: str, outputs: int, inputs: int, size: int) -> dict[str, tuple[int, ...]]:
+    norm = {f"{name}.norm.{part}": (outputs,) for part in ("weight", "bias")}
+    norm |= {f"{name}.norm.running_{part}": (outputs,) for part in ("mean", "var")}
+    return {f"{name}.weight": (outputs, inputs, size, size), **norm}
+
+
+def stage(name: str, blocks: int, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
+    shapes = convolution(f"{name}.0.shortcut", outputs, inputs, 1)
+    for number in range(blocks):
+        block, inner = f"{name}.{number}", outputs // 4
+        shapes |= convolution(f"{block}.conv1", inner, outputs if number else inputs, 1)
+        shapes |= convolution(f"{block}.conv2", inner, inner, 3)
+        shapes |= convolution(f"{block}.conv3", outputs, inner, 1)
+    return shapes
+
+
+PREDICTOR = {
+    "cls_score": (1601, 2048),
+    "bbox_pred": (6400, 2048),
+    "fc_attr": (512, 2304),
+    "attr_score": (401, 512),
+}
+PROPOSALS = {
+    "conv": (512, 1024, 3, 3),
+    "objectness_logits": (12, 512, 1, 1),
+    "anchor_deltas": (48, 512, 1, 1),
+}
+
+
+def published_shapes() -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the public checkpoint."""
+    shapes = convolution("backbone.stem.conv1", 64, 3, 7)
+    shapes |= stage("backbone.res2", 3, 64, 256) | stage("backbone.res3", 4, 256, 512)
+    shapes |= stage("backbone.res4", 23, 512, 1024) | stage("roi_heads.res5", 3, 1024, 2048)
+    shapes["proposal_generator.anchor_generator.cell_anchors.0"] = (12, 4)
+    shapes["roi_heads.box_predictor.cls_embedding.weight"] = (1601, 256)
+    for room, layers in (
+        ("roi_heads.box_predictor", PREDICTOR),
+        ("proposal_generator.rpn_head", PROPOSALS),
+    ):
+        for name, shape in layers.items():
+            shapes |= {f"{room}.{name}.weight": shape, f"{room}.{name}.bias": shape[:1]}
+    return shapes
+
+
+def anchors() -> Tensor:
+    """Of four sizes and three shapes, around the origin."""
+    sides = [
+        (side / math.sqrt(ratio), side * math.sqrt(ratio))
+        for side in (64, 128, 256, 512)
+        for ratio in (0.5, 1, 2)
+    ]
+    return torch.tensor([[-w / 2, -h / 2, w / 2, h / 2] for w, h in sides])
+
+
+def random_weights(sizes: Sizes | None = None) -> dict[str, Tensor]:
+    """Weights under which features neither vanish nor grow, and regions differ."""
+    torch.manual_seed(0)
+    network = Network(sizes)
+    for name, module in network.named_modules():
+        if isinstance(module, Convolution):
+            torch.nn.init.kaiming_normal_(module.weight)
+            norm = module.norm
+            norm.weight.data.fill_(0.3 if name.endswith("conv3") else 1.0)
+            norm.bias.data.normal_(0, 0.1)
+            norm.running_mean.normal_(0, 0.1)
+            norm.running_var.uniform_(0.8, 1.2)
+    torch.nn.init.normal_(network.proposal_generator.rpn_head.anchor_deltas.weight, std=0.05)
+    torch.nn.init.normal_(network.roi_heads.box_predictor.cls_score.weight, std=1.0)
+    network.backbone.stem.conv1.norm.running_var.mul_(3e4)
+    state = network.state_dict()
+    state["proposal_generator.anchor_generator.cell_anchors.0"] = anchors()
+    return state
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "pytorch_model.bin"
+    torch.save(random_weights(SMALL), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def detector(weights: Path) -> ButdDetector:
+    return ButdDetector(load_network("butd", str(weights), SMALL), 5, 20, "0", LIMITS)
+
+
+def write_images(folder: Path, sizes: list[tuple[int, int]]) -> list[ImageFile]:
+    images = []
+    for number, size in enumerate(sizes):
+        noise = np.random.default_rng(number).integers(0, 255, (6, 7, 3), dtype=np.uint8)
+        path = folder / f"i{number}.png"
+        Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC).save(path)
+        images.append(ImageFile(f"i{number}", path))
+    return images
+
+
+# Weights
+
+
+def test_names_and_shapes_are_the_public_checkpoints() -> None:
+    with torch.device("meta"):
+        state = Network().state_dict()
+    found = {name: tuple(value.shape) for name, value in state.items()}
+    counters = {name for name in found if name.endswith("num_batches_tracked")}
+    assert {name: found[name] for name in found.keys() - counters} == published_shapes()
+
+
+def test_weights_of_right_names_and_shapes_load_and_give_regions(tmp_path: Path) -> None:
+    path = tmp_path / "pytorch_model.bin"
+    generator = torch.Generator().manual_seed(0)
+    tensors = {
+        name: torch.randn(shape, generator=generator) / math.sqrt(math.prod(shape[1:]) or 1)
+        for name, shape in published_shapes().items()
+    }
+    torch.save(tensors, path)
+    built = build_backbone("butd", DetectorSources(tmp_path, str(path), (10, 100)))
+    assert isinstance(built, ButdDetector)
+    assert (built.width, built.max_regions) == (2048, 100)
+    folded = built.network.backbone.res2[0].conv1
+    name = "backbone.res2.0.conv1"
+    expected = (
+        tensors[f"{name}.norm.bias"]
+        - tensors[f"{name}.norm.running_mean"]
+        * tensors[f"{name}.norm.weight"]
+        / (tensors[f"{name}.norm.running_var"] + 1e-5).sqrt()
+    )
+    torch.testing.assert_close(folded.bias, expected, equal_nan=True)
+
+
+def refusal(path: Path | None) -> str:
+    with pytest.raises(ConfigError) as fault:
+        load_network("butd", None if path is None else str(path), SMALL)
+    assert "\n" not in str(fault.value)
+    return str(fault.value)
+
+
+def test_other_weights_are_refused(weights: Path, tmp_path: Path) -> None:
+    state = torch.load(weights, weights_only=True)
+    path, name = tmp_path / "other.bin", "roi_heads.box_predictor.fc_attr.bias"
+    torch.save({key: value for key, value in state.items() if key != name}, path)
+    assert f"lacks '{name}'" in refusal(path)
+    torch.save({**state, "extra": torch.zeros(1)}, path)
+    assert "has 'extra' besides" in refusal(path)
+    torch.save({**state, name: torch.zeros(3)}, path)
+    assert f"'{name}' is (3,), not (32,)" in refusal(path)
+    torch.save({"a": Path("code")}, path)
+    assert "cannot be read" in refusal(path)
+    torch.save([1], path)
+    assert "no tensors by name" in refusal(path)
+    path.write_text("no weights")
+    assert "cannot be read" in refusal(path)
+    assert "no such file" in refusal(tmp_path / "none.bin")
+    assert "pytorch_model.bin of unc-nlp" in refusal(None)
+
+
+def test_counters_and_safetensors_do_not_matter(weights: Path, tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    state = torch.load(weights, weights_only=True)
+    plain = {key: value for key, value in state.items() if "num_batches" not in key}
+    save_file(plain, tmp_path / "model.safetensors")
+    one = load_network("butd", str(tmp_path / "model.safetensors"), SMALL).state_dict()
+    other = load_network("butd", str(weights), SMALL).state_dict()
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_folding_the_norms_keeps_the_function(weights: Path) -> None:
+    plain = Network(SMALL).eval()
+    plain.load_state_dict(torch.load(weights, weights_only=True))
+    folded = load_network("butd", str(weights), SMALL)
+    pixels = 50 * torch.randn(1, 3, 70, 99)
+    with torch.inference_mode():
+        maps = plain.backbone(pixels)
+        torch.testing.assert_close(folded.backbone(pixels), maps, rtol=1e-4, atol=1e-4)
+    assert maps.shape == (1, 64, math.ceil(70 / 16), math.ceil(99 / 16))
+    assert maps.std() > 0.1
+
+
+@pytest.mark.parametrize("regions", [(0, 36), (37, 36), (36, 301)])
+def test_impossible_numbers_of_regions_are_refused(weights: Path, regions) -> None:
+    network = load_network("butd", str(weights), SMALL)
+    with pytest.raises(ConfigError, match="1 <= fewest <= most <= 300"):
+        ButdDetector(network, *regions, "0")
+
+
+# Operations against loops over their definitions
+
+
+def random_boxes(count: int, seed: int = 0, width: float = 130, height: float = 90) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.rand(count, 2, 2, generator=generator).sort(dim=1).values
+    return (points * torch.tensor([width, height])).flatten(1)
+
+
+def overlap(a: list[float], b: list[float]) -> float:
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    shared = max(width, 0) * max(height, 0)
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
+    return shared / (sum(areas) - shared)
+
+
+def suppressed_by_loop(found: Tensor, scores: Tensor, threshold: float) -> list[int]:
+    kept: list[int] = []
+    for i in sorted(range(len(found)), key=lambda i: -float(scores[i])):
+        if all(overlap(found[i].tolist(), found[k].tolist()) <= threshold for k in kept):
+            kept.append(i)
+    return kept
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7])
+def test_suppression_is_the_loop(threshold: float) -> None:
+    found = random_boxes(60).double()
+    scores = torch.rand(60, generator=torch.Generator().manual_seed(1)).round(decimals=1)  # ties
+    expected = suppressed_by_loop(found, scores, threshold)
+    assert 1 < len(expected) < 60
+    assert boxes.suppress(found, scores, threshold, 100).tolist() == expected
+    assert boxes.suppress(found, scores, threshold, 3).tolist() == expected[:3]
+    assert boxes.suppress(found[:0], scores[:0], threshold, 3).tolist() == []
+
+
+def test_suppression_in_every_class_is_the_loop_in_each() -> None:
+    found = random_boxes(40).double()
+    scores = torch.rand(40, 6, generator=torch.Generator().manual_seed(2)).round(decimals=1)
+    stays = boxes.surviving(found, scores, 0.3)
+    for number in range(6):
+        kept = suppressed_by_loop(found, scores[:, number], 0.3)
+        assert stays[:, number].nonzero().flatten().tolist() == sorted(kept)
+
+
+def pooled_by_loop(maps: Tensor, found: Tensor, size: int, scale: float) -> Tensor:
+    channels, height, width = maps.shape
+    out = torch.zeros(len(found), channels, size, size)
+    for k, box in enumerate(found):
+        x1, y1, x2, y2 = (math.floor(float(v) * scale + 0.5) for v in box)
+        tall, wide = max(y2 - y1 + 1, 1), max(x2 - x1 + 1, 1)
+        for i in range(size):
+            for j in range(size):
+                top, bottom = y1 + i * tall // size, y1 - (-(i + 1) * tall // size)
+                left, right = x1 + j * wide // size, x1 - (-(j + 1) * wide // size)
+                cells = maps[:, min(top, height) : min(bottom, height), left : min(right, width)]
+                if cells.numel():
+                    out[k, :, i, j] = cells.amax(dim=(1, 2))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "size"), [(6, 9, 4), (40, 30, 4), (1, 1, 7), (17, 5, 2)]
+)
+def test_pooling_is_the_loop(height: int, width: int, size: int) -> None:
+    maps = torch.randn(3, height, width, generator=torch.Generator().manual_seed(3))
+    found = random_boxes(25, width=16 * width, height=16 * height)
+    found = torch.cat([found, torch.tensor([[0.0, 0, 16 * width, 16 * height], [8, 8, 24, 24]])])
+    expected = pooled_by_loop(maps, found, size, 1 / 16)
+    pooled = pooling.pool_regions(maps, found, size, 1 / 16)
+    torch.testing.assert_close(pooled, expected, rtol=0, atol=0)
+
+
+def test_ours_are_torchvisions() -> None:
+    pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError))
+    assert operations.fast is not None
+    maps = torch.randn(5, 38, 63, generator=torch.Generator().manual_seed(4))
+    found = random_boxes(300, width=1000, height=600)
+    scores = torch.rand(300, 20, generator=torch.Generator().manual_seed(5))
+    arguments = maps, found, 14, 1 / 16
+    assert torch.equal(pooling.pool_regions(*arguments), operations.pool_regions(*arguments))
+    arguments = found, scores[:, 0], 0.7, 50
+    assert torch.equal(boxes.suppress(*arguments), operations.suppress(*arguments))
+    stays = boxes.surviving(found, scores, 0.3)
+    for number in range(20):
+        kept = operations.fast.nms(found, scores[:, number], 0.3)
+        assert torch.equal(stays[:, number].nonzero().flatten(), kept.sort().values)
+
+
+def test_anchors_stand_on_every_cell_and_move_by_their_deltas() -> None:
+    grid = boxes.anchor_grid(torch.tensor([[-8.0, -4, 8, 4], [-2, -2, 2, 2]]), 2, 3, 16)
+    assert grid.shape == (12, 4)
+    assert grid[2 * (1 * 3 + 2)].tolist() == [32 - 8, 16 - 4, 32 + 8, 16 + 4]
+    deltas = torch.tensor([[0.5, -0.25, math.log(2), 0], [0, 0, 100, 0]])
+    moved = boxes.moved(torch.tensor([[10.0, 10, 30, 20], [10, 10, 26, 20]]), deltas)
+    assert moved[0].tolist() == pytest.approx([10, 7.5, 50, 17.5])
+    assert float(moved[1, 2] - moved[1, 0]) == pytest.approx(1000)  # growth has a limit
+    assert boxes.clipped(moved, 15, 40)[0].tolist() == pytest.approx([10, 7.5, 40, 15])
+
+
+# Images to regions
+
+IMAGES = [(80, 60), (60, 80), (200, 30), (64, 64), (3, 400)]
+
+
+def test_images_of_any_size_give_the_same_together_and_alone(
+    detector: ButdDetector, tmp_path: Path
+) -> None:
+    images = write_images(tmp_path, IMAGES)
+    run = Detection(detector, torch.device("cpu"))
+    together = {image.image_id: (features, found) for image, features, found in run.run(images)}
+    assert list(together) == [image.image_id for image in images]
+    for image in reversed(images):
+        _, features, found = next(run.run([image]))
+        np.testing.assert_array_equal(features, together[image.image_id][0])
+        np.testing.assert_array_equal(found, together[image.image_id][1])
+        assert features.shape[1] == 128 and 5 <= len(features) <= 20
+        assert found.min() >= 0 and found.max() <= 1 and (found[:, :2] < found[:, 2:]).all()
+
+
+def test_a_region_has_the_features_of_its_box(detector: ButdDetector, tmp_path: Path) -> None:
+    image = read_image(write_images(tmp_path, [(80, 60)])[0].path)
+    pixels = detector.prepare(image)
+    assert pixels.shape == (3, 600, 800)
+    regions = detector.detect(pixels)
+    place = torch.from_numpy(regions.boxes[2:3]) * torch.tensor([800, 600, 800, 600])
+    with torch.inference_mode():
+        maps = detector.network.backbone(pixels[None])[0]
+        pooled = pooled_by_loop(maps, place, 14, 1 / 16)
+        features = detector.network.roi_heads.res5(pooled).mean((2, 3))
+    np.testing.assert_allclose(regions.features[2], features[0], rtol=1e-3, atol=1e-3)
+
+
+def test_the_fewest_and_the_most_are_kept(detector: ButdDetector, weights: Path) -> None:
+    pixels = detector.prepare(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8))
+    network = load_network("butd", str(weights), SMALL)
+    counts = {}
+    for score in (0.0, 0.999999):
+        limits = Limits(anchors=400, proposals=40, score=score)
+        found = ButdDetector(network, 5, 20, "0", limits).detect(pixels)
+        counts[score] = len(found.features)
+    assert counts == {0.0: 20, 0.999999: 5}
+
+
+def test_pixels_are_blue_green_red_less_their_means(detector: ButdDetector) -> None:
+    image = np.zeros((30, 50, 3), np.uint8)
+    image[:, :, 0] = 200
+    pixels = detector.prepare(image)
+    assert pixels.shape == (3, 600, 1000)
+    assert pixels[:, 5, 5].tolist() == pytest.approx([-102.9801, -115.9465, 200 - 122.7717])
+
+
+def test_extraction_stores_regions_and_boxes(
+    detector: ButdDetector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = write_images(tmp_path, IMAGES[:3])
+    rows = [{"image_id": image.image_id, "file": image.path.name} for image in images]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "captions.parquet")
+    monkeypatch.setattr("manymatch.features.extract.build_backbone", lambda *_: detector)
+    extract("butd", tmp_path, tmp_path / "captions.parquet", tmp_path / "butd.h5", 1, "cpu")
+    with FeatureStore(tmp_path / "butd.h5") as store:
+        features, counts, found = store.read([1])
+        assert store.attributes["backbone"] == "butd" and store.max_regions == 20
+    _, expected, places = next(Detection(detector, torch.device("cpu")).run(images[1:2]))
+    assert counts.tolist() == [len(expected)] and found is not None
+    np.testing.assert_allclose(features[0, : counts[0]], expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(found[0, : counts[0]], places)
+
+
+def test_regions_are_the_same_with_torchvision(
+    detector: ButdDetector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError))
+    pixels = detector.prepare(np.random.default_rng(1).integers(0, 255, (60, 80, 3), np.uint8))
+    theirs = detector.detect(pixels)
+    monkeypatch.setattr(operations, "fast", None)
+    ours = detector.detect(pixels)
+    np.testing.assert_array_equal(ours.boxes, theirs.boxes)
+    np.testing.assert_allclose(ours.features, theirs.features, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,491 @@
+"""Importers: published features in their real formats, and every way in which files are damaged."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from manymatch.config.params import Published, read_params
+from manymatch.datasets.base import CAPTIONS
+from manymatch.errors import ConfigError, DataError, ManyMatchError, SourceError
+from manymatch.features.importers import FORMATS, check_format
+from manymatch.features.importers.ahead import ahead
+from manymatch.features.importers.importing import halves, import_features
+from manymatch.features.importers.table import read_table
+from manymatch.features.store import FeatureStore, FeatureWriter
+
+WIDTH = 8
+SPLITS = {"train": "train", "validation": "dev", "test": "test"}
+
+
+class Place:
+    """A caption table of images of COCO's names, and room for published files of it."""
+
+    def __init__(self, folder: Path, splits: list[str]) -> None:
+        self.folder, self.source = folder, folder / "published"
+        self.captions, self.store = folder / "captions.parquet", folder / "out" / "butd.h5"
+        self.source.mkdir()
+        self.splits = splits
+        self.numbers = [1000 + 7 * k for k in range(len(splits))]
+        self.ids = [f"im{k}" for k in range(len(splits))]
+        rng = np.random.default_rng(0)
+        self.regions = rng.standard_normal((len(splits), 3, WIDTH)).astype("<f4")
+        pq.write_table(pa.Table.from_pylist(self.rows(), schema=CAPTIONS), self.captions)
+
+    def file(self, k: int) -> str:
+        return f"images/COCO_val2014_{self.numbers[k]:012}.jpg"
+
+    def caption(self, k: int, number: int) -> str:
+        return f"Picture {k}, seen the {number}th time."
+
+    def rows(self) -> list[dict]:
+        return [
+            {"image_id": self.ids[k], "caption_id": f"{k}#{n}", "split": split, "labels": []}
+            | {"caption": self.caption(k, n), "file": self.file(k)}
+            for k, split in enumerate(self.splits)
+            for n in range(6)  # some images of COCO have more than five
+        ]
+
+    def run(self, format: str, path: Path | None = None, max_regions: int | None = None) -> None:
+        import_features("butd", format, path or self.source, self.captions, self.store, max_regions)
+
+    def read(self) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray | None]:
+        with FeatureStore(self.store) as store:
+            features, counts, boxes = store.read(range(len(store)))
+            return store.image_ids, features, counts, boxes
+
+    def refusal(self, format: str, path: Path | None = None) -> str:
+        """The line with which the import refuses; no store is left."""
+        with pytest.raises((DataError, SourceError)) as fault:
+            self.run(format, path)
+        assert "\n" not in str(fault.value) and not self.store.exists()
+        return str(fault.value)
+
+    def check(self) -> None:
+        """That every image has its own regions."""
+        ids, features, counts, _ = self.read()
+        assert ids == self.ids and set(counts.tolist()) == {3}
+        np.testing.assert_array_equal(features, self.regions.astype(np.float16))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path, ["test", "train", "validation", "train", "test"])
+
+
+# Bottom-up attention's TSV
+
+
+def b64(values: np.ndarray) -> str:
+    return base64.b64encode(values.astype("<f4").tobytes()).decode()
+
+
+def tsv_line(
+    name: object, features: np.ndarray, boxes: np.ndarray | None = None, size=(640, 480)
+) -> str:
+    k = len(features)
+    if boxes is None:
+        boxes = np.tile([64.0, 48.0, 640.0, 240.0], (k, 1))
+    return "\t".join([str(name), str(size[0]), str(size[1]), str(k), b64(boxes), b64(features)])
+
+
+def write_tsv(place: Place, name: str = "trainval.tsv") -> Path:
+    lines = [tsv_line(place.numbers[k], place.regions[k]) for k in (3, 0, 4, 1, 2)]
+    lines.insert(2, tsv_line(555, place.regions[0]))  # an image that the table has not
+    path = place.source / name
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_tsv_gives_every_image_its_regions_and_boxes(place: Place) -> None:
+    place.run("butd_tsv", write_tsv(place))
+    place.check()
+    boxes = place.read()[3]
+    assert boxes is not None
+    np.testing.assert_allclose(boxes[2, 1], [0.1, 0.1, 1.0, 0.5])
+    with FeatureStore(place.store) as store:
+        assert store.attributes["preprocessing"] == "published, butd_tsv: trainval.tsv"
+    assert [path.name for path in place.store.parent.iterdir()] == ["butd.h5"]
+
+
+def test_tsv_in_parts_with_10_to_100_regions(place: Place) -> None:
+    rng = np.random.default_rng(1)
+    counts = [10, 100, 36, 11, 57]
+    for part, rows in (("a.tsv.0", (0, 1, 2)), ("a.tsv.1", (3, 4))):
+        lines = [tsv_line(place.file(k), rng.random((counts[k], WIDTH))) for k in rows]
+        (place.source / part).write_text("\n".join(lines))
+    place.run("butd_tsv")
+    ids, features, found, _ = place.read()
+    assert ids == place.ids and found.tolist() == counts and features.shape[1] == 100
+    whole = place.store.read_bytes()
+    place.run("butd_tsv", max_regions=100)
+    assert place.store.read_bytes() == whole
+    with pytest.raises(DataError, match=r"a.tsv.0:2: .*100 regions, the store has room for 1..36"):
+        place.run("butd_tsv", max_regions=36)
+
+
+def damaged(field: int, value: str) -> tuple[int, str]:
+    return field, value
+
+
+DAMAGES = {
+    "few fields": (None, "1000\t640\t480", "not 6 fields"),
+    "size": (1, "wide", "'wide' is no size"),
+    "negative": (3, "-3", "'-3' is no size or count"),
+    "count": (3, "5", "24 numbers for 5 regions"),
+    "none": (3, "0", "no size or count"),
+    "not base64": (5, "AAAA*AAA", "features: no base64"),
+    "cut off": (5, b64(np.zeros(24))[:-3], "features: no base64"),
+    "half a number": (5, base64.b64encode(b"abc").decode(), "features: no base64 of float32"),
+    "empty": (5, "", "features: 0 numbers"),
+    "NaN": (5, b64(np.full(24, np.nan)), "features hold NaN"),
+    "too great": (5, b64(np.full(24, 1e5)), "more than float16"),
+    "other width": (5, b64(np.zeros(48)), "the store has width 8"),
+    "boxes": (4, b64(np.zeros(9)), "boxes: not four finite"),
+    "infinite boxes": (4, b64(np.full(12, np.inf)), "boxes: not four finite"),
+    "outside": (4, b64(np.full(12, 5000.0)), "boxes: not x1 <= x2"),
+    "turned": (4, b64(np.tile([9.0, 9.0, 5.0, 5.0], 3)), "boxes: not x1 <= x2"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_damaged_lines_are_told_with_their_number(place: Place, damage) -> None:
+    field, value, message = damage
+    path = write_tsv(place)
+    lines = path.read_text().split("\n")
+    fields = lines[3].split("\t")
+    if field is not None:
+        fields[field] = value
+        value = "\t".join(fields)
+    lines[3] = value
+    path.write_text("\n".join(lines))
+    line = place.refusal("butd_tsv")
+    assert "trainval.tsv:4: " in line and message in line
+
+
+def test_tsv_of_other_or_too_few_images(place: Place) -> None:
+    path = write_tsv(place)
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join([*lines[:-1], lines[0]]))
+    assert ":7: image 'im3' is in" in place.refusal("butd_tsv")
+    path.write_text("\n".join(lines[1:]))
+    assert "no line of image 'im3' (1 images have none)" in place.refusal("butd_tsv")
+    path.write_text(tsv_line(5, place.regions[0]))
+    assert "no line of an image of" in place.refusal("butd_tsv")
+    path.unlink()
+    assert "no line of an image of" in place.refusal("butd_tsv")
+    assert "no such file or folder" in place.refusal("butd_tsv", path)
+
+
+def test_an_endless_line_is_not_read_to_its_end(place: Place, monkeypatch) -> None:
+    monkeypatch.setattr("manymatch.features.importers.butd_tsv.MAX_LINE_BYTES", 1000)
+    (place.source / "a.tsv").write_bytes(b"x" * 5000)
+    assert "a.tsv:1: longer than 1000 B" in place.refusal("butd_tsv")
+
+
+def test_an_interrupted_import_goes_on(place: Place, monkeypatch, capsys) -> None:
+    path = write_tsv(place)
+    place.run("butd_tsv", path)
+    whole = place.store.read_bytes()
+    place.store.unlink()
+    write = FeatureWriter.write
+
+    def interrupted(self: FeatureWriter, row: int, *rest: np.ndarray) -> None:
+        if row == 4:
+            raise KeyboardInterrupt
+        write(self, row, *rest)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(FeatureWriter, "write", interrupted)
+        place.run("butd_tsv", path)
+    capsys.readouterr()
+    place.run("butd_tsv", path)
+    assert "2 of 5 images are there already" in capsys.readouterr().err
+    assert place.store.read_bytes() == whole
+
+
+# SCAN's precomputed arrays
+
+
+def write_precomp(place: Place, folder: Path, splits: dict[str, str] = SPLITS) -> None:
+    """As published: rows repeated but in train, images in another order than the table's."""
+    folder.mkdir(exist_ok=True)
+    for split, name in splits.items():
+        images = [k for k, of in reversed(list(enumerate(place.splits))) if of == split]
+        copies = 1 if name == "train" else 5
+        array = np.repeat(place.regions[images], copies, axis=0)
+        np.save(folder / f"{name}_ims.npy", array)
+        captions = [place.caption(k, n).upper() for k in images for n in (4, 1, 0, 3, 2)]
+        (folder / f"{name}_caps.txt").write_text("\n".join(captions) + "\n")
+        ids = [str(place.numbers[k]) for k in images for _ in range(copies)]
+        (folder / f"{name}_ids.txt").write_text("\n".join(ids) + "\n")
+
+
+def test_scan_undoes_the_repetition_and_goes_by_captions(place: Place) -> None:
+    write_precomp(place, place.source)
+    assert len(np.load(place.source / "test_ims.npy")) == 10
+    place.run("scan")
+    place.check()
+    assert place.read()[3] is None
+
+
+def test_scan_takes_testall_for_test(place: Place) -> None:
+    write_precomp(place, place.source, SPLITS | {"test": "testall"})
+    part = np.load(place.source / "testall_ims.npy")[:5]
+    np.save(place.source / "test_ims.npy", part)
+    captions = (place.source / "testall_caps.txt").read_text().splitlines()[:5]
+    (place.source / "test_caps.txt").write_text("\n".join(captions))
+    place.run("scan")
+    place.check()
+
+
+def test_scan_reads_any_float(place: Place) -> None:
+    write_precomp(place, place.source)
+    for path in place.source.glob("*.npy"):
+        np.save(path, np.load(path).astype(">f8"))
+    place.run("scan")
+    place.check()
+
+
+def test_two_images_with_the_same_captions_keep_their_order(place: Place) -> None:
+    rows = place.rows()
+    for row, twin in zip(rows[:6], rows[24:], strict=True):
+        twin["caption"] = row["caption"]
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), place.captions)
+    place.caption = lambda k, number, own=place.caption: own(k % 4, number)  # type: ignore[method-assign]
+    write_precomp(place, place.source)
+    place.run("scan")
+    features = place.read()[1]
+    # The files hold image 4 before image 0, and nothing but the order tells them apart.
+    np.testing.assert_array_equal(features[0], place.regions[4].astype(np.float16))
+    np.testing.assert_array_equal(features[4], place.regions[0].astype(np.float16))
+
+
+def test_scan_with_captions_of_other_images(place: Place) -> None:
+    write_precomp(place, place.source)
+    path = place.source / "test_caps.txt"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:7], lines[0], *lines[8:]]))
+    assert "test_caps.txt:6: no image of" in place.refusal("scan")
+    path.write_text("\n".join(lines[:9]))
+    assert "10 rows for the 9 captions of test_caps.txt" in place.refusal("scan")
+    path.write_bytes(b"good\n\xff\xfe\n")
+    assert "test_caps.txt:2: not UTF-8" in place.refusal("scan")
+    path.unlink()
+    assert "test_caps.txt: no such file" in place.refusal("scan")
+
+
+def test_scan_whose_rows_are_no_copies(place: Place) -> None:
+    write_precomp(place, place.source)
+    array = np.load(place.source / "test_ims.npy")
+    array[7, 0, 0] += 1
+    np.save(place.source / "test_ims.npy", array)
+    assert "test_ims.npy: row 7: not a copy of row 5" in place.refusal("scan")
+
+
+def test_scan_that_lacks_images(place: Place) -> None:
+    write_precomp(place, place.source, {"train": "train", "test": "test"})
+    assert "no features of image 'im2'" in place.refusal("scan")
+    for file in place.source.iterdir():
+        file.unlink()
+    assert "no train_ims.npy" in place.refusal("scan")
+
+
+def pickled(path: Path) -> None:
+    np.save(path, np.array([Path("code")], object), allow_pickle=True)
+
+
+def fortran(path: Path) -> None:
+    np.save(path, np.asfortranarray(np.load(path)))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-50])
+
+
+def huge(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"(10, 3, 8), }    ", b"(10, 3, 80000), }"))
+
+
+def wide(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"(10, 3, 8), }          ", b"(10, 3, 80000000000), }"))
+
+
+def flat(path: Path) -> None:
+    np.save(path, np.zeros((10, 24), np.float32))
+
+
+def text(path: Path) -> None:
+    path.write_text("no array")
+
+
+def integers(path: Path) -> None:
+    np.save(path, np.zeros((10, 3, 8), np.int64))
+
+
+def not_a_number(path: Path) -> None:
+    array = np.load(path)
+    array[5, 1, 1] = np.nan
+    np.save(path, array)
+
+
+ARRAYS = [
+    (pickled, "pickled objects"),
+    (fortran, "columns first"),
+    (cut, "row 9: cut off"),
+    (huge, "row 0: cut off"),
+    (wide, "not of features"),
+    (flat, "not (images, regions, width)"),
+    (text, "not a .npy file"),
+    (integers, "int64"),
+    (not_a_number, "row 5: "),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), ARRAYS)
+def test_damaged_arrays_are_told(place: Place, damage, message: str) -> None:
+    write_precomp(place, place.source)
+    damage(place.source / "test_ims.npy")
+    line = place.refusal("scan")
+    assert "test_ims.npy" in line and message in line
+
+
+# VSE-infinity's folder, and one file an image
+
+
+def write_mapping(place: Place) -> None:
+    mapping = {str(number): Path(place.file(k)).name for k, number in enumerate(place.numbers)}
+    (place.source / "id_mapping.json").write_text(json.dumps(mapping))
+
+
+def test_vse_infinity_goes_by_ids_and_verifies_captions(place: Place) -> None:
+    write_precomp(place, place.source / "precomp")
+    write_mapping(place)
+    place.run("vse_infinity")
+    place.check()
+
+
+def test_vse_infinity_with_wrong_ids(place: Place) -> None:
+    write_precomp(place, place.source / "precomp")
+    assert "id_mapping.json: no such file" in place.refusal("vse_infinity")
+    write_mapping(place)
+    path = place.source / "precomp" / "test_ids.txt"
+    ids = path.read_text().split()
+    path.write_text("\n".join(reversed(ids)))
+    assert "test_caps.txt:1: not captions of image 'im0'" in place.refusal("vse_infinity")
+    path.write_text("\n".join(ids[2:] + ids[:2]))
+    assert "test_ids.txt:1: rows of one image, several ids" in place.refusal("vse_infinity")
+    path.write_text("\n".join(["77"] * 10))
+    assert "row 0: id '77' is of no image" in place.refusal("vse_infinity")
+    path.write_text("\n".join(ids[:4]))
+    assert "4 ids for 10 rows" in place.refusal("vse_infinity")
+    (place.source / "id_mapping.json").write_text("[1]")
+    assert "not a mapping" in place.refusal("vse_infinity")
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_one_file_an_image(place: Place, mapped: bool) -> None:
+    if mapped:
+        write_mapping(place)
+    folder = place.source / "features"
+    folder.mkdir()
+    for k in range(5):
+        np.save(folder / f"{place.numbers[k]}.npy", place.regions[k])
+    np.save(folder / "55.npy", place.regions[0])
+    place.run("npy_folder", folder)
+    place.check()
+    place.store.unlink()
+    np.save(folder / f"{place.numbers[2]}.npy", place.regions)
+    assert "not (regions, width)" in place.refusal("npy_folder", folder)
+    np.save(folder / "im2.npy", place.regions[2])
+    assert "has the file" in place.refusal("npy_folder", folder)
+    (folder / "im2.npy").unlink()
+    (folder / f"{place.numbers[2]}.npy").unlink()
+    assert "no file of image 'im2'" in place.refusal("npy_folder", folder)
+
+
+# Names, configuration and the command
+
+
+def test_an_image_goes_by_id_file_and_number(place: Place) -> None:
+    table = read_table(place.captions)
+    number = place.numbers[3]
+    names = ["im3", f"COCO_val2014_{number:012}", f"COCO_val2014_{number:012}.jpg"]
+    assert [table.named(name) for name in [*names, str(number), f"{number:012}"]] == [3] * 5
+    assert table.named("55") is None and table.named("") is None
+
+
+def test_a_name_of_two_images_is_refused(place: Place) -> None:
+    rows = [{**row, "file": row["file"].replace("1007", "1000")} for row in place.rows()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), place.captions)
+    assert "several images go by the name '1000'" in place.refusal("butd_tsv", write_tsv(place))
+
+
+def test_hashes_in_names_are_no_numbers(place: Place) -> None:
+    rows = [{**row, "file": f"{row['image_id']}_58{row['image_id']}.jpg"} for row in place.rows()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), place.captions)
+    assert read_table(place.captions).named("58") is None
+
+
+def test_halves_are_rounded_as_numpy_rounds() -> None:
+    bits = np.random.default_rng(0).integers(0, 2**32, 20_000, dtype=np.uint32)
+    values = bits.view(np.float32)[np.isfinite(bits.view(np.float32))]
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(halves(values), values.astype(np.float16))
+
+
+def test_ahead_passes_items_and_faults_on_and_ends_with_its_reader() -> None:
+    def items(count: int):
+        yield from range(count)
+        raise DataError("here")
+
+    found = []
+    with pytest.raises(DataError, match="here"):
+        found.extend(ahead(items(20)))  # extend keeps what came before the fault
+    assert found == [] or found == list(range(20))
+    made = []
+    endless = ahead(made.append(k) or k for k in range(10**9))
+    assert next(endless) == 0
+    endless.close()
+    assert len(made) < 10
+
+
+def test_formats_are_checked_by_name() -> None:
+    for name in FORMATS:
+        check_format(name)
+    with pytest.raises(ConfigError, match="did you mean 'butd_tsv'"):
+        check_format("butd_tvs")
+
+
+def test_the_command_imports_what_params_name(place: Place, tmp_path: Path) -> None:
+    write_precomp(place, place.source)
+    published = {"format": "scan", "path": str(place.source)}
+    import yaml
+
+    root = Path(__file__).parents[2]
+    params = yaml.safe_load((root / "params.yaml").read_text())
+    params["extraction"]["butd"] = {"published": {"coco": published}}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    settings = read_params(tmp_path / "params.yaml").extraction_of("butd")
+    assert settings.published == {"coco": Published(**published)}
+    captions = tmp_path / "data" / "captions" / "coco.parquet"
+    captions.parent.mkdir(parents=True)
+    place.captions.rename(captions)
+    command = [sys.executable, "-m", "manymatch", "features", "coco", "butd"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    place.store = tmp_path / "data" / "features" / "coco" / "butd.h5"
+    place.check()
+    (place.source / "test_ims.npy").write_text("no array")
+    failed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert failed.returncode == 1 and "not a .npy file" in failed.stderr.splitlines()[-1]
+    assert issubclass(DataError, ManyMatchError)
