@@ -17,6 +17,8 @@ from manymatch.errors import DataError
 _CHUNK = 2**18
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
+_TAIL = 2
+"""Characters that the longest unfinished end of a number has: "e+"."""
 
 
 def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any]]:
@@ -115,8 +117,9 @@ class _Cursor:
             except (RecursionError, ValueError) as error:
                 raise self.fault(str(error)) from None
             else:
-                # A number that touches the window's end may go on behind it.
-                if end < len(self._window) or not self._more():
+                # A number at the window's end may go on behind it: "-2.5e" reads as -2.5 and "e".
+                cut = isinstance(value, int | float) and end + _TAIL >= len(self._window)
+                if not cut or not self._more():
                     self._at = end
                     return value
 
@@ -146,14 +149,3 @@ class _Cursor:
             raise DataError(f"{self._path}: byte {place} is not UTF-8") from None
         self._bytes += len(block)
         return text
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """A small JSON file with one object."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{path}: expected a JSON object")
-    return value

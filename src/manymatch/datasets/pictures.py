@@ -24,7 +24,7 @@ def settle_pictures(sources: Sequence[Path] | None, raw: Path, only_present: boo
     not look into it. None: the dataset is used without pictures.
     """
     if sources is None:
-        Place(absent=True).write(raw)
+        Place(absent=True, only_present=only_present).write(raw)
     elif len(sources) == 1 and sources[0].is_dir():
         folder = sources[0].resolve()
         if next(_walk(folder), None) is None:
@@ -121,7 +121,7 @@ class Pictures:
         so.
         """
         found = self._files.get(self._key(name))
-        if found is None and self._place.only_present:
+        if found is None and self._place.only_present and not self._place.absent:
             self._left_out += 1
             return None
         return found or f"{IMAGES}/{name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from manymatch.config.strict import Strict, validate
-from manymatch.datasets.json_stream import read_object
+from manymatch.datasets.json_file import read_object
 from manymatch.errors import DataError
 from manymatch.files import write_json
 

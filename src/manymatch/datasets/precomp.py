@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.copying import copy_file
-from manymatch.datasets.json_stream import read_object
+from manymatch.datasets.json_file import read_object
 from manymatch.datasets.lines import numbered_lines
 from manymatch.errors import DataError
 

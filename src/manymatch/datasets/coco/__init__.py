@@ -17,7 +17,7 @@ from manymatch.datasets.coco.annotations import read_annotations
 from manymatch.datasets.coco.fetch import fetch
 from manymatch.datasets.coco.names import CAPTIONS, IDS, KARPATHY, LABELS, PRECOMP, coco_id
 from manymatch.datasets.coco.settings import CocoSettings
-from manymatch.datasets.json_stream import read_object
+from manymatch.datasets.json_file import read_object
 from manymatch.datasets.karpathy import by_split
 from manymatch.datasets.pictures import Pictures
 from manymatch.datasets.place import read_place
