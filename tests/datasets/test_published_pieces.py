@@ -32,7 +32,6 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.slow
 def test_cocos_captions_ids_and_scans_test_captions_agree(real_data, rows_of):
     coco = real_data / "coco"
     own = rows_of(
