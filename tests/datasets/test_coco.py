@@ -1,6 +1,7 @@
 """COCO in every form in which people hold it, through the two stages."""
 
 import json
+import shutil
 import threading
 import zipfile
 from functools import partial
@@ -125,6 +126,21 @@ def test_images_in_a_folder_are_used_where_they_lie(folder, stages):
     assert paths[0] == folder / "images" / "train2014" / made.file_name(4)
     assert all(path.is_file() for path in paths) and len(paths) == 5
     assert rows
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_the_parts_side_by_side(folder, stages, zipped):
+    for part in ("train2014", "val2014"):
+        (folder / "images" / part).rename(folder / part)
+        if zipped:
+            shutil.make_archive(str(folder / part), "zip", folder, part)
+            shutil.rmtree(folder / part)
+    (folder / "images").rmdir()
+    made.write_karpathy(folder)
+    made.write_annotations(folder, "annotations_trainval2014.zip")
+    rows = stages({"folder": str(folder)})
+    assert found(rows) == expected()
+    assert (stages.raw / "images").exists() == zipped
 
 
 def test_links_in_the_users_folder_are_followed(folder, stages, tmp_path):

@@ -24,8 +24,9 @@ def _several(value: object) -> object:
 Sources = Annotated[tuple[Source, ...], BeforeValidator(_several)]
 """In params.yaml one source or a list of them."""
 
-Usual = Mapping[str, Sequence[str]]
-"""Setting -> what to look for in a folder, as patterns; the first that matches anything counts."""
+Usual = Mapping[str, Sequence[str | tuple[str, ...]]]
+"""Setting -> what to look for in a folder: patterns, or tuples of names that all must be there. The
+first that is found counts."""
 
 
 class Gatherer:
@@ -76,8 +77,15 @@ def _in_folder(name: str, folder: str, usual: Usual) -> dict[str, Sequence[Sourc
     if path is None or not path.is_dir():
         raise SourceError(f"params.yaml: sources.{name}.folder: {folder} is not a folder here")
     found: dict[str, Sequence[Source]] = {}
-    for key, patterns in usual.items():
-        matches = next((hit for hit in (sorted(path.glob(p)) for p in patterns) if hit), [])
+    for key, choices in usual.items():
+        matches = next((hit for hit in (_matches(path, choice) for choice in choices) if hit), [])
         if matches:
             found[key] = tuple(Source(url=str(match)) for match in matches)
     return found
+
+
+def _matches(folder: Path, choice: str | tuple[str, ...]) -> list[Path]:
+    if isinstance(choice, str):
+        return sorted(folder.glob(choice))
+    paths = [folder / name for name in choice]
+    return paths if all(path.exists() for path in paths) else []

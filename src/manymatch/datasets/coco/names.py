@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
+from manymatch.datasets.gather import Usual
+
 KARPATHY = "dataset_coco.json"
 CAPTIONS = "captions"
 IDS = "ids"
 PRECOMP = "precomp"
 LABELS = "categories.json"
 
-USUAL = {
+USUAL: Usual = {
     "images": (
         "images",
-        "train2014.zip",
         "trainval35k",
+        "val2014/..",
+        ("train2014.zip", "val2014.zip"),
     ),
     "captions": (
         KARPATHY,
@@ -35,7 +38,8 @@ USUAL = {
         "annotations_trainval2014.zip",
     ),
 }
-"""What is looked for in a folder: the releases' own names, then PCME's, VSE-infinity's, SCAN's."""
+"""What is looked for in a folder: the releases' own names, PCME's, VSE-infinity's, SCAN's.
+`val2014/..` is the folder itself, where it holds the parts side by side."""
 
 _NUMBER = re.compile(r"(\d{12})\.[a-zA-Z]+$")
 

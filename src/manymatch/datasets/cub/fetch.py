@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from manymatch.datasets.archives import extract, is_archive
 from manymatch.datasets.copying import copy_file
 from manymatch.datasets.cub.settings import CubSettings
-from manymatch.datasets.gather import Gatherer
+from manymatch.datasets.gather import Gatherer, Usual
 from manymatch.datasets.pictures import settle_pictures
 from manymatch.errors import SourceError
 from manymatch.files import remove
@@ -24,7 +24,7 @@ LISTS = {
 """Setting -> name under the raw folder."""
 _OPTIONAL = "validation_classes"
 
-USUAL = {
+USUAL: Usual = {
     "images": ("CUB_200_2011.tgz", "CUB_200_2011/images", "images", "cub_mini*.tar"),
     "captions": (
         "cvpr2016_cub.tar.gz",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from manymatch.datasets.flickr30k.multi30k import copy_multi30k, is_multi30k
 from manymatch.datasets.flickr30k.settings import Flickr30kSettings
-from manymatch.datasets.gather import Gatherer
+from manymatch.datasets.gather import Gatherer, Usual
 from manymatch.datasets.karpathy import copy_karpathy
 from manymatch.datasets.pictures import settle_pictures
 from manymatch.datasets.precomp import copy_precomp, is_precomp
@@ -15,7 +15,7 @@ KARPATHY = "dataset_flickr30k.json"
 PRECOMP = "precomp"
 MULTI30K = "multi30k"
 
-USUAL = {
+USUAL: Usual = {
     "images": ("flickr30k-images.tar.gz", "flickr30k-images", "flickr30k_images", "images"),
     "captions": (
         KARPATHY,
