@@ -1,5 +1,6 @@
 """CUB with Reed's captions and PCME's class lists, through the two stages."""
 
+import shutil
 import tarfile
 import zipfile
 
@@ -114,6 +115,7 @@ def test_archives_as_published(folder, stages, kind):
     with tarfile.open(folder / "CUB_200_2011.tgz", "w:gz") as opened:
         opened.add(folder / "CUB_200_2011", "CUB_200_2011")
         opened.add(folder / "splits", "CUB_200_2011/lists")
+    shutil.rmtree(folder / "CUB_200_2011")
     rows = stages({"folder": str(folder), "captions": str(texts)})
     assert rows[0]["file"] == "images/Albatross_0000.jpg"
     assert [row | {"file": ""} for row in rows] == [row | {"file": ""} for row in expected]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import tarfile
 import zipfile
 
@@ -124,6 +125,7 @@ def test_images_in_an_archive(folder, stages):
     (folder / "dataset_flickr30k.json").write_text(karpathy())
     with tarfile.open(folder / "flickr30k-images.tar.gz", "w:gz") as opened:
         opened.add(folder / "flickr30k-images", "flickr30k-images")
+    shutil.rmtree(folder / "flickr30k-images")
     assert found(stages({"folder": str(folder)})) == expected()
     assert len(list((stages.raw / "images").iterdir())) == len(FILES)
 

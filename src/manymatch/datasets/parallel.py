@@ -95,7 +95,7 @@ def _round(
         _fetch_piece(url, file, pieces.span(number), validator, stop)
         return number
 
-    fault: BaseException | None = None
+    faults: list[BaseException] = []
     with ThreadPoolExecutor(connections) as pool:
         try:
             missing = pieces.missing
@@ -105,15 +105,21 @@ def _round(
                 if error is None:
                     pieces.done.add(task.result())
                     note(pieces)
-                elif not isinstance(error, _Given):
-                    fault = fault if fault and not isinstance(fault, Passing) else error
+                else:
+                    faults.append(error)
                     halt.set()
-                    if not isinstance(error, Passing):
+                    if not isinstance(error, Passing | _Given):
                         stop.set()
         finally:
             halt.set()
             stop.set()
-    return fault
+    return _gravest(faults)
+
+
+def _gravest(faults: list[BaseException]) -> BaseException | None:
+    """The first that another attempt would meet again, else the first of all."""
+    own = [fault for fault in faults if not isinstance(fault, _Given)]
+    return next((fault for fault in own if not isinstance(fault, Passing)), own[0] if own else None)
 
 
 @contextlib.contextmanager

@@ -25,12 +25,12 @@ LISTS = {
 _OPTIONAL = "validation_classes"
 
 USUAL: Usual = {
-    "images": ("CUB_200_2011.tgz", "CUB_200_2011/images", "images", "cub_mini*.tar"),
+    "images": ("CUB_200_2011/images", "images", "CUB_200_2011.tgz", "cub_mini*.tar"),
     "captions": (
-        "cvpr2016_cub.tar.gz",
         "cvpr2016_cub/text_c10",
         "text_c10",
         "text",
+        "cvpr2016_cub.tar.gz",
         "text.zip",
         "cub_mini*.tar",
     ),

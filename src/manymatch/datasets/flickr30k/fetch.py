@@ -16,7 +16,7 @@ PRECOMP = "precomp"
 MULTI30K = "multi30k"
 
 USUAL: Usual = {
-    "images": ("flickr30k-images.tar.gz", "flickr30k-images", "flickr30k_images", "images"),
+    "images": ("flickr30k-images", "flickr30k_images", "images", "flickr30k-images.tar.gz"),
     "captions": (
         KARPATHY,
         "caption_datasets.zip",
