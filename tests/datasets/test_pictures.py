@@ -67,6 +67,11 @@ def test_a_folder_without_pictures(raw, tmp_path):
         settle_pictures([tmp_path / "empty"], raw, only_present=False)
 
 
+def test_several_folders_are_refused(raw, folder):
+    with pytest.raises(SourceError, match="name one folder of images, or archives alone"):
+        settle_pictures([folder, folder / "sub"], raw, only_present=False)
+
+
 @pytest.mark.parametrize("file", ["", "/etc/passwd", "../x.jpg", "images/../../x.jpg", "a\0b"])
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_a_name_does_not_leave_the_folder(raw, folder, file, elsewhere):

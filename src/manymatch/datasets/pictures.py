@@ -33,6 +33,8 @@ def settle_pictures(sources: Sequence[Path] | None, raw: Path, only_present: boo
         Place(folder=str(folder), only_present=only_present).write(raw)
     else:
         for source in sources:
+            if source.is_dir():
+                raise SourceError(f"{source}: name one folder of images, or archives alone")
             unpack_pictures(source, raw / IMAGES)
         Place(only_present=only_present).write(raw)
 
@@ -42,7 +44,7 @@ def unpack_pictures(source: Path, images: Path) -> None:
     if not is_archive(source):
         raise SourceError(f"{source}: neither a folder nor a whole tar, tar.gz or zip archive")
     unpacked = images.with_name("unpacked")
-    extract(source, unpacked)
+    extract(source, unpacked, lambda name: name.lower().endswith(_ENDINGS))
     _gather(source, unpacked, images, Path.rename)
     remove(unpacked)
 
