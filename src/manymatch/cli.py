@@ -31,7 +31,9 @@ app = typer.Typer(
     "that holds params.yaml.",
 )
 
-DatasetName = Annotated[str, typer.Argument(help="A dataset: scenes, flickr8k.")]
+DatasetName = Annotated[
+    str, typer.Argument(help="A dataset: scenes, flickr8k, flickr30k, coco, cub.")
+]
 MethodName = Annotated[str, typer.Argument(help="A recipe: presets/DATASET/METHOD.yaml.")]
 FeaturesName = Annotated[
     str, typer.Argument(help="A backbone: lite0, objects, resnet50 ...; pixels256 for none.")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from dataset_stages import Stages
 
 SPLITS = {"train": "ab", "val": "cd", "test": "ef"}
 LISTS = {
@@ -63,3 +64,8 @@ class Folder:
 @pytest.fixture
 def folder(tmp_path):
     return Folder(tmp_path / "given")
+
+
+@pytest.fixture
+def stages_of(tmp_path):
+    return lambda name: Stages(name, tmp_path)

@@ -374,7 +374,7 @@ FULL_DISK = """
 import json, resource, signal, sys
 from pathlib import Path
 from manymatch.datasets.download import download
-from manymatch.datasets.flickr8k import fetch
+from manymatch.datasets import pictures
 from manymatch.errors import StorageError
 
 def on_a_full_disk(*arguments):
@@ -382,7 +382,7 @@ def on_a_full_disk(*arguments):
     resource.setrlimit(resource.RLIMIT_FSIZE, (5, 5))
     return extract(*arguments)
 
-extract, fetch.extract = fetch.extract, on_a_full_disk
+extract, pictures.extract = pictures.extract, on_a_full_disk
 try:
     download("flickr8k", json.loads(sys.argv[1]), Path(sys.argv[2]))
 except StorageError as error:

@@ -21,7 +21,8 @@ def test_an_unknown_name_suggests_the_nearest(ask):
     with pytest.raises(ConfigError) as caught:
         ask("flickr8")
     assert str(caught.value) == (
-        "no dataset 'flickr8'; did you mean 'flickr8k'? (known: flickr8k, scenes)"
+        "no dataset 'flickr8'; did you mean 'flickr8k'? "
+        "(known: coco, cub, flickr30k, flickr8k, scenes)"
     )
 
 

@@ -1,5 +1,6 @@
 """Downloads from a server on this machine that cuts connections, refuses ranges, or lies."""
 
+import contextlib
 import hashlib
 import json
 import random
@@ -12,12 +13,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from manymatch.datasets import disk, transfer
+from manymatch.datasets import disk, parallel, transfer
 from manymatch.datasets.transfer import Expected, fetch
 from manymatch.errors import SourceError, StorageError
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA = hashlib.sha256(CONTENT).hexdigest()
+
+
+def span(header):
+    """First byte and the byte after the last of a Range header."""
+    first, last = header.removeprefix("bytes=").split("-")
+    return int(first), int(last) + 1 if last else None
 
 
 class Server:
@@ -32,6 +39,13 @@ class Server:
         self.cuts = []  # bytes after which the next connections are cut
         self.codes = []  # status codes of the next answers, before any content
         self.redirect = None
+        self.accepts_ranges = False  # whether it says so
+        self.kind = None  # Content-Type
+        self.at_once = 100  # more connections than these are told to come back later
+        self.two_at_once, self.refused = threading.Event(), threading.Event()
+        self.awaited = None  # one of these, without which nobody is served
+        self._now = self._parts = 0
+        self._lock = threading.Lock()
         self.goes_on = threading.Event()  # else the connection hangs after its last byte
         self.goes_on.set()
         self.asked = []  # Range headers, None where there was none
@@ -46,44 +60,75 @@ class Server:
         self._http.shutdown()
         self._http.server_close()
 
+    def enter(self, is_part):
+        with self._lock:
+            if self._now >= self.at_once:
+                self.refused.set()
+                return False
+            self._now += 1
+            self._parts += is_part
+            if self._parts == 2:
+                self.two_at_once.set()
+            return True
+
+    def leave(self, is_part):
+        with self._lock:
+            self._now -= 1
+            self._parts -= is_part
+
     def _handler(server):
         class Handler(BaseHTTPRequestHandler):
             def log_message(self, *args):
                 pass
 
             def do_GET(self):
-                server.answer(self)
+                is_part = "Range" in self.headers
+                if not server.enter(is_part):
+                    return self.send_error(503)
+                try:
+                    return server.answer(self)
+                finally:
+                    server.leave(is_part)
 
         return Handler
 
     def answer(self, http):
         asked = http.headers.get("Range")
         self.asked.append(asked)
-        if self.codes:
-            return http.send_error(self.codes.pop(0))
+        if self.awaited and asked:
+            assert self.awaited.wait(20)
+        code = self.codes.pop(0) if self.codes else 0
+        if code:
+            return http.send_error(code)
         if self.redirect and "goal" not in http.path:
             http.send_response(302)
             http.send_header("Location", self.redirect)
             return http.end_headers()
         fresh = self.heeds_if_range and http.headers.get("If-Range") not in (None, self.etag)
-        start = int(asked[6:-1]) if asked and self.ranges and not fresh else 0
+        partly = bool(asked) and self.ranges and not fresh
+        start, end = span(asked) if partly else (0, None)
         if start and start >= len(self.content):
             http.send_response(416)
             http.send_header("Content-Range", f"bytes */{len(self.content)}")
             http.send_header("Content-Length", "0")
             return http.end_headers()
-        body = self.content[start:]
-        http.send_response(206 if start else 200)
-        if start:
-            last = len(self.content) - 1
+        body = self.content[start:end]
+        http.send_response(206 if partly else 200)
+        if self.accepts_ranges:
+            http.send_header("Accept-Ranges", "bytes")
+        if self.kind:
+            http.send_header("Content-Type", self.kind)
+        if partly:
+            last = start + len(body) - 1
             http.send_header("Content-Range", f"bytes {start}-{last}/{len(self.content)}")
         if self.tells_length:
             http.send_header("Content-Length", str(len(body)))
         if self.etag:
             http.send_header("ETag", self.etag)
         http.end_headers()
-        http.wfile.write(body[: self.cuts.pop(0)] if self.cuts else body)
-        http.wfile.flush()
+        with contextlib.suppress(OSError):  # the other side may have had enough
+            http.wfile.write(body[: self.cuts.pop(0)] if self.cuts else body)
+            http.wfile.flush()
         self.goes_on.wait(30)
         return None
 
@@ -344,3 +389,164 @@ def test_nonsense_beside_a_partial_file_starts_afresh(server, target):
     target.with_name("file.bin.json").write_text('["?"]')
     fetch([server.url], target, Expected(), "the file")
     assert target.read_bytes() == CONTENT
+
+
+def test_a_web_page_is_not_the_file(server, mirror, target):
+    server.kind = "text/html; charset=utf-8"
+    assert "answers with a web page" in fault([server.url], target)
+    fetch([server.url, mirror.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT
+
+
+# Over several connections
+
+
+@pytest.fixture
+def in_pieces(server, monkeypatch):
+    """A server of 30 pieces; `fetch` with four connections."""
+    monkeypatch.setattr(parallel, "PIECE", 10_000)
+    server.accepts_ranges = True
+
+    def run(urls, target, expected=Expected(), connections=4):  # noqa: B008
+        fetch(urls, target, expected, "the file", connections)
+
+    return run
+
+
+def pieces_asked(server):
+    """Starts of the pieces asked for, sorted."""
+    return sorted(span(asked)[0] for asked in server.asked if asked and not asked.endswith("-"))
+
+
+def test_a_large_file_comes_in_pieces_at_once(server, target, in_pieces):
+    server.awaited = server.two_at_once
+    in_pieces([server.url], target, Expected(len(CONTENT), SHA))
+    assert target.read_bytes() == CONTENT and not partial(target).exists()
+    assert pieces_asked(server) == list(range(0, 300_000, 10_000))
+
+
+def test_a_small_file_comes_at_once(server, target, in_pieces):
+    server.content = CONTENT[:19_999]
+    in_pieces([server.url], target)
+    assert target.read_bytes() == server.content and server.asked == [None]
+
+
+@pytest.mark.parametrize("accepts_ranges", [True, False])
+def test_a_server_without_ranges_gives_the_file_over_one(server, target, in_pieces, accepts_ranges):
+    """Also one that says that it has ranges."""
+    server.ranges, server.accepts_ranges = False, accepts_ranges
+    in_pieces([server.url], target)
+    assert target.read_bytes() == CONTENT and server.asked[-1] is None
+
+
+def test_cut_pieces_go_on_where_they_were_cut(server, target, in_pieces):
+    server.cuts = [300_000, 5_000, 0, 7_000]
+    in_pieces([server.url], target)
+    assert target.read_bytes() == CONTENT
+    assert any(start % 10_000 for start in pieces_asked(server))
+
+
+def test_a_host_that_serves_few_at_once_is_asked_over_few(server, target, in_pieces):
+    server.at_once, server.awaited = 2, server.refused
+    in_pieces([server.url], target, connections=8)
+    assert target.read_bytes() == CONTENT
+
+
+def test_whole_pieces_are_kept_when_the_host_goes_down(server, mirror, target, in_pieces):
+    server.codes = [0] * 10 + [410] * 100  # 0: as if nothing were the matter
+    with pytest.raises(SourceError, match="HTTP 410"):
+        in_pieces([server.url], target)
+    assert not target.exists() and partial(target).exists()
+    had = len(json.loads(target.with_name("file.bin.json").read_text())["pieces"][2])
+    assert had > 0
+    server.codes, server.asked = [], []
+    in_pieces([server.url], target)
+    assert target.read_bytes() == CONTENT and len(pieces_asked(server)) == 30 - had
+
+
+def test_with_a_checksum_a_mirror_gives_the_missing_pieces(server, mirror, target, in_pieces):
+    server.codes = [0] * 10 + [410] * 100
+    mirror.accepts_ranges = True
+    in_pieces([server.url, mirror.url], target, Expected(sha256=SHA))
+    assert target.read_bytes() == CONTENT and 0 < len(pieces_asked(mirror)) < 30
+
+
+def test_a_mirror_without_ranges_goes_on_after_the_first_gap(server, mirror, target, in_pieces):
+    server.codes = [0] * 10 + [410] * 100
+    mirror.ranges = False
+    in_pieces([server.url, mirror.url], target, Expected(sha256=SHA))
+    assert target.read_bytes() == CONTENT and not pieces_asked(mirror)
+
+
+def test_a_download_begun_over_one_connection_goes_on_over_several(server, target, in_pieces):
+    leave_partial(server, target, 105_000)
+    in_pieces([server.url], target)
+    assert target.read_bytes() == CONTENT
+    assert pieces_asked(server) == list(range(100_000, 300_000, 10_000))
+
+
+def test_a_download_in_pieces_goes_on_over_one_connection(server, target, in_pieces):
+    server.codes = [0] * 10 + [410] * 100
+    with pytest.raises(SourceError):
+        in_pieces([server.url], target)
+    server.codes, server.asked = [], []
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and not pieces_asked(server)
+
+
+def test_pieces_of_a_file_that_changed_are_not_mixed(server, target, in_pieces):
+    server.codes = [0] * 10 + [410] * 100
+    with pytest.raises(SourceError):
+        in_pieces([server.url], target)
+    server.codes, server.content, server.etag = [], CONTENT[::-1], '"two"'
+    in_pieces([server.url], target)
+    assert target.read_bytes() == CONTENT[::-1]
+
+
+def test_a_note_without_its_partial_file_is_not_believed(server, target, in_pieces):
+    server.codes = [0] * 10 + [410] * 100
+    with pytest.raises(SourceError):
+        in_pieces([server.url], target)
+    partial(target).unlink()
+    server.codes = []
+    in_pieces([server.url], target)
+    assert target.read_bytes() == CONTENT
+
+
+def test_pieces_with_a_wrong_checksum_are_not_kept(server, target, in_pieces):
+    with pytest.raises(SourceError, match="its sha256 is"):
+        in_pieces([server.url], target, Expected(sha256="0" * 64))
+    assert not target.exists() and not partial(target).exists()
+
+
+def test_pieces_do_not_fill_the_disk(server, target, in_pieces, monkeypatch):
+    left = SimpleNamespace(free=disk.RESERVE + 200_000)
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: left)
+    with pytest.raises(StorageError, match=r"file\.bin: needs .* free some space"):
+        in_pieces([server.url], target)
+    assert not target.exists() and not partial(target).exists()
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from manymatch.datasets import parallel
+from manymatch.datasets.transfer import Expected, fetch
+from manymatch.errors import StorageError
+
+parallel.PIECE = 10_000
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    fetch([sys.argv[1]], Path(sys.argv[2]), Expected(), "the file", 4)
+except StorageError as error:
+    print(error)
+"""
+
+
+def test_a_disk_full_meanwhile_is_one_line(server, target):
+    server.accepts_ranges = True
+    command = [sys.executable, "-c", FULL_DISK, server.url, str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") == 1 and "no space left while writing" in done.stdout
+    assert not target.exists()

@@ -17,6 +17,9 @@ from manymatch.errors import ConfigError, nearest
 DATASETS = {
     "scenes": "Scenes",
     "flickr8k": "Flickr8k",
+    "flickr30k": "Flickr30k",
+    "coco": "Coco",
+    "cub": "Cub",
 }
 
 

@@ -59,8 +59,10 @@ def is_archive(path: Path) -> bool:
     return path.is_file() and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path))
 
 
-def extract(archive: Path, folder: Path) -> None:
+def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> None:
     """Unpack `archive` (tar, tar.gz or zip) as `folder`, whole or not at all.
+
+    Of its files only those are written whose name is `wanted`.
 
     Raises `SourceError`, naming the archive and the member, for paths that leave the folder,
     links, devices, members that overwrite others, too many or too large ones, and for damaged or
@@ -71,8 +73,9 @@ def extract(archive: Path, folder: Path) -> None:
         budget = _Budget(archive, partial)
         with _opened(archive) as members:
             for member in track(members, f"unpacking {archive.name}"):
-                budget.spend(member)
-                _write(archive, member, partial)
+                if member.fault or member.is_folder or wanted(member.name):
+                    budget.spend(member)
+                    _write(archive, member, partial)
 
 
 class _Budget:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from manymatch.datasets import dataset
 from manymatch.datasets.base import CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
+from manymatch.datasets.place import picture_path, read_place
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.errors import DataError
 from manymatch.files import replacing
@@ -62,7 +63,7 @@ class Ledger:
     """Checks rows one after the other and remembers which images and captions there are."""
 
     def __init__(self, raw: Path) -> None:
-        self._raw = raw.resolve()
+        self._raw, self._place = raw, read_place(raw)
         self._images: dict[str, str] = {}
         self._captions: dict[str, str] = {}
         self._last: Caption | None = None
@@ -119,11 +120,16 @@ class Ledger:
             return f"image '{row.image_id}' is in split {row.split} and in split {known}"
         if known is not None:
             return f"captions of image '{row.image_id}' do not stand together"
-        path = self._raw / row.file
+        return None if self._place.absent else self._fault_of_picture(row)
+
+    def _fault_of_picture(self, row: Caption) -> str | None:
+        try:
+            path = picture_path(self._raw, row.file, self._place)
+        except DataError as error:
+            return str(error)
         if not path.is_file():
-            return f"caption '{row.caption_id}' has no image: {row.file} is not there"
-        if not path.resolve().is_relative_to(self._raw):
-            return f"file {row.file} is a link that leaves {self._raw.name}"
+            where = f" (looked for {path})" if self._place.folder else ""
+            return f"caption '{row.caption_id}' has no image: {row.file} is not there{where}"
         return None
 
 

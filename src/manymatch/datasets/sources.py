@@ -24,6 +24,8 @@ class Source(Strict):
     """Other addresses of the same file, tried in turn where the first does not answer."""
     size: Annotated[int, Field(ge=0)] | None = None
     """Bytes."""
+    connections: Annotated[int, Field(ge=1, le=16)] = 4
+    """At once to one host, for large files; hosts that give no parts of a file are asked once."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
     @model_validator(mode="before")
@@ -66,7 +68,7 @@ def obtain(source: Source, what: str, folder: Path) -> Path:
         tried = ", ".join(str(path) for path in local)
         raise SourceError(f"{what}: no such file or folder: {tried}; correct it in params.yaml")
     target = folder / _file_name(web[0], what)
-    fetch(web, target, source.expected, what)
+    fetch(web, target, source.expected, what, source.connections)
     return target
 
 

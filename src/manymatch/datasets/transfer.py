@@ -2,51 +2,44 @@
 
 Beside the file `NAME` lie, while it is fetched, `NAME.partial` with the bytes so far and
 `NAME.json` with what they are bytes of. Nothing stands under `NAME` before it is complete and has
-the expected size and checksum.
+the expected size and checksum. Large files come over several connections (`parallel`) from hosts
+that give parts of them.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from http.client import HTTPException, HTTPMessage, HTTPResponse
+from dataclasses import asdict, dataclass, replace
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import BinaryIO
-from urllib import request
-from urllib.error import HTTPError
 from urllib.parse import urlsplit, urlunsplit
 
-from manymatch import __version__, files
+from manymatch import files
+from manymatch.datasets import parallel
 from manymatch.datasets.disk import require_space
+from manymatch.datasets.http import (
+    Complete,
+    Final,
+    NoParts,
+    Passing,
+    Span,
+    Stale,
+    answered_range,
+    ask,
+    blocks,
+    changed,
+    version,
+)
+from manymatch.datasets.parallel import Pieces, fetch_pieces
 from manymatch.errors import SourceError
 from manymatch.progress import say, track
 
 _PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
 """Seconds between the rounds over the mirrors."""
-_TIMEOUT = 30.0
-_READ = 2**16
 _MEBIBYTE = 2**20
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
-"""Status codes that may be gone a little later; any other fault is the mirror's last word."""
-
-
-class _Passing(Exception):
-    """A fault that another attempt may not meet."""
-
-
-class _Final(Exception):
-    """A fault that this mirror will show again."""
-
-
-class _Stale(Exception):
-    """The bytes that are here are not the beginning of what the server has now."""
-
-
-class _Complete(Exception):
-    """The server has no bytes after those that are here."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +67,16 @@ class _Origin:
     url: str
     validator: str | None
     """The file's version in the server's words: a strong ETag or a date."""
+    pieces: tuple[int, int, tuple[int, ...]] | None = None
+    """Of a download in pieces: bytes of the file, bytes of a piece, the whole pieces' numbers. Of
+    the others the partial file has only the places."""
 
 
-def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> None:
-    """Download `target` from the first of `urls` that gives it whole.
+def fetch(
+    urls: Sequence[str], target: Path, expected: Expected, what: str, connections: int = 1
+) -> None:
+    """Download `target` from the first of `urls` that gives it whole, over so many `connections`
+    at once as its host allows.
 
     Raises `SourceError` with every mirror's fault, `StorageError` where the disk is too small.
     """
@@ -85,7 +84,7 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
         return
     left, faults = list(urls), dict[str, str]()
     for pause in (*_PAUSES, None):
-        if _fetched_from_any(left, target, expected, faults):
+        if _fetched_from_any(left, target, expected, connections, faults):
             return
         if not left or pause is None:
             break
@@ -95,16 +94,16 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
 
 
 def _fetched_from_any(
-    left: list[str], target: Path, expected: Expected, faults: dict[str, str]
+    left: list[str], target: Path, expected: Expected, connections: int, faults: dict[str, str]
 ) -> bool:
     """Whether one of the mirrors in `left` gave the file; those that never will are taken out."""
     for url in tuple(left):
         try:
-            _fetch_from(url, target, expected)
+            _fetch_from(url, target, expected, connections)
             return True
-        except (_Passing, _Final) as fault:
+        except (Passing, Final) as fault:
             faults[url] = str(fault)
-            if isinstance(fault, _Final):
+            if isinstance(fault, Final):
                 left.remove(url)
     return False
 
@@ -120,86 +119,140 @@ def _finished(target: Path, expected: Expected) -> bool:
     return False
 
 
-def _fetch_from(url: str, target: Path, expected: Expected) -> None:
+def _fetch_from(url: str, target: Path, expected: Expected, connections: int) -> None:
     partial = files.partial_path(target)
     with files.storage_errors(target):
-        resumed = _download(url, target, expected)
+        resumed = _download(url, target, expected, connections)
         fault = expected.fault(partial)
         if fault:
             # Bytes of two versions may have met in a resumed file: it deserves a fresh start.
-            files.remove(partial)
-            raise (_Passing if resumed else _Final)(fault)
+            _forget(target)
+            raise (Passing if resumed else Final)(fault)
         partial.replace(target)
 
 
-def _download(url: str, target: Path, expected: Expected) -> bool:
+def _download(url: str, target: Path, expected: Expected, connections: int) -> bool:
     """Fill the partial file, connecting again as long as each connection brought it further.
 
-    Returns whether its bytes came over more than one connection.
+    Returns whether its bytes may be of more than one version of the file.
     """
-    partial, resumed = files.partial_path(target), False
+    resumed = False
     while True:
-        before = _size(partial)
+        before = _progress(target)
         try:
-            return _connect_once(url, target, expected) or resumed
-        except _Stale:
+            return _connect_once(url, target, expected, connections) or resumed
+        except Stale:
             say(f"{target.name}: it has changed on the server; starting again")
-            files.remove(partial)
-        except _Passing as fault:
-            if _size(partial) <= before:
+            connections = 1  # Hosts behind one name may each have their own version.
+            _forget(target)
+        except NoParts:
+            connections = 1
+        except Passing as fault:
+            if _progress(target) <= before:
                 raise
-            say(f"{target.name}: {fault}; going on after {_size(partial)} bytes")
+            say(f"{target.name}: {fault}; going on after {_progress(target)} bytes")
             resumed = True
             time.sleep(_PAUSES[0])
 
 
-def _connect_once(url: str, target: Path, expected: Expected) -> bool:
-    """One connection that gives the rest of the file. Returns whether there was a beginning."""
-    partial = files.partial_path(target)
+def _connect_once(url: str, target: Path, expected: Expected, connections: int) -> bool:
+    """One connection, or several at once, that give the rest of the file. Returns whether there was
+    a beginning."""
     known = _read_origin(target)
-    start = _resume_point(url, partial, known, expected)
+    start = _resume_point(url, target, known, expected)
     validator = known.validator if known and known.url == url else None
     try:
-        response = _open(url, start, validator)
-    except _Complete:
+        response = ask(url, Span(start), validator)
+    except Complete:
         return True
     with response:
         if response.status != 206:
             start = 0
-        elif _range_start(response.headers) != start or _changed(response.headers, validator):
-            raise _Stale if start else _Final("it answers with a range that nobody asked for")
+        elif not _answers(response, start) or changed(response.headers, validator):
+            raise Stale if start else Final("it answers with a range that nobody asked for")
         total = _total(response, start)
         if expected.size is not None and total not in (None, expected.size):
-            raise _Final(f"it has {total} bytes, expected {expected.size}")
-        require_space(partial.parent, (total or start) - start, target.name)
-        origin = _Origin(url, _validator(response.headers))
-        files.write_json(_origin_path(target), asdict(origin))
-        _save(response, target, start, total, expected.size)
-    return start > 0
+            raise Final(f"it has {total} bytes, expected {expected.size}")
+        origin = _Origin(url, version(response.headers))
+        if not (connections > 1 and total and _in_pieces(response, total, origin, expected)):
+            _save(response, target, origin, start, total, expected.size)
+            return start > 0
+    return _fetch_in_pieces(target, origin, total, expected, connections)
+
+
+def _in_pieces(response: HTTPResponse, total: int, origin: _Origin, expected: Expected) -> bool:
+    """Whether the host gives parts of a file that is worth it, and it can be told of what."""
+    gives_parts = response.status == 206 or response.headers.get("Accept-Ranges") == "bytes"
+    told = origin.validator is not None or expected.sha256 is not None
+    return gives_parts and told and total >= 2 * parallel.PIECE
+
+
+def _fetch_in_pieces(
+    target: Path, origin: _Origin, total: int, expected: Expected, connections: int
+) -> bool:
+    """Fetch what is missing over several connections. Returns whether there was something."""
+    partial = files.partial_path(target)
+    pieces = _pieces_here(target, origin, total, expected)
+    resumed = bool(pieces.done)
+    require_space(partial.parent, pieces.bytes_missing, target.name)
+
+    def note(pieces: Pieces) -> None:
+        kept = (pieces.total, pieces.size, tuple(sorted(pieces.done)))
+        files.write_json(_origin_path(target), asdict(replace(origin, pieces=kept)))
+
+    note(pieces)
+    fetch_pieces(origin.url, partial, pieces, origin.validator, connections, note)
+    return resumed
+
+
+def _pieces_here(target: Path, origin: _Origin, total: int, expected: Expected) -> Pieces:
+    """The pieces, with those whole that the partial file has already."""
+    pieces, known = Pieces(total, size=parallel.PIECE), _read_origin(target)
+    here = _size(files.partial_path(target))
+    same = known and origin.validator and known == replace(origin, pieces=known.pieces)
+    if not (same or expected.sha256):
+        return pieces
+    if known is None or known.pieces is None:
+        pieces.done.update(range(here // pieces.size))
+    elif known.pieces[:2] == (here, pieces.size) == (total, pieces.size):
+        pieces.done.update(known.pieces[2])
+    return pieces
+
+
+def _answers(response: HTTPResponse, start: int) -> bool:
+    answer = answered_range(response.headers)
+    return answer is not None and answer[0] == start
 
 
 def _save(
-    response: HTTPResponse, target: Path, start: int, total: int | None, limit: int | None
+    response: HTTPResponse,
+    target: Path,
+    origin: _Origin,
+    start: int,
+    total: int | None,
+    limit: int | None,
 ) -> None:
     """Append the body after byte `start`; a body shorter than promised is a passing fault."""
     partial = files.partial_path(target)
-    with partial.open("ab" if start else "wb") as stream:
+    require_space(partial.parent, (total or start) - start, target.name)
+    with partial.open("ab") as stream:
         stream.truncate(start)
+        files.write_json(_origin_path(target), asdict(origin))
         steps = None if total is None else -(-(total - start) // _MEBIBYTE)
         for _ in track(_copy(response, stream), f"{target.name} (MiB)", total=steps):
             if total is None:
                 require_space(partial.parent, _MEBIBYTE, target.name)
             if limit is not None and stream.tell() > limit:
                 files.remove(partial)
-                raise _Final(f"it has more than the expected {limit} bytes")
+                raise Final(f"it has more than the expected {limit} bytes")
     if total is not None and _size(partial) < total:
-        raise _Passing(f"connection cut after {_size(partial)} of {total} bytes")
+        raise Passing(f"connection cut after {_size(partial)} of {total} bytes")
 
 
 def _copy(response: HTTPResponse, stream: BinaryIO) -> Iterator[None]:
     """Write the body to `stream`; yield once a mebibyte. What came before a cut is kept."""
     written = 0
-    while block := _read(response):
+    for block in blocks(response):
         stream.write(block)
         written += len(block)
         if written >= _MEBIBYTE:
@@ -208,67 +261,32 @@ def _copy(response: HTTPResponse, stream: BinaryIO) -> Iterator[None]:
     yield
 
 
-def _read(response: HTTPResponse) -> bytes:
-    try:
-        return response.read(_READ)
-    except (OSError, HTTPException) as error:
-        raise _Passing(f"connection cut ({_reason(error)})") from None
-
-
-def _open(url: str, start: int, validator: str | None) -> HTTPResponse:
-    """The response to a request for the bytes from `start` on."""
-    headers = {"User-Agent": f"manymatch/{__version__}", "Accept-Encoding": "identity"}
-    if start:
-        headers["Range"] = f"bytes={start}-"
-        if validator:
-            headers["If-Range"] = validator
-    try:
-        return _opener().open(request.Request(url, headers=headers), timeout=_TIMEOUT)
-    except HTTPError as error:
-        if start and error.code == 416:
-            whole = error.headers.get("Content-Range") == f"bytes */{start}"
-            raise (_Complete if whole else _Stale) from None
-        kind = _Passing if error.code in _PASSING else _Final
-        raise kind(f"HTTP {error.code} {error.reason}") from None
-    except (OSError, HTTPException) as error:
-        raise _Passing(_reason(error)) from None
-
-
-def _opener() -> request.OpenerDirector:
-    """HTTP and HTTPS alone: a redirect never leads to a local file or another protocol."""
-    opener = request.OpenerDirector()
-    for handler in (
-        request.ProxyHandler,
-        request.UnknownHandler,
-        request.HTTPHandler,
-        request.HTTPSHandler,
-        request.HTTPDefaultErrorHandler,
-        request.HTTPRedirectHandler,
-        request.HTTPErrorProcessor,
-    ):
-        opener.add_handler(handler())
-    return opener
-
-
-def _resume_point(url: str, partial: Path, known: _Origin | None, expected: Expected) -> int:
+def _resume_point(url: str, target: Path, known: _Origin | None, expected: Expected) -> int:
     """From which byte to ask: 0 unless the bytes that are here can be told to belong."""
     same_version = known is not None and known.url == url and known.validator is not None
-    return _size(partial) if same_version or expected.sha256 else 0
+    return _beginning(target, known) if same_version or expected.sha256 else 0
 
 
-def _validator(headers: HTTPMessage) -> str | None:
-    etag = headers.get("ETag")
-    return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
+def _beginning(target: Path, known: _Origin | None) -> int:
+    """Bytes from the file's beginning that the partial file has without a gap."""
+    if known is None or known.pieces is None:
+        return _size(files.partial_path(target))
+    total, size, done = known.pieces
+    whole = next(number for number in range(len(done) + 1) if number not in done)
+    return min(_size(files.partial_path(target)), total, whole * size)
 
 
-def _changed(headers: HTTPMessage, validator: str | None) -> bool:
-    found = _validator(headers)
-    return None not in (found, validator) and found != validator
+def _progress(target: Path) -> int:
+    """Bytes that the partial file has, wherever they stand."""
+    known = _read_origin(target)
+    if known is None or known.pieces is None:
+        return _size(files.partial_path(target))
+    return len(known.pieces[2]) * known.pieces[1]
 
 
-def _range_start(headers: HTTPMessage) -> int | None:
-    match = re.match(r"bytes (\d+)-", headers.get("Content-Range", ""))
-    return int(match[1]) if match else None
+def _forget(target: Path) -> None:
+    files.remove(files.partial_path(target))
+    files.remove(_origin_path(target))
 
 
 def _total(response: HTTPResponse, start: int) -> int | None:
@@ -279,8 +297,12 @@ def _total(response: HTTPResponse, start: int) -> int | None:
 def _read_origin(target: Path) -> _Origin | None:
     """None where nothing, or nothing sensible, was noted: then the download starts afresh."""
     try:
-        return _Origin(**json.loads(_origin_path(target).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        note = json.loads(_origin_path(target).read_text(encoding="utf-8"))
+        if note.get("pieces") is not None:
+            total, size, done = note["pieces"]
+            note["pieces"] = int(total), int(size), tuple(map(int, done))
+        return _Origin(**note)
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 
@@ -290,11 +312,6 @@ def _origin_path(target: Path) -> Path:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _reason(error: Exception) -> str:
-    reason = getattr(error, "reason", error)
-    return " ".join(str(reason).split()) or type(error).__name__
 
 
 def _listed(faults: dict[str, str]) -> str:

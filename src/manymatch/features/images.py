@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from manymatch.datasets.place import Place, picture_path, read_place
 from manymatch.errors import DataError
 
 MAX_PIXELS = 64_000_000
@@ -41,8 +41,10 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
     for image_id, file in read_columns(captions, ("image_id", "file")):
         if files.setdefault(image_id, file) != file:
             raise DataError(f"{captions}: image '{image_id}': two files, {files[image_id]}, {file}")
-    root = raw.resolve()
-    return [ImageFile(image_id, locate(file, root)) for image_id, file in files.items()]
+    place = read_place(raw)
+    if place.absent:
+        raise DataError(f"{raw}: fetched without its images; name them under its source 'images'")
+    return [ImageFile(image_id, _locate(raw, file, place)) for image_id, file in files.items()]
 
 
 def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -57,15 +59,8 @@ def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ..
         raise DataError(f"{captions}: not a caption table ({reason})") from None
 
 
-def locate(file: str, root: Path) -> Path:
-    """The place of `file` under `root` (resolved); one that leads elsewhere is a `DataError`."""
-    name = PurePosixPath(file)
-    if name.is_absolute() or ".." in name.parts or "\0" in file:
-        raise DataError(f"{file!r}: lies outside {root}; image files must be inside it")
-    # Links are followed to see where they end, whether or not anything is there.
-    path = Path(os.path.realpath(root / name))
-    if not path.is_relative_to(root):
-        raise DataError(f"{root / name}: a link out of {root}; copy the file into the folder")
+def _locate(raw: Path, file: str, place: Place) -> Path:
+    path = picture_path(raw, file, place)
     if not path.is_file():
         raise DataError(f"{path}: no such image; run the download stage again")
     return path

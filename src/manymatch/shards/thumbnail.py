@@ -7,17 +7,19 @@ from pathlib import Path
 
 from PIL import Image
 
+from manymatch.datasets.place import picture_path, read_place
 from manymatch.errors import DataError
 
 _QUALITY = 80
 
 
 def thumbnail(folder: Path, file: str, side: int) -> bytes | None:
-    """`folder/file` as a JPEG whose longest side is at most `side` pixels; None without a file."""
-    path = folder / file
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise DataError(f"image file '{file}' lies outside {folder}")
-    if not file or not path.is_file():
+    """`file` of the raw `folder` as a JPEG, at most `side` pixels on its longest side; None without
+    a file."""
+    if not file:
+        return None
+    path = picture_path(folder, file, read_place(folder))
+    if not path.is_file():
         return None
     try:
         with Image.open(path) as image:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from manymatch.datasets.archives import extract, is_archive
-from manymatch.datasets.disk import require_space
+from manymatch.datasets.copying import copy_file
 from manymatch.datasets.flickr8k.names import (
     CROWD,
     EXPERT,
@@ -18,12 +16,9 @@ from manymatch.datasets.flickr8k.names import (
     USUAL_IMAGES,
 )
 from manymatch.datasets.flickr8k.settings import Flickr8kSettings
+from manymatch.datasets.pictures import copy_pictures, unpack_pictures
 from manymatch.datasets.sources import Source, downloads, local_path, obtain
 from manymatch.errors import ConfigError, SourceError
-from manymatch.files import remove
-from manymatch.progress import track
-
-_PICTURES = {".jpg", ".jpeg", ".png"}
 
 
 def fetch(settings: Flickr8kSettings, raw: Path, name: str) -> None:
@@ -43,7 +38,7 @@ def fetch(settings: Flickr8kSettings, raw: Path, name: str) -> None:
     _fetch_captions(get, raw)
     for key, target in (("expert", EXPERT), ("crowd", CROWD)):
         if key in sources:
-            _copy_text(get(key), raw / target)
+            copy_file(get(key), raw / target)
     _fetch_images(get("images"), raw)
 
 
@@ -77,11 +72,11 @@ def _in_folder(folder: str) -> dict[str, Source]:
 def _fetch_captions(get: Callable[[str], Path], raw: Path) -> None:
     captions = get("captions")
     if _is_json(captions):
-        _copy_text(captions, raw / KARPATHY)
+        copy_file(captions, raw / KARPATHY)
         return
-    _copy_text(captions, raw / TOKENS)
+    copy_file(captions, raw / TOKENS)
     for split, file in LISTS.items():
-        _copy_text(get(f"{split}_list"), raw / file)
+        copy_file(get(f"{split}_list"), raw / file)
 
 
 def _is_json(path: Path) -> bool:
@@ -91,12 +86,6 @@ def _is_json(path: Path) -> bool:
         return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
 
 
-def _copy_text(path: Path, target: Path) -> None:
-    if not path.is_file():
-        raise SourceError(f"{path}: expected a file, found a folder")
-    shutil.copyfile(path, target)
-
-
 def _fetch_images(source: Path, raw: Path) -> None:
     """Pictures into `raw/images`, flat, whatever folders they lie in.
 
@@ -104,36 +93,7 @@ def _fetch_images(source: Path, raw: Path) -> None:
     right to write from what it holds, and the user's own files are not ours to change.
     """
     images = raw / IMAGES
-    images.mkdir()
     if source.is_dir():
-        require_space(
-            raw, sum(path.stat().st_size for path in _pictures(source)), "flickr8k images"
-        )
-        _place(source, images, shutil.copyfile)
-    elif is_archive(source):
-        unpacked = raw / "unpacked"
-        extract(source, unpacked)
-        _place(unpacked, images, Path.rename)
-        remove(unpacked)
+        copy_pictures(source, images)
     else:
-        raise SourceError(f"{source}: neither a folder nor a whole tar, tar.gz or zip archive")
-
-
-def _place(source: Path, images: Path, transfer: Callable[[Path, Path], object]) -> None:
-    count = 0
-    for path in track(_pictures(source), f"images of {source.name}"):
-        target = images / path.name
-        if target.exists():
-            raise SourceError(f"{source}: two images are called {path.name}")
-        transfer(path, target)
-        count += 1
-    if not count:
-        raise SourceError(f"{source}: no {', '.join(sorted(_PICTURES))} files in it")
-
-
-def _pictures(folder: Path) -> Iterator[Path]:
-    """The image files below `folder`, sorted; hidden ones are other systems' debris."""
-    for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in _PICTURES and not hidden and path.is_file():
-            yield path
+        unpack_pictures(source, images)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from manymatch.datasets.flickr8k.lines import columns, numbered_lines
 from manymatch.datasets.flickr8k.names import CROWD, EXPERT
+from manymatch.datasets.lines import columns, numbered_lines
 from manymatch.errors import DataError
 from manymatch.progress import say
 

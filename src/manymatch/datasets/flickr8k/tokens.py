@@ -6,8 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from manymatch.datasets.flickr8k.image import Image, Line
-from manymatch.datasets.flickr8k.lines import columns, numbered_lines
 from manymatch.datasets.flickr8k.names import LISTS, TOKENS
+from manymatch.datasets.lines import columns, numbered_lines
 from manymatch.errors import DataError
 from manymatch.progress import say
 

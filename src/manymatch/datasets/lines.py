@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,15 +15,23 @@ _LONGEST = 2**20
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file with their numbers from 1, without line ends; blank ones left out.
 
-    A byte order mark is skipped. Bytes that are not UTF-8 are a `DataError` with the line.
+    A file whose name ends in .gz is unpacked on the way. A byte order mark is skipped. Bytes that
+    are not UTF-8 are a `DataError` with the line.
     """
-    with path.open("rb") as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(_LONGEST), b""), start=1):
-            if len(line) == _LONGEST:
-                raise DataError(f"{path}:{number}: a line of a million bytes; not a text file?")
-            text = _decoded(line, path, number).rstrip("\r\n")
-            if text.strip():
-                yield number, text
+    for number, line in enumerate(_raw_lines(path), start=1):
+        if len(line) == _LONGEST:
+            raise DataError(f"{path}:{number}: a line of a million bytes; not a text file?")
+        text = _decoded(line, path, number).rstrip("\r\n")
+        if text.strip():
+            yield number, text
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        try:
+            yield from iter(lambda: stream.readline(_LONGEST), b"")
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(f"{path}: damaged or cut off ({error}); fetch it again") from None
 
 
 def _decoded(line: bytes, path: Path, number: int) -> str:

@@ -1,0 +1,111 @@
+"""COCO's own annotation files: captions, chosen and ordered by arrays of caption ids, and the
+categories of an image's instances."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from manymatch.datasets.json_stream import elements
+from manymatch.datasets.karpathy import field
+from manymatch.errors import DataError
+from manymatch.progress import say
+
+ID_FILES = {
+    "coco_train_ids.npy": "train",
+    "coco_restval_ids.npy": "train",
+    "coco_dev_ids.npy": "validation",
+    "coco_test_ids.npy": "test",
+}
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One caption of COCO's files."""
+
+    id: int
+    image_id: int
+    text: str
+    where: str
+
+
+@dataclass(frozen=True)
+class AnnotatedImage:
+    """An image with the captions that the arrays name, in their order."""
+
+    id: int
+    split: str
+    file: str
+    captions: tuple[Annotation, ...]
+
+
+def read_annotations(
+    files: Iterable[Path], ids: Path, only_present: bool
+) -> Iterator[AnnotatedImage]:
+    """The images of the arrays in the folder `ids`, in their order.
+
+    A caption id that is in none of `files` is a `DataError`, or left out where `only_present`.
+    """
+    captions, names = _read_captions(files)
+    missing = 0
+    for file, split in ID_FILES.items():
+        found = []
+        for number in _array(ids / file):
+            if number in captions:
+                found.append(captions[number])
+            elif only_present:
+                missing += 1
+            else:
+                raise DataError(
+                    f"{ids / file}: caption {number} is in none of the annotation files; name "
+                    "those of training and validation images, or set only_present"
+                )
+        for image, group in groupby(found, key=lambda caption: caption.image_id):
+            yield AnnotatedImage(image, split, names.get(image, f"{image:012}.jpg"), tuple(group))
+    if missing:
+        say(f"only_present: left out {missing} caption ids that are in none of the files")
+
+
+def _read_captions(files: Iterable[Path]) -> tuple[dict[int, Annotation], dict[int, str]]:
+    """Caption id -> caption, image id -> file name."""
+    captions: dict[int, Annotation] = {}
+    names: dict[int, str] = {}
+    for path in files:
+        for kind, number, value in elements(path, ("images", "annotations")):
+            where = f"{path}: {kind}[{number}]"
+            key = field(value, "id", int, where)
+            if kind == "images":
+                names[key] = field(value, "file_name", str, where)
+            else:
+                image = field(value, "image_id", int, where)
+                captions[key] = Annotation(key, image, field(value, "caption", str, where), where)
+    return captions, names
+
+
+def _array(path: Path) -> list[int]:
+    try:
+        ids = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{path}: not an array of caption ids ({error})") from None
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise DataError(f"{path}: expected a row of whole numbers, found {ids.dtype} {ids.shape}")
+    return list(map(int, ids))
+
+
+def read_categories(files: Iterable[Path]) -> dict[int, list[int]]:
+    """Image id -> the categories (1 to 90, 80 of them used) of its instances, ascending.
+
+    The files are read as a stream: they are hundreds of megabytes.
+    """
+    categories: defaultdict[int, set[int]] = defaultdict(set)
+    for path in files:
+        for kind, number, value in elements(path, ("annotations",)):
+            where = f"{path}: {kind}[{number}]"
+            image = field(value, "image_id", int, where)
+            categories[image].add(field(value, "category_id", int, where))
+    return {image: sorted(found) for image, found in sorted(categories.items())}

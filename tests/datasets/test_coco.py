@@ -1,0 +1,357 @@
+"""COCO in every form in which people hold it, through the two stages."""
+
+import json
+import shutil
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import made_coco as made
+import numpy as np
+import pytest
+from dataset_stages import split_of
+
+from manymatch.datasets import transfer
+from manymatch.errors import ConfigError, DataError, SourceError
+from manymatch.features.images import list_images
+from manymatch.shards.thumbnail import thumbnail
+
+
+@pytest.fixture
+def stages(stages_of):
+    return stages_of("coco")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """With images; the texts are put in by the tests."""
+    folder = tmp_path / "given"
+    made.write_images(folder / "images")
+    return folder
+
+
+def expected(ids=True):
+    """(image, split, caption id, caption) of the whole table."""
+    splits = {"train": "train", "restval": "train", "val": "validation", "test": "test"}
+    return [
+        (
+            str(image),
+            splits[made.IMAGES[image][0]],
+            str(made.caption_id(image, k)) if ids else f"{image}#{k}",
+            made.text(image, k),
+        )
+        for image in made.ORDER
+        for k in range(made.CAPTIONS)
+    ]
+
+
+def found(rows):
+    keys = ("image_id", "split", "caption_id", "caption")
+    return [tuple(row[key] for key in keys) for row in rows]
+
+
+def test_karpathys_file(folder, stages):
+    made.write_karpathy(folder)
+    rows = stages({"folder": str(folder)})
+    assert found(rows) == expected()
+    assert rows[0]["file"] == "images/train2014/COCO_train2014_000000000004.jpg"
+    assert rows[0]["labels"] == []
+
+
+@pytest.mark.parametrize(
+    ("archive", "inside"),
+    [("caption_datasets.zip", "dataset_coco.json"), ("coco.zip", "coco/dataset.json")],
+)
+def test_karpathys_archive(folder, stages, archive, inside):
+    made.write_karpathy(folder, archive, inside)
+    assert found(stages({"folder": str(folder)})) == expected()
+    names = sorted(path.name for path in stages.raw.iterdir())
+    assert names == ["dataset_coco.json", "images.json"]
+
+
+@pytest.mark.parametrize("archive", [None, "annotations_trainval2014.zip"])
+def test_cocos_own_files_in_the_order_of_the_ids(folder, stages, archive):
+    made.write_annotations(folder, archive)
+    made.write_ids(folder / "ids")
+    rows = stages({"folder": str(folder)})
+    assert found(rows) == expected()
+    labels = {row["image_id"]: row["labels"] for row in rows}
+    assert labels == {"9": [1, 9, 90], "5": [], "3": [1, 3, 90], "7": [1, 7, 90], "4": [1, 4, 90]}
+
+
+def test_instances_label_the_images_of_every_form(folder, stages):
+    made.write_karpathy(folder)
+    made.write_annotations(folder, "annotations_trainval2014.zip")
+    rows = stages({"folder": str(folder)})
+    assert found(rows) == expected()
+    assert {tuple(row["labels"]) for row in rows if row["split"] == "test"} == {(1, 9, 90), ()}
+
+
+@pytest.mark.parametrize("ids", ["image", "caption"])
+def test_a_precomp_folder_and_its_mapping(tmp_path, stages, ids):
+    """VSE-infinity's layout: the mapping lies above the captions."""
+    folder = tmp_path / "given"
+    made.write_precomp(folder / "precomp", ids, mapping=folder)
+    made.write_images(folder / "images")
+    rows = stages({"folder": str(folder)})
+    assert found(rows) == expected(ids=False)
+    assert rows[-1]["file"] == "images/val2014/COCO_val2014_000000000005.jpg"
+
+
+def test_a_precomp_folder_alone_with_published_features(tmp_path, stages):
+    """SCAN's layout; the large files beside the captions are not copied."""
+    made.write_precomp(tmp_path / "coco_precomp")
+    (tmp_path / "coco_precomp" / "train_ims.npy").write_bytes(bytes(1000))
+    settings = {"captions": str(tmp_path / "coco_precomp"), "without_images": True}
+    assert found(stages(settings)) == expected(ids=False)
+    assert not list(stages.raw.rglob("*.npy"))
+
+
+def test_without_ids_images_are_called_by_their_place(tmp_path, stages):
+    made.write_precomp(tmp_path / "precomp", ids=None)
+    rows = stages({"captions": str(tmp_path / "precomp"), "without_images": True})
+    assert [row["caption"] for row in rows] == [line[3] for line in expected()]
+    assert list(split_of(rows)) == ["train_0", "train_1", "validation_0", "test_0", "test_1"]
+
+
+# Images
+
+
+def test_images_in_a_folder_are_used_where_they_lie(folder, stages):
+    made.write_karpathy(folder)
+    rows = stages({"folder": str(folder)})
+    assert not (stages.raw / "images").exists()
+    paths = [image.path for image in list_images(stages.folder / "table", stages.raw)]
+    assert paths[0] == folder / "images" / "train2014" / made.file_name(4)
+    assert all(path.is_file() for path in paths) and len(paths) == 5
+    assert rows
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_the_parts_side_by_side(folder, stages, zipped):
+    for part in ("train2014", "val2014"):
+        (folder / "images" / part).rename(folder / part)
+        if zipped:
+            shutil.make_archive(str(folder / part), "zip", folder, part)
+            shutil.rmtree(folder / part)
+    (folder / "images").rmdir()
+    made.write_karpathy(folder)
+    made.write_annotations(folder, "annotations_trainval2014.zip")
+    rows = stages({"folder": str(folder)})
+    assert found(rows) == expected()
+    assert (stages.raw / "images").exists() == zipped
+
+
+def test_links_in_the_users_folder_are_followed(folder, stages, tmp_path):
+    """PCME's `trainval35k` is a folder of links."""
+    linked = tmp_path / "trainval35k"
+    linked.mkdir()
+    for path in (folder / "images").rglob("*.jpg"):
+        (linked / path.name).symlink_to(path)
+    made.write_karpathy(folder)
+    rows = stages({"folder": str(folder), "images": str(linked)})
+    assert found(rows) == expected()
+
+
+def test_the_2017_names_are_known(folder, stages, tmp_path):
+    renamed = tmp_path / "2017"
+    renamed.mkdir()
+    for path in (folder / "images").rglob("*.jpg"):
+        path.rename(renamed / path.name[-16:])
+    made.write_karpathy(folder)
+    rows = stages({"folder": str(folder), "images": str(renamed)})
+    assert rows[0]["file"] == "images/000000000004.jpg" and found(rows) == expected()
+
+
+def test_an_image_twice_in_the_folder_is_refused(folder, stages):
+    made.write_karpathy(folder)
+    (folder / "images" / "000000000004.jpg").write_bytes(b"again")
+    words = "the same image is there a second time"
+    stages.refused({"folder": str(folder)}, DataError, words)
+
+
+def test_images_in_two_archives(folder, stages):
+    archives = []
+    for part in ("train2014", "val2014"):
+        archives.append(str(folder / f"{part}.zip"))
+        with zipfile.ZipFile(archives[-1], "w") as opened:
+            for path in (folder / "images" / part).iterdir():
+                opened.write(path, f"{part}/{path.name}")
+    made.write_karpathy(folder)
+    rows = stages({"folder": str(folder), "images": archives})
+    assert found(rows) == expected()
+    assert rows[0]["file"] == f"images/{made.file_name(4)}"
+    assert len(list((stages.raw / "images").iterdir())) == 5
+
+
+def test_a_missing_image_is_named(folder, stages):
+    made.write_karpathy(folder)
+    missing = folder / "images" / "val2014" / made.file_name(7)
+    missing.unlink()
+    line = stages.refused({"folder": str(folder)}, DataError, f"images/{missing.name} is not there")
+    assert "images[2].sentences[0]" in line and str(folder / "images" / missing.name) in line
+
+
+def test_only_present_images_if_asked_for(folder, stages, capsys):
+    made.write_karpathy(folder)
+    (folder / "images" / "val2014" / made.file_name(5)).unlink()
+    rows = stages({"folder": str(folder), "only_present": True})
+    assert found(rows) == [row for row in expected() if row[0] != "5"]
+    assert "left out 1 images whose pictures are not there" in capsys.readouterr().err
+
+
+def test_only_present_captions_if_asked_for(folder, stages, capsys):
+    made.write_annotations(folder)
+    made.write_ids(folder / "ids")
+    whole = np.load(folder / "ids" / "coco_test_ids.npy")
+    np.save(folder / "ids" / "coco_test_ids.npy", np.append(whole, [77, 78]))
+    words = "caption 77 is in none of the annotation files"
+    stages.refused({"folder": str(folder)}, DataError, words)
+    assert found(stages({"folder": str(folder), "only_present": True})) == expected()
+    assert "left out 2 caption ids" in capsys.readouterr().err
+
+
+def test_without_images_nothing_is_looked_for(folder, stages, tmp_path):
+    made.write_karpathy(folder)
+    settings = {"captions": str(folder / "dataset_coco.json"), "without_images": True}
+    rows = stages(settings)
+    assert found(rows) == expected()
+    assert thumbnail(stages.raw, rows[0]["file"], 10) is None
+    with pytest.raises(DataError, match="fetched without its images"):
+        list_images(tmp_path / "table", stages.raw)
+
+
+# Faults
+
+
+def test_no_images_say_what_to_do(folder, stages, tmp_path):
+    made.write_karpathy(folder)
+    settings = {"captions": str(folder / "dataset_coco.json")}
+    line = stages.refused(settings, ConfigError, "params.yaml: sources.coco: 'images': set it to")
+    assert "without_images: true" in line
+    settings = {"captions": settings["captions"], "folder": str(tmp_path / "none")}
+    stages.refused(settings, SourceError, "is not a folder here")
+
+
+def test_no_captions_say_what_to_do(folder, stages):
+    line = stages.refused({"folder": str(folder)}, ConfigError, "'captions': not found under its")
+    assert str(folder) in line
+
+
+def test_an_archive_without_the_file(folder, stages):
+    with zipfile.ZipFile(folder / "coco.zip", "w") as opened:
+        opened.writestr("readme.txt", "hello")
+    stages.refused({"folder": str(folder)}, SourceError, "expected one file dataset_coco.json")
+
+
+def test_ids_that_are_missing(folder, stages):
+    made.write_annotations(folder)
+    made.write_ids(folder / "ids")
+    (folder / "ids" / "coco_restval_ids.npy").unlink()
+    stages.refused({"folder": str(folder)}, SourceError, "coco_restval_ids.npy: no such file")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.array([1.5]), "expected a row of whole numbers, found float64"),
+        (np.array([[1]]), "expected a row of whole numbers"),
+        (np.array([{}]), "not an array of caption ids"),
+    ],
+)
+def test_ids_that_are_none(folder, stages, value, words):
+    made.write_annotations(folder)
+    made.write_ids(folder / "ids")
+    np.save(folder / "ids" / "coco_dev_ids.npy", value)
+    stages.refused({"folder": str(folder)}, DataError, words)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda image: image.pop("cocoid"), "expected 'cocoid'; not the file of COCO?"),
+        (lambda image: image["sentences"][1].pop("sentid"), "sentences[1]: expected 'sentid'"),
+        (lambda image: image.update(cocoid="4"), "expected 'cocoid' of type int, found '4'"),
+        (lambda image: image.update(split="dev"), "unknown split 'dev'"),
+    ],
+)
+def test_a_faulty_karpathy_file(folder, stages, spoil, words):
+    value = made.karpathy()
+    spoil(value["images"][1])
+    (folder / "dataset_coco.json").write_text(json.dumps(value))
+    assert "images[1]" in stages.refused({"folder": str(folder)}, DataError, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("dev_caps.txt", lambda text: text + "one more\n", "6 lines; expected 5 for each image"),
+        ("dev_caps.txt", lambda text: text.replace("\n", "\n\n", 1), "dev_caps.txt:2: an empty"),
+        ("dev_ids.txt", lambda text: text + "8\n9\n", "3 ids do not fit 5 captions"),
+        ("testall_ids.txt", lambda text: "9\n" * 4 + "5\n" * 6, "another image's id among"),
+        ("train_caps.txt", lambda text: text.replace(made.text(4, 0), "b'A cat .'"), "printed"),
+        ("train_ids.txt", lambda text: "4\n4\n", "a second caption '4#0'"),
+    ],
+)
+def test_a_faulty_precomp_folder(tmp_path, stages, name, change, words):
+    made.write_precomp(tmp_path / "precomp")
+    path = tmp_path / "precomp" / name
+    path.write_text(change(path.read_text()))
+    settings = {"captions": str(tmp_path / "precomp"), "without_images": True}
+    stages.refused(settings, DataError, words)
+
+
+# From the web
+
+
+@pytest.fixture
+def server(folder, monkeypatch):
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            asked.append(self.path)
+
+    asked = []
+    monkeypatch.setattr(transfer, "_PAUSES", (0,))
+    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
+    http.url, http.asked = f"http://127.0.0.1:{http.server_port}", asked
+    yield http
+    http.shutdown()
+    http.server_close()
+
+
+def test_everything_from_the_web(folder, server, stages):
+    made.write_karpathy(folder, "caption_datasets.zip")
+    made.write_annotations(folder, "annotations_trainval2014.zip")
+    with zipfile.ZipFile(folder / "all.zip", "w") as opened:
+        for path in (folder / "images").rglob("*.jpg"):
+            opened.write(path, path.name)
+    rows = stages(
+        {
+            "images": f"{server.url}/all.zip",
+            "captions": {
+                "url": f"{server.url}/gone.zip",
+                "mirrors": [f"{server.url}/caption_datasets.zip"],
+            },
+            "instances": f"{server.url}/annotations_trainval2014.zip",
+        }
+    )
+    assert found(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
+    assert not (stages.raw.parent / ".downloads" / "coco").exists()
+
+
+def test_what_lies_in_the_folder_is_not_downloaded(folder, server, stages):
+    made.write_karpathy(folder)
+    settings = {"folder": str(folder), "captions": f"{server.url}/x", "images": f"{server.url}/y"}
+    assert found(stages(settings)) == expected() and server.asked == []
+
+
+def test_a_path_wins_over_the_folder(folder, stages, tmp_path):
+    made.write_karpathy(folder)
+    other = tmp_path / "other"
+    other.mkdir()
+    made.write_karpathy(other)
+    (folder / "dataset_coco.json").write_text("nonsense")
+    settings = {"folder": str(folder), "captions": str(other / "dataset_coco.json")}
+    assert found(stages(settings)) == expected()

@@ -1,0 +1,157 @@
+"""CUB with Reed's captions and PCME's class lists, through the two stages."""
+
+import shutil
+import tarfile
+import zipfile
+
+import pytest
+
+from manymatch.errors import ConfigError, DataError, SourceError
+
+CLASSES = {1: "001.Albatross", 2: "002.Auklet", 3: "003.Bunting", 4: "004.Groove_billed_Ani"}
+IMAGES = 21
+"""Of each class."""
+SEEN = [f"002.Auklet/Auklet_{k:04}.jpg" for k in (3, 4)]
+LISTS = {
+    "trainvalclasses.txt": [CLASSES[2], CLASSES[1]],
+    "testclasses.txt": [CLASSES[4]],
+    # As published, the list also names images of test classes.
+    "seen_test_images.txt": [*SEEN, "004.Groove_billed_Ani/Groove_billed_Ani_0000.jpg"],
+}
+
+
+def stem(number, place):
+    return f"{CLASSES[number][4:]}_{place:04}"
+
+
+@pytest.fixture
+def stages(stages_of):
+    return stages_of("cub")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """With images, captions and lists under their usual names."""
+    folder = tmp_path / "given"
+    for number, name in CLASSES.items():
+        (folder / "CUB_200_2011" / "images" / name).mkdir(parents=True)
+        (folder / "text_c10" / name).mkdir(parents=True)
+        for place in range(IMAGES):
+            image = folder / "CUB_200_2011" / "images" / name / f"{stem(number, place)}.jpg"
+            image.write_bytes(b"picture")
+            lines = "".join(f"bird {number} {place} {k}.\n" for k in range(10))
+            (folder / "text_c10" / name / f"{stem(number, place)}.txt").write_text(lines)
+    (folder / "text_c10" / "readme.txt").write_text("no captions\n")
+    (folder / "splits").mkdir()
+    write_lists(folder / "splits", LISTS)
+    return folder
+
+
+def write_lists(folder, lists):
+    for name, lines in lists.items():
+        (folder / name).write_text("\n".join(lines) + "\n")
+
+
+def images_of(rows, split):
+    return sorted({row["image_id"] for row in rows if row["split"] == split})
+
+
+def every(number, wanted=lambda place: True):
+    return {stem(number, place) for place in range(IMAGES) if wanted(place)}
+
+
+def test_the_class_splits(folder, stages, capsys):
+    rows = stages({"folder": str(folder)})
+    assert set(images_of(rows, "test")) == every(4) | {stem(2, 3), stem(2, 4)}
+    held_out = {stem(1, 9), stem(1, 19), stem(2, 11)}  # seen test images are not counted
+    assert set(images_of(rows, "validation")) == held_out
+    training = (every(1) | every(2)) - held_out - {stem(2, 3), stem(2, 4)}
+    assert set(images_of(rows, "train")) == training
+    assert "left out 21 images of classes that are in no list" in capsys.readouterr().err
+
+
+def test_rows(folder, stages):
+    rows = stages({"folder": str(folder)})
+    assert rows[1] == {
+        "image_id": "Albatross_0000",
+        "caption_id": "Albatross_0000#1",
+        "split": "train",
+        "caption": "bird 1 0 1.",
+        "file": "images/001.Albatross/Albatross_0000.jpg",
+        "labels": [1],
+    }
+    assert {tuple(row["labels"]) for row in rows if row["split"] == "test"} == {(2,), (4,)}
+    assert not (stages.raw / "images").exists()
+
+
+def test_a_fold_for_choosing_settings(folder, stages):
+    write_lists(
+        folder, {"trainclasses1.txt": [CLASSES[2]], "valclasses1.txt": [CLASSES[1], CLASSES[3]]}
+    )
+    rows = stages(
+        {
+            "folder": str(folder),
+            "train_classes": str(folder / "trainclasses1.txt"),
+            "validation_classes": str(folder / "valclasses1.txt"),
+        }
+    )
+    assert set(images_of(rows, "train")) == every(2, lambda place: place not in (3, 4))
+    assert set(images_of(rows, "validation")) == every(1) | every(3)
+
+
+@pytest.mark.parametrize("kind", ["tar.gz", "zip"])
+def test_archives_as_published(folder, stages, kind):
+    """Reed's and, in the text-to-image field, AttnGAN's."""
+    expected = stages({"folder": str(folder)})
+    texts = folder / f"texts.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(texts, "w") as opened:
+            for path in (folder / "text_c10").rglob("*.txt"):
+                opened.write(path, f"text/{path.relative_to(folder / 'text_c10')}")
+    else:
+        with tarfile.open(texts, "w:gz") as opened:
+            opened.add(folder / "text_c10", "cvpr2016_cub/text_c10")
+            opened.add(folder / "splits", "cvpr2016_cub/word_c10")
+    with tarfile.open(folder / "CUB_200_2011.tgz", "w:gz") as opened:
+        opened.add(folder / "CUB_200_2011", "CUB_200_2011")
+        opened.add(folder / "splits", "CUB_200_2011/lists")
+    shutil.rmtree(folder / "CUB_200_2011")
+    rows = stages({"folder": str(folder), "captions": str(texts)})
+    assert rows[0]["file"] == "images/Albatross_0000.jpg"
+    assert [row | {"file": ""} for row in rows] == [row | {"file": ""} for row in expected]
+    assert not (stages.raw / "unpacked").exists()
+
+
+def test_lost_bytes_in_published_captions_are_spaces(folder, stages):
+    path = folder / "text_c10" / CLASSES[1] / f"{stem(1, 0)}.txt"
+    path.write_text("this\ufffd\ufffdbird\ufffd\ufffdis grey.\n")
+    assert stages({"folder": str(folder)})[0]["caption"] == "this bird is grey."
+
+
+def test_only_present_images_if_asked_for(folder, stages):
+    path = folder / "CUB_200_2011" / "images" / CLASSES[4] / f"{stem(4, 0)}.jpg"
+    path.unlink()
+    stages.refused({"folder": str(folder)}, DataError, f"{stem(4, 0)}.jpg is not there")
+    rows = stages({"folder": str(folder), "only_present": True})
+    assert stem(4, 0) not in images_of(rows, "test") and stem(4, 1) in images_of(rows, "test")
+
+
+def test_faulty_lists(folder, stages):
+    write_lists(folder / "splits", {"testclasses.txt": [CLASSES[4], CLASSES[1]]})
+    words = "class 1 is in trainvalclasses.txt and in testclasses.txt"
+    stages.refused({"folder": str(folder)}, DataError, words)
+    write_lists(folder / "splits", {"testclasses.txt": ["Albatross"]})
+    words = "testclasses.txt:1: expected a class such as 004.Groove_billed_Ani, found 'Albatross'"
+    stages.refused({"folder": str(folder)}, DataError, words)
+
+
+def test_missing_files_are_named(folder, stages):
+    (folder / "splits" / "seen_test_images.txt").unlink()
+    stages.refused({"folder": str(folder)}, ConfigError, "sources.cub: 'seen_test': not found")
+
+
+def test_captions_that_are_none(folder, stages, tmp_path):
+    settings = {"folder": str(folder), "captions": str(folder / "splits")}
+    stages.refused(settings, SourceError, "no captions in it; expected files CLASS/IMAGE.txt")
+    settings["captions"] = str(folder / "splits" / "testclasses.txt")
+    stages.refused(settings, SourceError, "neither a folder nor a whole")

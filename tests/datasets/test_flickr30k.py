@@ -1,0 +1,161 @@
+"""Flickr30K in every form in which people hold it, through the two stages."""
+
+import gzip
+import json
+import shutil
+import tarfile
+import zipfile
+
+import pytest
+from dataset_stages import split_of
+
+from manymatch.errors import ConfigError, DataError
+
+SPLITS = {"train": ["10", "30"], "val": ["20"], "test": ["15", "40"]}
+NAMES = {"train": "train", "val": "validation", "test": "test"}
+CAPTIONS = 5
+FILES = sorted(f"{image}.jpg" for images in SPLITS.values() for image in images)
+
+
+def text(image, number):
+    return f"Caption {number} of {image} ."
+
+
+@pytest.fixture
+def stages(stages_of):
+    return stages_of("flickr30k")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """With images; the texts are put in by the tests."""
+    folder = tmp_path / "given"
+    (folder / "flickr30k-images").mkdir(parents=True)
+    for name in FILES:
+        (folder / "flickr30k-images" / name).write_bytes(b"picture")
+    return folder
+
+
+def karpathy():
+    images = [
+        {
+            "filename": name,
+            "imgid": place,
+            "split": split,
+            "sentences": [
+                {"raw": text(name[:-4], k), "sentid": CAPTIONS * place + k} for k in range(CAPTIONS)
+            ],
+        }
+        for place, name in enumerate(FILES)
+        for split, images in SPLITS.items()
+        if name[:-4] in images
+    ]
+    return json.dumps({"images": images, "dataset": "flickr30k"})
+
+
+def write_precomp(folder, ids=True):
+    folder.mkdir()
+    for split, images in SPLITS.items():
+        name = "dev" if split == "val" else split
+        lines = [text(image, k) for image in images for k in range(CAPTIONS)]
+        (folder / f"{name}_caps.txt").write_text("\n".join(lines) + "\n")
+        if ids:
+            numbers = [str(FILES.index(f"{image}.jpg")) for image in images]
+            (folder / f"{name}_ids.txt").write_text("\n".join(numbers) + "\n")
+
+
+def write_multi30k(folder):
+    folder.mkdir()
+    for split, images in SPLITS.items():
+        name = "test_2016" if split == "test" else split
+        (folder / f"{name}_images.txt").write_text("".join(f"{image}.jpg\n" for image in images))
+        for k in range(CAPTIONS):
+            lines = "".join(text(image, k) + "\n" for image in images)
+            (folder / f"{name}.{k + 1}.en.gz").write_bytes(gzip.compress(lines.encode()))
+
+
+def expected():
+    return [
+        (image, NAMES[split], f"{image}.jpg#{k}", text(image, k), f"images/{image}.jpg")
+        for split, images in SPLITS.items()
+        for image in images
+        for k in range(CAPTIONS)
+    ]
+
+
+def found(rows):
+    keys = ("image_id", "split", "caption_id", "caption", "file")
+    return [tuple(row[key] for key in keys) for row in rows]
+
+
+def test_karpathys_file(folder, stages):
+    (folder / "dataset_flickr30k.json").write_text(karpathy())
+    assert found(stages({"folder": str(folder)})) == expected()
+    assert not (stages.raw / "images").exists()
+
+
+@pytest.mark.parametrize("inside", ["dataset_flickr30k.json", "flickr30k/dataset.json"])
+def test_karpathys_archive(folder, stages, inside):
+    with zipfile.ZipFile(folder / "caption_datasets.zip", "w") as opened:
+        opened.writestr("dataset_coco.json", "{}")
+        opened.writestr(inside, karpathy())
+    assert found(stages({"folder": str(folder)})) == expected()
+
+
+def test_multi30k(folder, stages):
+    write_multi30k(folder / "multi30k_task2")
+    assert found(stages({"folder": str(folder)})) == expected()
+
+
+def test_vse_infinitys_layout(folder, stages):
+    write_precomp(folder / "precomp")
+    (folder / "id_mapping.json").write_text(json.dumps(dict(enumerate(FILES))))
+    assert found(stages({"folder": str(folder)})) == expected()
+
+
+def test_scans_folder_alone_calls_images_by_karpathys_number(folder, stages):
+    write_precomp(folder / "f30k_precomp")
+    settings = {"captions": str(folder / "f30k_precomp"), "without_images": True}
+    rows = stages(settings)
+    assert list(split_of(rows)) == ["0", "3", "2", "1", "4"]
+    assert [row["caption"] for row in rows] == [line[3] for line in expected()]
+
+
+def test_images_in_an_archive(folder, stages):
+    (folder / "dataset_flickr30k.json").write_text(karpathy())
+    with tarfile.open(folder / "flickr30k-images.tar.gz", "w:gz") as opened:
+        opened.add(folder / "flickr30k-images", "flickr30k-images")
+    shutil.rmtree(folder / "flickr30k-images")
+    assert found(stages({"folder": str(folder)})) == expected()
+    assert len(list((stages.raw / "images").iterdir())) == len(FILES)
+
+
+def test_only_present_images_if_asked_for(folder, stages, capsys):
+    (folder / "dataset_flickr30k.json").write_text(karpathy())
+    (folder / "flickr30k-images" / "30.jpg").unlink()
+    stages.refused({"folder": str(folder)}, DataError, "images/30.jpg is not there")
+    rows = stages({"folder": str(folder), "only_present": True})
+    assert found(rows) == [row for row in expected() if row[0] != "30"]
+    assert "left out 1 images" in capsys.readouterr().err
+
+
+def test_without_images_the_way_to_the_form_is_told(folder, stages):
+    (folder / "dataset_flickr30k.json").write_text(karpathy())
+    settings = {"captions": str(folder / "dataset_flickr30k.json")}
+    line = stages.refused(settings, ConfigError, "given out after a form")
+    assert "https://shannon.cs.illinois.edu/DenotationGraph/" in line
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda content: gzip.compress(gzip.decompress(content) + b"more\n"), "3 captions, but"),
+        (lambda content: content[:-6], "damaged or cut off"),
+        (lambda content: b"no gzip", "damaged or cut off"),
+    ],
+)
+def test_faulty_multi30k(folder, stages, spoil, words):
+    write_multi30k(folder / "multi30k_task2")
+    path = folder / "multi30k_task2" / "train.3.en.gz"
+    path.write_bytes(spoil(path.read_bytes()))
+    assert "train.3.en.gz: " in stages.refused({"folder": str(folder)}, DataError, words)

@@ -1,0 +1,96 @@
+"""Real pieces of COCO, Flickr30K and CUB, where they are at hand (not part of the repository)."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dataset_stages import split_of
+
+from manymatch.datasets import dataset
+from manymatch.datasets.download import download
+
+
+@pytest.fixture
+def rows_of(tmp_path):
+    """The rows of a dataset, without the table's checks: some pieces have no training images."""
+
+    def read(name, settings):
+        raw = tmp_path / "raw" / name
+        download(name, settings, raw)
+        return [vars(row) for row in dataset(name).captions(raw)]
+
+    return read
+
+
+def letters(text):
+    """What tokenisers leave as it is."""
+    return "".join(sign for sign in text.lower() if sign.isalnum())
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_cocos_captions_ids_and_scans_test_captions_agree(real_data, rows_of):
+    coco = real_data / "coco"
+    own = rows_of(
+        "coco",
+        {
+            "captions": str(coco / "captions_val2017.json"),
+            "caption_ids": str(coco / "ids"),
+            "without_images": True,
+            "only_present": True,
+        },
+    )
+    scan = rows_of("coco", {"captions": str(coco / "coco_precomp"), "without_images": True})
+    scan = [row["caption"] for row in scan if row["split"] == "test"]
+    ids = np.load(coco / "ids" / "coco_test_ids.npy")
+    assert len(scan) == len(ids) == 25_000
+    place = {str(number): row for row, number in enumerate(ids)}
+    shared = [row for row in own if row["split"] == "test"]
+    assert len(shared) == 2965
+    assert Counter(Counter(row["image_id"] for row in shared).values()) == {5: 593}
+    places = [place[row["caption_id"]] for row in shared]
+    assert places == sorted(places)
+    assert [letters(row["caption"]) for row in shared] == [letters(scan[p]) for p in places]
+
+
+def test_the_images_of_coco_that_are_here(real_data, stages_of):
+    coco = real_data / "coco"
+    rows = stages_of("coco")(
+        {
+            "captions": str(coco / "captions_val2017.json"),
+            "caption_ids": str(coco / "ids"),
+            "images": str(coco / "val2017_mini159.tar"),
+            "only_present": True,
+        }
+    )
+    assert Counter(split_of(rows).values()) == {"train": 118, "validation": 20, "test": 21}
+    assert len(rows) == 5 * 159
+
+
+@pytest.mark.slow
+def test_all_captions_of_flickr30k(real_data, stages_of):
+    flickr = real_data / "flickr30k"
+    settings = {"captions": str(flickr / "multi30k_task2"), "without_images": True}
+    rows = stages_of("flickr30k")(settings)
+    counts = Counter(split_of(rows).values())
+    assert counts == {"train": 29_000, "validation": 1014, "test": 1000}
+    for split, name, odd in (("test", "test", 7), ("validation", "dev", 1)):
+        ours = [row["caption"] for row in rows if row["split"] == split]
+        scan = lines(flickr / "f30k_precomp" / f"{name}_caps.txt")
+        differ = [(a, b) for a, b in zip(ours, scan, strict=True) if letters(a) != letters(b)]
+        # Multi30K mended the spelling of a few.
+        assert len(differ) == odd, differ
+
+
+def test_the_classes_of_cub_that_are_here(real_data, stages_of):
+    cub = real_data / "cub"
+    settings = {"folder": str(cub), "images": str(cub / "cub_mini10.tar"), "only_present": True}
+    rows = stages_of("cub")(settings)
+    assert Counter(split_of(rows).values()) == {"train": 337, "validation": 32, "test": 174}
+    assert len(rows) == 5430
+    seen = {row["labels"][0] for row in rows if row["split"] == "train"}
+    unseen = {row["image_id"] for row in rows if row["labels"][0] not in seen}
+    assert seen == set(range(1, 11)) - {4} and len(unseen) == 60
