@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from one_by_one import run_one_by_one
 from tiny_checkout import Checkout, make_checkout
 
-from manymatch.ablation.store import Job
-from manymatch.ablation.workers import caught
 from manymatch.config.layout import Layout
 
 
@@ -40,13 +38,4 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Do runs one by one in this process, where they begin sooner; their labels."""
-    labels: list[str] = []
-
-    def one_by_one(work: Callable[[Job], Any], jobs: list[Job], *_: Any) -> Iterator[Any]:
-        for job in jobs:
-            labels.append(job.label)
-            yield job, caught(work, job)
-
-    monkeypatch.setattr("manymatch.ablation.ablate.side_by_side", one_by_one)
-    return labels
+    return run_one_by_one(monkeypatch, "manymatch.ablation.ablate.side_by_side")

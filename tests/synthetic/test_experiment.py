@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from one_by_one import run_one_by_one
 
 from manymatch import cli
-from manymatch.ablation.workers import caught
 from manymatch.config.layout import Layout
 from manymatch.errors import ConfigError
-from manymatch.synthetic.experiment import Job, perform
+from manymatch.synthetic.experiment import perform
 from manymatch.synthetic.plan import Experiment, read_experiment, run_settings
 from manymatch.synthetic.run import run
 
@@ -31,16 +30,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture
 def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Do runs one by one in this process, where they begin sooner; their labels."""
-    labels: list[str] = []
-
-    def one_by_one(work: Callable[[Job], Any], jobs: list[Job], *_: Any) -> Iterator[Any]:
-        for job in jobs:
-            labels.append(job.label)
-            yield job, caught(work, job)
-
-    monkeypatch.setattr("manymatch.synthetic.experiment.side_by_side", one_by_one)
-    return labels
+    return run_one_by_one(monkeypatch, "manymatch.synthetic.experiment.side_by_side")
 
 
 def experiment(**change: Any) -> Experiment:
