@@ -141,6 +141,19 @@ def test_without_dvclive_the_model_is_the_same(
     assert without.outputs() == {key: v for key, v in expected if key.startswith("model/")}
 
 
+def test_runs_that_end_together(new_run: NewRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dvclive removes a file of the whole checkout when a run ends; another run may be first."""
+    pytest.importorskip("dvclive")
+
+    def gone() -> None:
+        raise FileNotFoundError(".dvc/tmp/exps/run/DVCLIVE_STEP_COMPLETED")
+
+    monkeypatch.setattr("dvclive.live.cleanup_dvclive_step_completed", gone)
+    run = new_run("run")
+    run.train(recipe(epochs=2))
+    assert run.model.exists()
+
+
 @pytest.mark.parametrize("room", [500, 5000, 200000])
 def test_full_disk_is_one_line(
     new_run: NewRun, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

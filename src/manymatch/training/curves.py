@@ -6,6 +6,7 @@ training is the same but for the curves; each epoch's line is printed either way
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -47,7 +48,10 @@ class Curves:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
-            self._live.end()
+            # Its last act is to remove a file that all runs of a checkout share: of runs that end
+            # together, one finds it gone.
+            with suppress(FileNotFoundError):
+                self._live.end()
 
     def add(self, row: dict[str, float]) -> None:
         """The values of the next epoch."""
