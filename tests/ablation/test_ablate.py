@@ -75,10 +75,13 @@ def test_runs_of_set_methods_say_whether_their_sets_are_alive(
     recipe = {**RECIPE, "method": "dive", "model": SMALL_SETS}
     (checkout.layout.presets / "tiny" / "dive.yaml").write_text(yaml.safe_dump(recipe))
     found = record(checkout, checkout.plan(over={"preset": ["dive", "vsepp"]}))
-    sets, vector = (point["runs"][0]["metrics"] for point in found["points"])
+    of_sets, of_vector = (point["runs"][0] for point in found["points"])
+    sets, vector = of_sets["metrics"], of_vector["metrics"]
     variances = [sets["sets"][side]["log_circular_variance"] for side in ("images", "texts")]
     assert all(variance < 0 for variance in variances)
     assert "sets" not in vector
+    assert sum(map(sum, of_sets["pairs"]["share"])) == pytest.approx(1, abs=1e-3)
+    assert "pairs" not in of_vector
 
 
 def test_finished_runs_are_never_trained_again(checkout: Checkout, worked: list[str]) -> None:

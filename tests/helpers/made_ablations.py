@@ -75,4 +75,10 @@ def _run(good: float, rng: random.Random, seed: int, sets: bool) -> dict[str, An
         "multi": multi,
         **({"sets": of_sets} if sets else {}),
     }
-    return {"seed": seed, "metrics": metrics, "seconds": round(90 + 20 * rng.random(), 1)}
+    pairs = {"share": [[0.7, 0.1], [0.1, 0.1]], "cosine": [[0.6, 0.2], [0.1, 0.4]]}
+    return {
+        "seed": seed,
+        "metrics": metrics,
+        "seconds": round(90 + 20 * rng.random(), 1),
+        **({"pairs": pairs} if sets else {}),
+    }

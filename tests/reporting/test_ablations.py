@@ -163,6 +163,8 @@ def test_the_report_shows_ablations_and_carries_methods_to_the_leaderboard(repor
     report(reports)
     page = (reports / "index.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;How&lt;/b&gt; sharp?" in page
+    shown = page[page.index('id="scenes-ablation-dive-alpha"') :]
+    assert shown.count("Best pair of similarity.alpha=") == len(ALPHA["similarity.alpha"])
     for anchor in ("scenes-seeds", "scenes-ablations", "scenes-ablation-dive-alpha", "elsewhere"):
         assert f'id="{anchor}"' in page
     board = (reports / "leaderboard.md").read_text()

@@ -72,8 +72,14 @@ def _train_and_evaluate(job: Job) -> Result:
         "epochs": facts["epochs"],
         "validation_rsum": facts["rsum"],
         "sources": job.sources,
+        **_pairs(folder / "ranks" / "sets.json"),
         **{name: provenance[name] for name in _FROM_PROVENANCE},
     }
+
+
+def _pairs(sets: Path) -> dict[str, Any]:
+    """Which elements of sets meet; nothing of a method without sets."""
+    return {"pairs": _read(sets)["pairs"]} if sets.exists() else {}
 
 
 def _train(job: Job) -> float | None:

@@ -14,7 +14,7 @@ from pydantic import Field
 from manymatch.reporting import markdown
 from manymatch.reporting.records import OfDataset, Record
 from manymatch.reporting.results import numbers, read_placed
-from manymatch.reporting.set_results import COLLAPSED
+from manymatch.reporting.set_results import COLLAPSED, Pairs
 
 SECONDS = "seconds"
 
@@ -26,11 +26,13 @@ class AblationMetrics(Record):
 
 
 class AblationRun(Record):
-    """One training and its test metrics; `seconds` of training, if it was not interrupted."""
+    """One training and its test metrics; `seconds` of training, if it was not interrupted;
+    `pairs` of set elements, of a method that has such."""
 
     seed: int
     metrics: AblationMetrics
     seconds: float | None = None
+    pairs: Pairs | None = None
 
 
 class AblationPoint(Record):

@@ -22,6 +22,7 @@ from manymatch.reporting import (
     clusters,
     comparison,
     cost_charts,
+    heats,
     leaderboard,
     queries,
     sets,
@@ -62,6 +63,8 @@ class AblationView:
     table: ablations.Table
     lines: list[charts.Chart]
     dots: list[ablation_charts.Dots]
+    heats: list[tuple[str, list[heats.Heat]]]
+    """Of sets: which elements meet, at each point by its first seed."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,11 @@ def _ablation(dataset: str, ablation: ablations.Ablation) -> AblationView:
         table=table,
         lines=lines,
         dots=[] if lines else ablation_charts.dot_charts(table.points, ablation.keys),
+        heats=[
+            (point.label, heats.pair_heats(pairs))
+            for point in table.points
+            if (pairs := point.runs[0].pairs) is not None
+        ],
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import Look, look
+from manymatch.reporting.heats import Heat, pair_heats
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.results import Run
 from manymatch.reporting.set_results import (
@@ -14,7 +15,6 @@ from manymatch.reporting.set_results import (
     CaptionMap,
     ElementMetrics,
     ImageMap,
-    Pairs,
     Projection,
     ShownSets,
 )
@@ -56,15 +56,6 @@ class Row:
     rsum: float
     images: Side
     texts: Side
-
-
-@dataclass(frozen=True)
-class Heat:
-    """A table whose cells are shaded: what each says, and how dark it is (0..1)."""
-
-    title: str
-    columns: list[str]
-    rows: list[tuple[str, list[tuple[str, float]]]]
 
 
 @dataclass(frozen=True)
@@ -145,7 +136,7 @@ def view(runs: Sequence[tuple[Run, int]], thumbnails: Thumbnails) -> SetsView | 
             for _, run, metrics in named
             if metrics.gallery != run.provenance.images
         ],
-        heats=[(name, _heats(sets.pairs)) for name, sets in shown],
+        heats=[(name, pair_heats(sets.pairs)) for name, sets in shown],
         images=_image_panels(shown, pictures),
         captions=_caption_panels(shown, texts),
         planes=[plane_of(name, sets.projection, pictures) for name, sets in shown],
@@ -167,19 +158,6 @@ def _side(metrics: ElementMetrics | None, selections: list[str]) -> Side:
         f"{metrics.winners:.1f} of {size}",
         [metrics.rsum_of.get(name) for name in selections],
     )
-
-
-def _heats(pairs: Pairs) -> list[Heat]:
-    rows, columns = len(pairs.share), len(pairs.share[0])
-    share = [[(f"{100 * value:.0f}%", math.sqrt(value)) for value in row] for row in pairs.share]
-    cosine = [
-        [(f"{value:.2f}", min(max(value, 0.0), 1.0)) for value in row] for row in pairs.cosine
-    ]
-    names = [f"Text {column + 1}" for column in range(columns)]
-    return [
-        Heat(title, names, [(f"Image {row + 1}", table[row]) for row in range(rows)])
-        for title, table in (("Best pair", share), ("Mean cosine", cosine))
-    ]
 
 
 Shown = Sequence[tuple[Named, ShownSets]]
