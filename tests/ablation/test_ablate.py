@@ -21,6 +21,7 @@ from manymatch.ablation.plan import Plan
 from manymatch.config.recipe import read_recipe
 from manymatch.errors import ConfigError, DataError, ManyMatchError
 from manymatch.evaluation.evaluate import evaluate
+from manymatch.evaluation.suite import OF_DATASET
 from manymatch.files import remove
 from manymatch.training.train import train
 
@@ -95,6 +96,14 @@ def test_finished_runs_are_never_trained_again(checkout: Checkout, worked: list[
     assert extended["points"][0]["runs"][0] == first["points"][1]["runs"][0]
 
 
+def test_a_data_set_s_protocols_apply_to_every_run(
+    checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OF_DATASET, "tiny", ("classes",))
+    (point,) = record(checkout, checkout.plan(over={"size": [4]}))["points"]
+    assert 0 < point["runs"][0]["metrics"]["classes"]["all_classes"]["i2t"]["r1"] <= 100
+
+
 def test_equal_points_are_trained_once(checkout: Checkout, worked: list[str]) -> None:
     points = {"as it is": {}, "said again": {"size": 8}, "other": {"size": 4}}
     found = record(checkout, checkout.plan(points=points))
@@ -103,7 +112,7 @@ def test_equal_points_are_trained_once(checkout: Checkout, worked: list[str]) ->
     assert same["as it is"] == same["said again"]
 
 
-@pytest.mark.parametrize("changed", ["vocabulary", "relevance", "shards"])
+@pytest.mark.parametrize("changed", ["vocabulary", "captions", "relevance", "shards"])
 def test_other_data_are_another_run(checkout: Checkout, worked: list[str], changed: str) -> None:
     plan = checkout.plan(over={"size": [4]})
     record(checkout, plan)
@@ -111,6 +120,7 @@ def test_other_data_are_another_run(checkout: Checkout, worked: list[str], chang
     layout = checkout.layout
     path = {
         "vocabulary": layout.vocabulary("tiny"),
+        "captions": layout.captions("tiny"),
         "relevance": layout.relevance("tiny"),
         "shards": layout.shards("tiny", "grid") / "index.json",
     }[changed]

@@ -63,6 +63,7 @@ def _job(plan: Plan, point: Point, seed: int, layout: Layout, split: str) -> Job
     inputs = Inputs(
         layout.shards(dataset, recipe.features),
         layout.vocabulary(dataset),
+        layout.captions(dataset),
         layout.relevance(dataset),
         layout.models,
         split,

@@ -60,6 +60,7 @@ def _train_and_evaluate(job: Job) -> Result:
         folder / "metrics.json",
         folder / "provenance.json",
         folder / "ranks",
+        captions=inputs.captions,
         split=inputs.split,
         depth=0,
         samples=0,

@@ -33,6 +33,7 @@ class Inputs:
 
     shards: Path
     vocabulary: Path
+    captions: Path
     relevance: Path
     models: Path
     split: str
@@ -40,7 +41,7 @@ class Inputs:
     def hashes(self, recipe: Recipe) -> dict[str, str]:
         """Of each input; raises `DataError` or `CheckpointError` if one is missing."""
         read_index(self.shards).split(self.split)
-        for path in (self.vocabulary, self.relevance):
+        for path in (self.vocabulary, self.captions, self.relevance):
             if not path.is_file():
                 raise DataError(f"{path}: no such file; run the stage 'captions' first")
         start = find_source(recipe, self.models)
@@ -48,6 +49,7 @@ class Inputs:
             "start": start.sha256 if start else "",
             "shards": files.sha256(self.shards / INDEX),
             "vocabulary": files.sha256(self.vocabulary),
+            "captions": files.sha256(self.captions),
             "relevance": files.sha256(self.relevance),
             "split": self.split,
         }
