@@ -19,7 +19,7 @@ from manymatch.config.recipe import Recipe
 from manymatch.datasets.base import RELEVANCE
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.errors import ConfigError, DataError
-from manymatch.evaluation import blocks, embed, evaluate
+from manymatch.evaluation import blocks, embed, evaluate, outcome
 from manymatch.evaluation import ensemble as stage
 from manymatch.evaluation.metrics import recall_metrics
 from manymatch.methods import build_method
@@ -121,8 +121,8 @@ def test_it_ranks_by_the_mean_of_the_whole_matrices(
 ) -> None:
     models.make("a"), models.make("b", seed=1)
     models.make("narrow", width=6), models.make("cora", "cora")
-    small = partial(stage.rank, images_per_block=3, captions_per_block=7)
-    monkeypatch.setattr(stage, "rank", small)
+    small = partial(outcome.rank, images_per_block=3, captions_per_block=7)
+    monkeypatch.setattr(outcome, "rank", small)
     found = models.ensemble(*members)
     mean = sum(models.scores(name) for name in members) / len(members)
     i2t, t2i = ranks(mean, OWNER)

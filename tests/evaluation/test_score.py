@@ -23,8 +23,9 @@ from manymatch.evaluation.class_matches import classes
 from manymatch.evaluation.labels import Labels
 from manymatch.evaluation.made import Made
 from manymatch.evaluation.metrics import rounded
+from manymatch.evaluation.outcome import Places
 from manymatch.evaluation.protocols import recall_of
-from manymatch.evaluation.score import Places, score
+from manymatch.evaluation.score import score
 from manymatch.reporting.results import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
 

@@ -12,18 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manymatch import files
 from manymatch.errors import ConfigError, DataError
 from manymatch.evaluation.blocks import Score, rows
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.metrics import rounded
-from manymatch.evaluation.outcome import measure, write_ranks
+from manymatch.evaluation.outcome import Places, measure, ranked, write
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import read_judgments
 from manymatch.evaluation.samples import sample_queries
-from manymatch.evaluation.subject import Subject
-from manymatch.evaluation.suite import labels_for
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
 from manymatch.shards.read import samples as stored_samples
@@ -66,23 +61,13 @@ def ensemble(
     together = _Together.of(trained)
     found = together.found
     judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
-    parts = found.images, found.texts, found.owner
-    ranking = rank(together.score, *parts, depth, t2i_score=together.t2i_score)
     dataset = trained[0].index.dataset
-    labels = labels_for(dataset, captions, found.image_ids)
-    subject = Subject(found, together.score, together.t2i_score, ranking, labels)
+    subject = ranked(found, together.score, together.t2i_score, dataset, captions, depth)
     values = measure(subject, judgments, dataset)
     stored = partial(stored_samples, trained[0].shards, split)
-    shown = {"samples": sample_queries(ranking, found.owner, judgments, stored, samples)}
-    write_ranks(run, ranking, found, shown, tag=run.name)
-    files.write_json(metrics, rounded(values))
-    record = _origin(trained) | {
-        "dataset": dataset,
-        "split": split,
-        "images": len(found.image_ids),
-        "captions": len(found.caption_ids),
-    }
-    files.write_json(provenance, record | effort(device, started))
+    shown = {"samples": sample_queries(subject.ranking, found.owner, judgments, stored, samples)}
+    record = _origin(trained) | {"dataset": dataset, "split": split} | effort(device, started)
+    write(Places(metrics, provenance, run), subject, values, shown, run.name, record)
 
 
 @dataclass(frozen=True)

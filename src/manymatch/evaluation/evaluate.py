@@ -8,18 +8,13 @@ from pathlib import Path
 
 import torch
 
-from manymatch import files
 from manymatch.config.params import Elements
-from manymatch.evaluation.metrics import rounded
-from manymatch.evaluation.outcome import measure, write_ranks
+from manymatch.evaluation.outcome import Places, measure, ranked, write
 from manymatch.evaluation.protocols import recall_of
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import read_judgments
 from manymatch.evaluation.samples import drawn_queries, sample_queries
 from manymatch.evaluation.sets import analyse_sets
-from manymatch.evaluation.subject import Subject
-from manymatch.evaluation.suite import labels_for
 from manymatch.evaluation.trained import embed_split
 from manymatch.shards.read import samples as stored_samples
 
@@ -61,12 +56,9 @@ def evaluate(
     trained = embed_split(model, shards, split, device)
     method, found = trained.method, trained.found
     judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
-    parts = found.images, found.texts, found.owner
-    ranking = rank(method.score, *parts, depth, t2i_score=method.t2i_score)
     dataset = trained.index.dataset
-    labels = labels_for(dataset, captions, found.image_ids)
-    subject = Subject(found, method.score, method.t2i_score, ranking, labels)
-    values = measure(subject, judgments, dataset)
+    subject = ranked(found, method.score, method.t2i_score, dataset, captions, depth)
+    ranking, values = subject.ranking, measure(subject, judgments, dataset)
     stored = partial(stored_samples, shards, split)
     shown = {"samples": sample_queries(ranking, found.owner, judgments, stored, samples)}
     queries = drawn_queries(len(found.image_ids), len(found.caption_ids), samples)
@@ -75,12 +67,6 @@ def evaluate(
     if sets:
         values["sets"], shown["sets"] = sets.metrics, sets.shown
 
-    write_ranks(run, ranking, found, shown, tag=f"{trained.recipe.method}-{model.name}")
-    files.write_json(metrics, rounded(values))
-    record = trained.origin() | {
-        "dataset": dataset,
-        "split": split,
-        "images": len(found.image_ids),
-        "captions": len(found.caption_ids),
-    }
-    files.write_json(provenance, record | effort(device, started))
+    tag = f"{trained.recipe.method}-{model.name}"
+    record = trained.origin() | {"dataset": dataset, "split": split} | effort(device, started)
+    write(Places(metrics, provenance, run), subject, values, shown, tag, record)

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from manymatch import files
 from manymatch.evaluation import suite
+from manymatch.evaluation.blocks import Score
 from manymatch.evaluation.embed import Embedded
+from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.protocols import multi_match, recall_of
-from manymatch.evaluation.ranks import Ranking
+from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import Judgments
 from manymatch.evaluation.run_files import write_run
 from manymatch.evaluation.subject import Subject
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a result goes: two JSON files, and the folder of the run files."""
+
+    metrics: Path
+    provenance: Path
+    run: Path
+
+
+def ranked(
+    found: Embedded,
+    score: Score,
+    t2i_score: Score | None,
+    dataset: str,
+    captions: Path | None,
+    depth: int,
+) -> Subject:
+    """The split, ranked `depth` deep, with the labels that the data set's protocols may need."""
+    parts = found.images, found.texts, found.owner
+    ranking = rank(score, *parts, depth, t2i_score=t2i_score)
+    labels = suite.labels_for(dataset, captions, found.image_ids)
+    return Subject(found, score, t2i_score, ranking, labels)
 
 
 def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:
@@ -30,10 +57,32 @@ def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
     return values
 
 
-def write_ranks(
-    folder: Path, ranking: Ranking, found: Embedded, shown: dict[str, dict[str, Any]], tag: str
+def write(
+    places: Places,
+    subject: Subject,
+    values: dict[str, Any],
+    shown: dict[str, dict[str, Any]],
+    tag: str,
+    record: dict[str, Any],
+) -> dict[str, Any]:
+    """Write run files, the metrics `values` and their provenance: `record` and the split's size.
+
+    Returns:
+        The metrics as they were written, rounded.
+    """
+    _write_ranks(places.run, subject, shown, tag)
+    metrics = rounded(values)
+    files.write_json(places.metrics, metrics)
+    size = {"images": len(subject.found.image_ids), "captions": len(subject.found.caption_ids)}
+    files.write_json(places.provenance, record | size)
+    return metrics
+
+
+def _write_ranks(
+    folder: Path, subject: Subject, shown: dict[str, dict[str, Any]], tag: str
 ) -> None:
     """Both run files, and NAME.json of all that is `shown`: the whole folder or nothing."""
+    ranking, found = subject.ranking, subject.found
     with files.replacing(folder) as partial:
         partial.mkdir()
         images, captions = found.image_ids, found.caption_ids

@@ -13,19 +13,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from manymatch import files
 from manymatch.errors import ConfigError
 from manymatch.evaluation.blocks import Score
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.metrics import rounded
-from manymatch.evaluation.outcome import measure, write_ranks
+from manymatch.evaluation.outcome import Places, measure, ranked, write
 from manymatch.evaluation.protocols import recall
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import read_judgments
 from manymatch.evaluation.samples import sample_queries
-from manymatch.evaluation.subject import Subject
-from manymatch.evaluation.suite import labels_for
 from manymatch.evaluation.trained import embed_split
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.read import samples as stored_samples
@@ -66,25 +61,17 @@ def rerank(
     trained = embed_split(model, shards, split, device)
     found, score = trained.found, reranked(trained.method.score, beta)
     judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
-    ranking = rank(score, found.images, found.texts, found.owner, depth)
     dataset = trained.index.dataset
-    labels = labels_for(dataset, captions, found.image_ids)
-    values = measure(Subject(found, score, None, ranking, labels), judgments, dataset)
+    subject = ranked(found, score, None, dataset, captions, depth)
+    values = measure(subject, judgments, dataset)
     stored = partial(stored_samples, shards, split)
-    shown = {"samples": sample_queries(ranking, found.owner, judgments, stored, samples)}
+    shown = {"samples": sample_queries(subject.ranking, found.owner, judgments, stored, samples)}
 
     name = model.name + SUFFIX
-    write_ranks(run, ranking, found, shown, tag=f"{trained.recipe.method}-{name}")
-    files.write_json(metrics, rounded(values))
-    record = trained.origin() | {
-        "preset": name,
-        "dataset": dataset,
-        "split": split,
-        "images": len(found.image_ids),
-        "captions": len(found.caption_ids),
-        "rerank_beta": beta,
-    }
-    files.write_json(provenance, record | effort(device, started))
+    told = {"preset": name, "dataset": dataset, "split": split, "rerank_beta": beta}
+    record = trained.origin() | told | effort(device, started)
+    tag = f"{trained.recipe.method}-{name}"
+    write(Places(metrics, provenance, run), subject, values, shown, tag, record)
 
 
 def check_entities(method: Method, found: Embedded, what: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,13 @@ from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.listed import read_listed
 from manymatch.evaluation.made import Made, embedded
 from manymatch.evaluation.metrics import rounded
-from manymatch.evaluation.outcome import measure, own_and_judged, write_ranks
+from manymatch.evaluation.outcome import Places, measure, own_and_judged, write
 from manymatch.evaluation.provenance import effort
 from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import Judgments, read_judgments
 from manymatch.evaluation.subject import Subject
 
 SETTING = "external"
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where the results go."""
-
-    metrics: Path
-    provenance: Path
-    run: Path
 
 
 def score(
@@ -72,19 +62,11 @@ def score(
         values = own_and_judged(subject, judgments) | suite.by_name(protocols, subject)
     else:
         values = measure(subject, judgments, dataset)
-    metrics = rounded(values)
-    if written is not None:
-        write_ranks(written.run, ranking, found, {}, tag=name)
-        files.write_json(written.metrics, metrics)
-        record = _record(made) | {
-            "dataset": dataset,
-            "preset": name,
-            "split": split,
-            "images": len(found.image_ids),
-            "captions": len(found.caption_ids),
-        }
-        files.write_json(written.provenance, record | effort(torch.device("cpu"), started))
-    return metrics
+    if written is None:
+        return rounded(values)
+    told = {"dataset": dataset, "preset": name, "split": split}
+    record = _record(made) | told | effort(torch.device("cpu"), started)
+    return write(written, subject, values, {}, name, record)
 
 
 def _judgments(relevance: Path | None, found: Embedded) -> Judgments:
