@@ -1,0 +1,241 @@
+"""Files that hold a vector for each of many names, in the forms in which people have them.
+
+    .pkl, .pickle   HowTo100M's list of {"id", "2d", "3d"}; or a mapping
+    .pth, .pt       a mapping, saved by torch
+    .npz, .h5, .hdf5
+
+A mapping is from names to vectors, or two of them, "2d" and "3d". Nothing in a file is executed,
+and no more of it is taken into memory than it is long.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from manymatch.errors import DataError
+from manymatch.features.importers.npy import MAX_ROW_BYTES, array_header
+from manymatch.pickles import MAX_BYTES, PickledArray, read_pickle
+
+PARTS = ("2d", "3d")
+"""Of frames and of movement, where they are apart."""
+Streams = tuple[Mapping[str, Any], ...]
+"""One mapping from names to what `vector` reads, or one for each of `PARTS`."""
+
+
+@contextmanager
+def open_vectors(path: Path) -> Iterator[Streams]:
+    """The vectors of a file by name; a `DataError` if it is damaged or of another kind."""
+    opened = _READERS.get(path.suffix.lower())
+    if opened is None:
+        raise DataError(f"{path}: not one of {', '.join(sorted(_READERS))}")
+    with opened(path) as found:
+        yield found
+
+
+def is_vectors(path: Path) -> bool:
+    """Whether the file's name is that of one of these forms."""
+    return path.suffix.lower() in _READERS
+
+
+def vector(value: Any, where: str) -> NDArray[np.float32]:
+    """`(D,)`: a vector, or the maximum over the rows of several `(T, D)`.
+
+    Raises:
+        DataError: not finite numbers of such a shape, or too many.
+    """
+    found = _READS.get(type(value), _refused)(value, where)
+    if found.ndim not in (1, 2) or 0 in found.shape or found.dtype.kind not in "fiu":
+        raise DataError(f"{where}: {found.dtype} {found.shape}, not a vector or rows of them")
+    pooled = (found if found.ndim == 1 else found.max(0)).astype(np.float32)
+    if not np.isfinite(pooled).all():
+        raise DataError(f"{where}: holds NaN or infinity")
+    return pooled
+
+
+@contextmanager
+def _pickled(path: Path) -> Iterator[Streams]:
+    yield _streams(read_pickle(path), path)
+
+
+@contextmanager
+def _saved(path: Path) -> Iterator[Streams]:
+    yield _streams(load_tensors(path), path)
+
+
+def load_tensors(path: Path) -> Any:
+    """What torch saved at `path`, tensors and plain data alone; in memory only where they were
+    saved in torch's form of before 2020."""
+    try:
+        zipped = zipfile.is_zipfile(path)
+        if zipped:
+            _refuse_packed(path)
+        elif path.stat().st_size > MAX_BYTES:
+            raise DataError(f"{path}: larger than {MAX_BYTES:,} B, and it must be read whole")
+        return torch.load(path, "cpu", weights_only=True, mmap=zipped)
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except Exception as error:  # torch raises almost anything on damaged files.
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"{path}: not tensors that torch saved ({reason})") from None
+
+
+def _refuse_packed(path: Path) -> None:
+    """torch packs nothing: what is packed could unfold to more memory than there is."""
+    with zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise DataError(f"{path}: a compressed archive, which torch does not write")
+
+
+def _streams(value: Any, path: Path) -> Streams:
+    if isinstance(value, list):
+        value = _by_id(value, path)
+    if not isinstance(value, Mapping) or not value:
+        raise DataError(f"{path}: expected vectors by name")
+    if not value.keys() ^ set(PARTS) and all(isinstance(part, Mapping) for part in value.values()):
+        return tuple(value[name] for name in PARTS)
+    return (value,)
+
+
+def _by_id(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
+    """HowTo100M's list as a mapping of each part."""
+    parts: dict[str, dict[str, Any]] = {name: {} for name in PARTS}
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, Mapping) or not {"id", *PARTS} <= entry.keys():
+            raise DataError(f"{path}: clip {number}: without 'id', '2d' and '3d'")
+        for name in PARTS:
+            parts[name][str(entry["id"])] = entry[name]
+    return parts
+
+
+@contextmanager
+def _zipped(path: Path) -> Iterator[Streams]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
+            yield _split({name: _Member(archive, f"{name}.npy") for name in names})
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: not a whole .npz file ({error})") from None
+
+
+@contextmanager
+def _hdf5(path: Path) -> Iterator[Streams]:
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            groups = [file[name] for name in PARTS] if set(file) == set(PARTS) else [file]
+            yield tuple(map(_Group, groups))
+    except (OSError, RuntimeError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: damaged or not an HDF5 file ({reason})") from None
+
+
+def _split(members: dict[str, _Member]) -> Streams:
+    """By the folder that names begin with, if they do so with the parts."""
+    parts: tuple[dict[str, _Member], ...] = tuple({} for _ in PARTS)
+    for name, member in members.items():
+        part, slash, rest = name.partition("/")
+        if not slash or part not in PARTS:
+            return (members,)
+        parts[PARTS.index(part)][rest] = member
+    return parts
+
+
+class _Group(Mapping[str, Any]):
+    """The datasets of a group, those alone that are in the file itself."""
+
+    def __init__(self, group: h5py.Group) -> None:
+        self._group = group
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(self._group.get(name, getlink=True), h5py.HardLink):
+            raise DataError(f"{self._group.file.filename}: '{name}' lies elsewhere")
+        return self._group[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._group
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._group)
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+
+class _Member:
+    """An array of an archive, not yet read."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self.archive, self.name = archive, name
+
+
+def _read_member(member: _Member, where: str) -> NDArray[Any]:
+    _bounded(member.archive.getinfo(member.name).file_size, where)
+    with member.archive.open(member.name) as stream:
+        data = io.BytesIO(stream.read(MAX_ROW_BYTES))
+    try:
+        shape, dtype = array_header(data)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{where}: not an array of floats ({str(error).splitlines()[0]})") from None
+    values = data.read()
+    if len(values) != math.prod(shape) * dtype.itemsize:
+        raise DataError(f"{where}: {len(values)} B for an array of shape {shape}")
+    return np.frombuffer(values, dtype).reshape(shape)
+
+
+def _read_dataset(dataset: h5py.Dataset, where: str) -> NDArray[Any]:
+    if dataset.external or dataset.is_virtual:
+        raise DataError(f"{where}: lies in another file")
+    _bounded(dataset.nbytes, where)
+    found: NDArray[Any] = dataset[()]
+    return np.asarray(found)
+
+
+def _read_tensor(tensor: Tensor, where: str) -> NDArray[Any]:
+    _bounded(tensor.numel() * tensor.element_size(), where)
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_complex():
+        raise DataError(f"{where}: not a plain tensor")
+    found: NDArray[Any] = tensor.detach().float().numpy()
+    return found
+
+
+def _read_array(array: PickledArray, where: str) -> NDArray[Any]:
+    return np.asarray(array)
+
+
+def _refused(value: Any, where: str) -> NDArray[Any]:
+    raise DataError(f"{where}: {type(value).__name__}, not an array of numbers")
+
+
+def _bounded(size: int, where: str) -> None:
+    if size > MAX_ROW_BYTES:
+        raise DataError(f"{where}: {size:,} B, more than one clip can have")
+
+
+_READERS = {
+    ".pkl": _pickled,
+    ".pickle": _pickled,
+    ".pth": _saved,
+    ".pt": _saved,
+    ".npz": _zipped,
+    ".h5": _hdf5,
+    ".hdf5": _hdf5,
+}
+_READS: dict[type, Any] = {
+    PickledArray: _read_array,
+    Tensor: _read_tensor,
+    _Member: _read_member,
+    h5py.Dataset: _read_dataset,
+}
