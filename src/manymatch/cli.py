@@ -32,7 +32,10 @@ app = typer.Typer(
 )
 
 DatasetName = Annotated[
-    str, typer.Argument(help="A dataset: scenes, flickr8k, flickr30k, coco, cub.")
+    str,
+    typer.Argument(
+        help="A dataset: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc."
+    ),
 ]
 MethodName = Annotated[str, typer.Argument(help="A recipe: presets/DATASET/METHOD.yaml.")]
 FeaturesName = Annotated[
@@ -276,6 +279,16 @@ def train(
         _LAYOUT.curves(dataset, method),
         _LAYOUT.checkpoints(dataset, method),
     )
+
+
+@app.command("import-howto100m")
+def import_howto100m(
+    file: Annotated[Path, typer.Argument(help="howto100m_pt_model.pth, as published.")],
+) -> None:
+    """Take over HowTo100M's model as one to start from: models/howto100m/released."""
+    from manymatch.methods.howto100m import import_howto100m as stage
+
+    stage(file, _LAYOUT.model("howto100m", "released"))
 
 
 @app.command()

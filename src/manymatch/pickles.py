@@ -113,7 +113,11 @@ def _encode(text: str, _: str = "latin1") -> bytes:
     return text.encode("latin1")
 
 
-def _empty(*_: Any) -> dict[Any, Any]:
+def _no_bytes() -> bytes:
+    return b""
+
+
+def _no_items() -> dict[Any, Any]:
     return {}
 
 
@@ -121,7 +125,8 @@ _CALLS: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): PickledArray,
     ("numpy", "dtype"): _Kind,
     ("_codecs", "encode"): _encode,
-    ("collections", "OrderedDict"): _empty,
+    ("collections", "OrderedDict"): _no_items,
+    ("__builtin__", "bytes"): _no_bytes,
     **{(f"numpy.{core}.multiarray", "_reconstruct"): _reconstruct for core in ("core", "_core")},
     **{(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
     **{(f"numpy.{core}.numeric", "_frombuffer"): _frombuffer for core in ("core", "_core")},
