@@ -46,19 +46,18 @@ def test_gradients_are_those_of_the_formula(unit: GatedEmbedding) -> None:
         rows = [naive(unit, row) for row in vectors.tolist()]
         return float((torch.tensor(rows, dtype=torch.float64) * outer).sum())
 
-    step = 1e-5
     for tensor in (vectors, *unit.parameters()):
         flat, gradient = tensor.data.view(-1), tensor.grad.view(-1)
         for place in range(len(flat)):
             kept = float(flat[place])
-            # Richardson's step: the error falls with the fourth power.
             slopes = []
-            for width in (100 * step, 200 * step):
+            for width in (1e-3, 2e-3):
                 flat[place] = kept + width
                 above = value()
                 flat[place] = kept - width
                 slopes.append((above - value()) / (2 * width))
                 flat[place] = kept
+            # Richardson's combination: the error falls with the fourth power of the width.
             slope = (4 * slopes[0] - slopes[1]) / 3
             assert abs(slope - float(gradient[place])) < 1e-9
 
