@@ -448,6 +448,25 @@ def synthetic(
 
 
 @app.command()
+def sketches(
+    file: Annotated[Path, typer.Argument(help="The experiment: sketches/NAME.yaml.")],
+    seeds: Annotated[
+        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
+    ] = None,
+) -> None:
+    """Find images for sketches of unseen classes: reports/sketches/NAME.json.
+
+    Trains on published features of the seen classes, whose files FILE names, with every seed.
+    """
+    from manymatch.reporting import sketches as results
+    from manymatch.sketches import experiment as stage
+    from manymatch.sketches.settings import read_sketches
+
+    written = stage.perform(file.stem, read_sketches(file, seeds), _LAYOUT)
+    typer.echo(results.view(results.read_sketches(written)).to_markdown())
+
+
+@app.command()
 def ensemble(
     members: Annotated[
         list[str],
