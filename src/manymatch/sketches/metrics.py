@@ -16,7 +16,10 @@ are in percent, means over queries. Of images with equal scores the wrong ones c
 
 from __future__ import annotations
 
-import torch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 CUT = 200
@@ -35,30 +38,40 @@ def retrieval(
         labels, gallery_labels: `(n,)` and `(m,)`; every query's class is in the gallery.
         scores: so many are held at once at most (or one query's).
     """
-    total = torch.zeros(len(NAMES), dtype=torch.float64)
+    total = np.zeros(len(NAMES))
     for label in labels.unique():
         right = gallery_labels == label
-        # Wrong images first, and a stable sort: among equal scores they stay ahead.
-        ordered = torch.cat([gallery[~right], gallery[right]])
-        first = int((~right).sum())
+        wrong_ones, right_ones = gallery[~right].T, gallery[right].T
         for block in queries[labels == label].split(max(1, scores // len(gallery))):
-            order = (block @ ordered.T).sort(dim=1, descending=True, stable=True).indices
-            total += _sums(order >= first)
+            total += _sums(_places((block @ wrong_ones).numpy(), (block @ right_ones).numpy()))
     return dict(zip(NAMES, (100 * total / len(queries)).tolist(), strict=True))
 
 
-def _sums(hits: Tensor) -> Tensor:
-    """The four metrics of queries `hits (q, m)`, summed."""
-    cut = min(CUT, hits.shape[1])
-    places = torch.arange(1, hits.shape[1] + 1, dtype=torch.float64)
-    found = hits.cumsum(1)
-    gained = (hits * found / places).cumsum(1)
-    right, near = found[:, -1], found[:, cut - 1]
-    return torch.stack(
+def _places(wrong: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
+    """`(q, R)`: the ranks, from 1 and ascending, of the right images of q queries, by the scores of
+    the wrong ones `(q, m - R)` and of theirs `(q, R)`. Sorting the two apart takes a tenth of the
+    time of ordering all."""
+    wrong.sort(axis=1)
+    right.sort(axis=1)
+    best_first = right[:, ::-1]
+    ahead = [
+        len(row) - np.searchsorted(row, own, side="left")
+        for row, own in zip(wrong, best_first, strict=True)
+    ]
+    return np.stack(ahead) + np.arange(1, right.shape[1] + 1)
+
+
+def _sums(places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The four metrics, summed over queries whose right images have the ranks `places (q, R)`."""
+    count = places.shape[1]
+    precision = np.arange(1, count + 1) / places
+    near = places <= CUT
+    found, gained = near.sum(1), (precision * near).sum(1)
+    return np.array(
         [
-            (gained[:, -1] / right).sum(),
-            (gained[:, cut - 1] / near.clamp(min=1)).sum(),
-            (gained[:, cut - 1] / right.clamp(max=CUT)).sum(),
-            (near.double() / CUT).sum(),
+            precision.mean(1).sum(),
+            (gained / np.maximum(found, 1)).sum(),
+            (gained / min(count, CUT)).sum(),
+            (found / CUT).sum(),
         ]
     )
