@@ -19,9 +19,11 @@ from manymatch.config.strict import validate
 from manymatch.errors import DataError
 from manymatch.losses.triplet import triplet
 from manymatch.methods.matching import Matching
+from manymatch.reporting.published_results import published_results
 from manymatch.sketches.data import class_of, read_data
 from manymatch.sketches.run import Partners, _loss, run
-from manymatch.sketches.settings import DataSettings, SketchSettings
+from manymatch.sketches.settings import DataSettings, SketchSettings, read_sketches
+from manymatch.synthetic.plan import settings_of
 
 SMALL = {"hidden": 32, "size": 16, "epochs": 6, "batch": 32, "lr": 0.005, "n_classes": 10}
 SMALL |= {"queue": 64, "validation": 0.15}
@@ -214,6 +216,19 @@ def test_the_command_trains_tests_and_writes(
         for one in point["runs"]:
             assert one["map"] > 35, "a sixth by chance"
     assert all(len(digest) == 64 for _, digest in record["provenance"]["files"])
+
+
+FILES = sorted((Path(__file__).parents[2] / "sketches").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_committed_experiments_are_valid(path: Path) -> None:
+    found = read_sketches(path)
+    chosen = settings_of(SketchSettings, found)
+    assert f"manymatch sketches sketches/{path.name}" in path.read_text()
+    assert chosen["triplet"].weight == 0.0 and chosen["SwAMP"].weight == 0.1
+    assert chosen["SwAMP"].queue == (2000 if path.stem == "quickdraw" else 1000)
+    assert found.dataset in {each.dataset for each in published_results()}
 
 
 @pytest.mark.parametrize(
