@@ -196,6 +196,42 @@ def test_a_file_that_is_cut_off_is_one_line(place: Place, name: str, kept: float
     assert str(file) in place.refusal(file)
 
 
+@pytest.mark.parametrize("name", ["a.npz", "packed.npz"])
+def test_an_archive_with_a_spoilt_member(place: Place, name: str) -> None:
+    file = place.source / name
+    WRITERS[name](file)
+    with zipfile.ZipFile(file) as archive:
+        member = archive.infolist()[-1]
+    data = bytearray(file.read_bytes())
+    middle = member.header_offset + 60 + member.compress_size // 2
+    data[middle : middle + 9] = b"\xff" * 9
+    file.write_bytes(data)
+    assert str(file) in place.refusal(file)
+
+
+def test_an_archive_of_something_else(place: Place) -> None:
+    with zipfile.ZipFile(place.source / "a.npz", "w") as archive:
+        for clip in CLIPS:
+            archive.writestr(clip.id, b"no array")
+    assert "not an array of floats" in place.refusal()
+
+
+def test_a_piece_of_hdf5_larger_than_its_whole(place: Place) -> None:
+    with h5py.File(place.source / "a.h5", "w") as file:
+        for clip in CLIPS:
+            file.create_dataset(
+                clip.id, (SIZE,), "f4", chunks=(2**25,), maxshape=(None,), compression="gzip"
+            )
+    assert "more than one clip can have" in place.refusal()
+
+
+def test_parts_of_hdf5_that_are_no_groups(place: Place) -> None:
+    with h5py.File(place.source / "a.h5", "w") as file:
+        for part in ("2d", "3d"):
+            file[part] = np.ones(3)
+    assert "no features of clip" in place.refusal()
+
+
 def test_another_kind_of_file(place: Place) -> None:
     (place.source / "a.mat").write_bytes(b"MATLAB")
     assert "not one of .h5" in place.refusal(place.source / "a.mat")

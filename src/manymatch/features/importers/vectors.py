@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,9 +101,9 @@ def _by_id(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
 def _zipped(path: Path) -> Iterator[Streams]:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
-            yield _split({name: _Member(archive, f"{name}.npy") for name in names})
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
+            members = [_Member(archive, member) for member in archive.infolist()]
+            yield _split({each.info.filename.removesuffix(".npy"): each for each in members})
+    except (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not a whole .npz file ({error})") from None
 
 
@@ -110,8 +111,10 @@ def _zipped(path: Path) -> Iterator[Streams]:
 def _hdf5(path: Path) -> Iterator[Streams]:
     try:
         with h5py.File(path, "r", locking=False) as file:
-            groups = [file[name] for name in PARTS] if set(file) == set(PARTS) else [file]
-            yield tuple(map(_Group, groups))
+            whole = _Group(file)
+            parts = [whole[name] for name in PARTS] if set(whole) == set(PARTS) else []
+            apart = parts and all(isinstance(part, h5py.Group) for part in parts)
+            yield tuple(map(_Group, parts)) if apart else (whole,)
     except (OSError, RuntimeError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: damaged or not an HDF5 file ({reason})") from None
@@ -152,13 +155,13 @@ class _Group(Mapping[str, Any]):
 class _Member:
     """An array of an archive, not yet read."""
 
-    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
-        self.archive, self.name = archive, name
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+        self.archive, self.info = archive, info
 
 
 def _read_member(member: _Member, where: str) -> NDArray[Any]:
-    _bounded(member.archive.getinfo(member.name).file_size, where)
-    with member.archive.open(member.name) as stream:
+    _bounded(member.info.file_size, where)
+    with member.archive.open(member.info) as stream:
         data = io.BytesIO(stream.read(MAX_ROW_BYTES))
     try:
         shape, dtype = array_header(data)
@@ -173,7 +176,9 @@ def _read_member(member: _Member, where: str) -> NDArray[Any]:
 def _read_dataset(dataset: h5py.Dataset, where: str) -> NDArray[Any]:
     if dataset.external or dataset.is_virtual:
         raise DataError(f"{where}: lies in another file")
-    _bounded(dataset.nbytes, where)
+    # A piece may be larger than the whole, and is unpacked whole.
+    piece = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+    _bounded(max(dataset.nbytes, piece), where)
     found: NDArray[Any] = dataset[()]
     return np.asarray(found)
 
