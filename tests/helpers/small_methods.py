@@ -21,6 +21,9 @@ Build = Callable[..., Method]
 NAMES = sorted(name for name, place in METHODS.items() if place.startswith("manymatch."))
 """The registered methods without those that tests register."""
 
+OF_CLIPS = ("swamp_video",)
+"""Those that are of videos and text, not of images."""
+
 SMALL_SETS: dict[str, Any] = {
     "size": 16,
     "text": {"word_vectors": "learned", "word_size": 8},

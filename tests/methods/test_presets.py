@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from made_clips import write_word2vec
-from small_methods import NAMES, WIDTH, losses
+from small_methods import NAMES, OF_CLIPS, WIDTH, losses
 
 from manymatch.config.recipe import read_recipe
 from manymatch.methods import build_method, check_model, vocabulary_of
@@ -93,7 +93,6 @@ def test_a_preset_says_how_it_is_launched(path):
     assert f"dvc repro {stage}@{path.parent.name}-{path.stem}" in path.read_text()
 
 
-OF_CLIPS = ("swamp_video",)
 PLACES = [(name, dataset) for name in NAMES for dataset in ("scenes", "flickr8k")]
 CLIPS = [(name, dataset) for name in OF_CLIPS for dataset in ("youcook2", "msrvtt", "lsmdc")]
 

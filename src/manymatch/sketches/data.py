@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -19,6 +19,8 @@ from manymatch.sketches.settings import DataSettings, Part
 
 _ROWS = 4096
 """Rows read at once."""
+_FEWEST = 3
+"""Classes to train on: one is held out, and a negative needs a second."""
 
 
 class Side(NamedTuple):
@@ -35,8 +37,8 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """Both modalities. `classes`: their names by number; `unseen`: the numbers of those that
-    are not trained on, ascending, `seen` of the others."""
+    """Both modalities. `classes`: their names by number. `seen` and `unseen`: the numbers of those
+    that may be trained on and those that may not, ascending, of both modalities all."""
 
     sketches: Side
     images: Side
@@ -53,21 +55,23 @@ def read_data(settings: DataSettings) -> Data:
             or a class that is to be unseen has no sketches or no images.
     """
     sides = [_read_side(parts) for parts in (settings.sketches, settings.images)]
-    classes = sorted({name for _, names in sides for name in names})
-    numbers = {name: number for number, name in enumerate(classes)}
-    sketches, images = (
-        Side(vectors, torch.tensor([numbers[name] for name in names])) for vectors, names in sides
-    )
+    shared = set.intersection(*(set(names) for _, names in sides))
     unseen = _unseen(settings.unseen)
     for name in unseen:
-        if any(name not in names for _, names in sides):
+        if name not in shared:
             raise DataError(f"unseen class '{name}' has no sketches or no images")
-    chosen = torch.tensor(sorted(numbers[name] for name in unseen))
-    both = torch.tensor(sorted(set(sketches.labels.tolist()) & set(images.labels.tolist())))
-    seen = both[~torch.isin(both, chosen)]
-    if len(seen) < 3:
+    seen = shared - set(unseen)
+    if len(seen) < _FEWEST:
         raise DataError(f"{len(seen)} classes with sketches and images are left to train on")
-    return Data(sketches, images, classes, seen, chosen)
+    classes = sorted({name for _, names in sides for name in names})
+    numbers = {name: number for number, name in enumerate(classes)}
+    sketches, images = (Side(vectors, _numbered(names, numbers)) for vectors, names in sides)
+    parts = (_numbered(sorted(each), numbers) for each in (seen, set(unseen)))
+    return Data(sketches, images, classes, *parts)
+
+
+def _numbered(names: Iterable[str], numbers: Mapping[str, int]) -> Tensor:
+    return torch.tensor([numbers[name] for name in names])
 
 
 def files_of(settings: DataSettings) -> Iterator[str]:
