@@ -453,16 +453,18 @@ def sketches(
     seeds: Annotated[
         str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
     ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
 ) -> None:
     """Find images for sketches of unseen classes: reports/sketches/NAME.json.
 
     Trains on published features of the seen classes, whose files FILE names, with every seed.
     """
+    from manymatch.features.extract import pick_device
     from manymatch.reporting import sketches as results
     from manymatch.sketches import experiment as stage
     from manymatch.sketches.settings import read_sketches
 
-    written = stage.perform(file.stem, read_sketches(file, seeds), _LAYOUT)
+    written = stage.perform(file.stem, read_sketches(file, seeds), _LAYOUT, pick_device(device))
     typer.echo(results.view(results.read_sketches(written)).to_markdown())
 
 

@@ -21,13 +21,15 @@ from manymatch.evaluation.arrays import file_of
 from manymatch.evaluation.provenance import effort, git_revision
 from manymatch.progress import say
 from manymatch.sketches.data import Data, Side, files_of, read_data
-from manymatch.sketches.run import run
+from manymatch.sketches.run import CPU, run
 from manymatch.sketches.settings import SketchExperiment, SketchSettings
 from manymatch.synthetic.plan import settings_of
 
 
-def perform(name: str, experiment: SketchExperiment, layout: Layout) -> Path:
-    """Run `experiment`, on the CPU, and write `reports/sketches/NAME.json`.
+def perform(
+    name: str, experiment: SketchExperiment, layout: Layout, device: torch.device = CPU
+) -> Path:
+    """Run `experiment` on `device` and write `reports/sketches/NAME.json`.
 
     Raises:
         ConfigError: a point's settings do not fit; DataError: the data (before any training).
@@ -40,8 +42,11 @@ def perform(name: str, experiment: SketchExperiment, layout: Layout) -> Path:
         "name": name,
         **experiment.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
         **_sizes(data),
-        "points": [_point(label, chosen, data, experiment) for label, chosen in points.items()],
-        "provenance": {**_origin(experiment), **effort(torch.device("cpu"), started)},
+        "points": [
+            _point(label, chosen, data, experiment.seeds, device)
+            for label, chosen in points.items()
+        ],
+        "provenance": {**_origin(experiment), **effort(device, started)},
     }
     target = layout.sketches(name)
     files.write_json(target, record)
@@ -49,11 +54,11 @@ def perform(name: str, experiment: SketchExperiment, layout: Layout) -> Path:
 
 
 def _point(
-    label: str, settings: SketchSettings, data: Data, experiment: SketchExperiment
+    label: str, settings: SketchSettings, data: Data, seeds: list[int], device: torch.device
 ) -> dict[str, Any]:
     runs = []
-    for seed in experiment.seeds:
-        found = run(settings, data, seed)
+    for seed in seeds:
+        found = run(settings, data, seed, device)
         say(f"{label}, seed {seed}: mAP {found['map']:.2f} of epoch {found['epoch']}")
         runs.append({"seed": seed, **found})
     return {"label": label, "settings": settings.model_dump(mode="json"), "runs": runs}

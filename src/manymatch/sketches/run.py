@@ -16,6 +16,7 @@ from manymatch.sketches.data import Data, Side
 from manymatch.sketches.metrics import retrieval
 from manymatch.sketches.settings import SketchSettings
 
+CPU = torch.device("cpu")
 _ROWS = 4096
 """Rows embedded at once."""
 
@@ -40,15 +41,18 @@ class Heads(nn.Module):
 
 
 def _embedded(head: nn.Module, vectors: Tensor) -> Tensor:
-    """A block of rows at a time; float16 serves to keep them alone."""
+    """A block of rows at a time, on the head's device; float16 serves to keep them alone."""
+    device = next(head.parameters()).device
     # Entries of vectors of length 1 are the smaller the more there are.
     scale = vectors.shape[1] ** 0.5
-    parts = [head(part.float() * scale) for part in vectors.split(_ROWS)]
+    parts = [head(part.to(device).float() * scale) for part in vectors.split(_ROWS)]
     return normalize(torch.cat(parts), dim=1)
 
 
-def run(settings: SketchSettings, data: Data, seed: int) -> dict[str, Any]:
-    """Train from `seed` and test the epoch of the best validation mAP.
+def run(
+    settings: SketchSettings, data: Data, seed: int, device: torch.device = CPU
+) -> dict[str, Any]:
+    """Train from `seed` on `device` and test the epoch of the best validation mAP.
 
     Returns:
         The metrics of `retrieval` on the unseen classes; `validation`, the mAP of the classes
@@ -58,6 +62,7 @@ def run(settings: SketchSettings, data: Data, seed: int) -> dict[str, Any]:
     torch.manual_seed(seed)
     held, trained = _held_out(data.seen, settings.validation)
     heads = Heads(settings, data.sketches.vectors.shape[1], data.images.vectors.shape[1])
+    heads.to(device)
     epoch, validation = _fit(heads, settings, data, trained, held)
     return {
         **score(heads, data, data.unseen),
@@ -82,6 +87,7 @@ def _fit(
     matching = Matching(settings)
     labels = SwappedLabels(settings, settings.size) if settings.weight else None
     parts = nn.ModuleList([heads] if labels is None else [heads, labels])
+    parts.to(next(heads.parameters()).device)
     optimizer = torch.optim.Adam(parts.parameters(), lr=settings.lr, fused=True)
     best, weights, chosen = -1.0, heads.state_dict(), 0
     for epoch in range(settings.epochs):
@@ -125,10 +131,11 @@ def _loss(
     """The contrastive loss, for which images of a sketch's own class are no negatives, and the
     swapped labels."""
     sketches, images = pairs
+    classes = classes.to(sketches.device)
     others = classes[:, None] == classes
     others.fill_diagonal_(False)
     scores = (sketches @ images.T).masked_fill(others, -torch.inf)
-    (loss,) = matching.terms(scores, torch.arange(len(classes))).values()
+    (loss,) = matching.terms(scores, torch.arange(len(classes), device=classes.device)).values()
     return loss if labels is None else loss + weight * labels(sketches, images)
 
 
@@ -136,5 +143,5 @@ def _loss(
 def score(heads: Heads, data: Data, classes: Tensor) -> dict[str, float]:
     """`retrieval` of the images of `classes` for their sketches."""
     sketches, images = data.sketches.of(classes), data.images.of(classes)
-    queries, gallery = heads(sketches.vectors, images.vectors)
+    queries, gallery = (part.cpu() for part in heads(sketches.vectors, images.vectors))
     return retrieval(queries, sketches.labels, gallery, images.labels)
