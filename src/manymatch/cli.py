@@ -32,7 +32,10 @@ app = typer.Typer(
 )
 
 DatasetName = Annotated[
-    str, typer.Argument(help="A dataset: scenes, flickr8k, flickr30k, coco, cub.")
+    str,
+    typer.Argument(
+        help="A dataset: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc."
+    ),
 ]
 MethodName = Annotated[str, typer.Argument(help="A recipe: presets/DATASET/METHOD.yaml.")]
 FeaturesName = Annotated[
@@ -278,6 +281,16 @@ def train(
     )
 
 
+@app.command("import-howto100m")
+def import_howto100m(
+    file: Annotated[Path, typer.Argument(help="howto100m_pt_model.pth, as published.")],
+) -> None:
+    """Take over HowTo100M's model as one to start from: models/howto100m/released."""
+    from manymatch.methods.howto100m import import_howto100m as stage
+
+    stage(file, _LAYOUT.model("howto100m", "released"))
+
+
 @app.command()
 def evaluate(
     dataset: DatasetName,
@@ -432,6 +445,27 @@ def synthetic(
     chosen = plan.read_experiment(path, seeds)
     written = stage.perform(path.stem, chosen, _LAYOUT, jobs)
     typer.echo(results.to_markdown(results.read_experiment(written)))
+
+
+@app.command()
+def sketches(
+    file: Annotated[Path, typer.Argument(help="The experiment: sketches/NAME.yaml.")],
+    seeds: Annotated[
+        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+) -> None:
+    """Find images for sketches of unseen classes: reports/sketches/NAME.json.
+
+    Trains on published features of the seen classes, whose files FILE names, with every seed.
+    """
+    from manymatch.features.extract import pick_device
+    from manymatch.reporting import sketches as results
+    from manymatch.sketches import experiment as stage
+    from manymatch.sketches.settings import read_sketches
+
+    written = stage.perform(file.stem, read_sketches(file, seeds), _LAYOUT, pick_device(device))
+    typer.echo(results.view(results.read_sketches(written)).to_markdown())
 
 
 @app.command()

@@ -19,6 +19,7 @@ TITLES = {
     "pcme": "PCME",
     "dive": "DivE",
     "swamp": "SwAMP",
+    "swamp_video": "SwAMP on videos",
     "msrm": "MSRM",
     "maxmatch": "MaxMatch",
     "cora": "CORA",

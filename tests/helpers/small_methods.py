@@ -21,6 +21,9 @@ Build = Callable[..., Method]
 NAMES = sorted(name for name, place in METHODS.items() if place.startswith("manymatch."))
 """The registered methods without those that tests register."""
 
+OF_CLIPS = ("swamp_video",)
+"""Those that are of videos and text, not of images."""
+
 SMALL_SETS: dict[str, Any] = {
     "size": 16,
     "text": {"word_vectors": "learned", "word_size": 8},
@@ -36,6 +39,13 @@ SMALL: dict[str, dict[str, Any]] = {
         "size": 8,
         "text": {"word_size": 8},
         "n_prototypes": 2,
+        "n_classes": 6,
+        "queue": 16,
+    },
+    "swamp_video": {
+        "size": 8,
+        "word_vectors": "learned",
+        "word_size": 8,
         "n_classes": 6,
         "queue": 16,
     },
@@ -64,6 +74,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("swamp", {"rounds": None, "tolerance": 1e-4, "queue": 0, "heads": 2}),
     ("swamp", {"assignment": "hard", "objective": "info_nce", "embedding_dropout": 0.1}),
     ("swamp", {"weight": 0.0}),
+    ("swamp_video", {}),
+    ("swamp_video", {"weight": 0.0, "negatives": "hardest"}),
     ("pvse", {}),
     ("pvse", {"sets": {"size": 1}, "contrastive_weight": 1.0}),
     ("dive", {}),

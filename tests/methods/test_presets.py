@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_methods import NAMES, WIDTH, losses
+from made_clips import write_word2vec
+from small_methods import NAMES, OF_CLIPS, WIDTH, losses
 
 from manymatch.config.recipe import read_recipe
 from manymatch.methods import build_method, check_model, vocabulary_of
@@ -28,6 +29,14 @@ NARROW = {
     "word_size": 16,
 }
 """Sizes are the least of what a preset is; at these, its kinds of layers and losses cost little."""
+
+
+@pytest.fixture(autouse=True)
+def few_word_vectors(vocabulary, tmp_path, monkeypatch):
+    """A file of word2vec's with vectors of some words, in place of those that are not here."""
+    file = tmp_path / "words.bin"
+    write_word2vec(file, vocabulary.words[4:], NARROW["word_size"])
+    monkeypatch.setitem(NARROW, "word2vec_file", str(file))
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -84,8 +93,13 @@ def test_a_preset_says_how_it_is_launched(path):
     assert f"dvc repro {stage}@{path.parent.name}-{path.stem}" in path.read_text()
 
 
-@pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
-@pytest.mark.parametrize("name", NAMES)
-def test_every_method_has_a_preset(dataset, name):
+PLACES = [(name, dataset) for name in NAMES for dataset in ("scenes", "flickr8k")]
+CLIPS = [(name, dataset) for name in OF_CLIPS for dataset in ("youcook2", "msrvtt", "lsmdc")]
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset"), [place for place in PLACES if place[0] not in OF_CLIPS] + CLIPS
+)
+def test_every_method_has_a_preset(name, dataset):
     recipes = [read_recipe(path) for path in PRESETS if path.parent.name == dataset]
     assert name in {recipe.method for recipe in recipes}

@@ -118,6 +118,24 @@ def coco(reports: Path) -> Path:
     return reports
 
 
+def test_clips_stand_beside_the_papers_too(reports: Path) -> None:
+    record = json.loads((reports / "provenance/scenes/cora.json").read_text())
+    record |= {"dataset": "youcook2", "preset": "swamp", "method": "swamp_video"}
+    for kind, value in (("metrics", _numbers(9.0)), ("provenance", record)):
+        path = reports / kind / "youcook2" / "swamp.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(value))
+    runs = [run for run in read_runs(reports) if run.dataset == "youcook2"]
+    (found,) = comparison.comparisons("youcook2", runs)
+    assert found.title == "YouCook2"
+    assert [column.label for column in found.columns] == ["R@1", "R@5", "R@10", "MedR"]
+    assert found.ours[0].cells == ["9.0", "80.0", "90.0", "1.0"]
+    assert found.theirs[0].name == "SwAMP (pretrained)"
+    assert found.theirs[0].cells == ["9.4", "24.9", "35.3", "22"]
+    text = "".join(comparison.to_markdown("youcook2", runs))
+    assert "SwAMP (no pretraining)" in text and "FV-CCA" not in text
+
+
 def _of_coco(reports: Path) -> dict[str, comparison.Comparison]:
     runs = [run for run in read_runs(reports) if run.dataset == "coco"]
     return {each.title: each for each in comparison.comparisons("coco", runs)}

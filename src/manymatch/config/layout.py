@@ -99,3 +99,6 @@ class Layout:
     def synthetic_runs(self) -> Path:
         """Finished runs of all such experiments."""
         return self.models / ".synthetic"
+
+    def sketches(self, name: str) -> Path:
+        return self.reports / "sketches" / f"{name}.json"

@@ -20,6 +20,9 @@ DATASETS = {
     "flickr30k": "Flickr30k",
     "coco": "Coco",
     "cub": "Cub",
+    "youcook2": "Youcook2",
+    "msrvtt": "Msrvtt",
+    "lsmdc": "Lsmdc",
 }
 
 

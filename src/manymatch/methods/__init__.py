@@ -18,6 +18,7 @@ METHODS = {
     "vse_infinity": "manymatch.methods.vse_infinity:VSEInfinity",
     "pcme": "manymatch.methods.pcme:PCME",
     "swamp": "manymatch.methods.swamp:SwAMP",
+    "swamp_video": "manymatch.methods.swamp_video:SwAMPVideo",
     "msrm": "manymatch.methods.msrm:MSRM",
     "pvse": "manymatch.methods.pvse:PVSE",
     "dive": "manymatch.methods.dive:DivE",

@@ -18,6 +18,9 @@ TITLES = {
     ("coco", "cxc"): "CxC",
     ("cub", "all_classes"): "CUB, all classes",
     ("cub", "zero_shot"): "CUB, zero-shot",
+    ("youcook2", "test"): "YouCook2",
+    ("msrvtt", "test"): "MSR-VTT, JSFusion's 1,000 test clips",
+    ("lsmdc", "test"): "LSMDC, 1,000 test clips",
 }
 _METRICS = {
     "r1": "R@1",
@@ -39,6 +42,7 @@ OF_METHOD = {
     "pcme": "PCME",
     "dive": "DivE",
     "swamp": "SwAMP",
+    "swamp_video": "SwAMP",
     "msrm": "MSRM",
     "maxmatch": "MaxMatch",
     "cora": "CORA",

@@ -9,6 +9,7 @@ from manymatch.reporting.ablations import Ablation, read_ablations
 from manymatch.reporting.clusters import Clusters, read_clusters
 from manymatch.reporting.costs import Costs, read_all_costs
 from manymatch.reporting.results import Run, read_runs
+from manymatch.reporting.sketches import SketchResults, read_all_sketches
 from manymatch.reporting.study_results import Studied, read_studies
 from manymatch.reporting.synthetic import Experiment, read_experiments
 
@@ -17,7 +18,7 @@ from manymatch.reporting.synthetic import Experiment, read_experiments
 class Everything:
     """`runs` are sorted by data set and then as the leaderboard shows them; there is at least one.
 
-    All but the `experiments` are of data sets.
+    All but the `experiments` and `sketches` are of data sets of images and captions.
     """
 
     runs: list[Run]
@@ -26,6 +27,7 @@ class Everything:
     studies: list[Studied] = field(default_factory=list)
     costs: list[Costs] = field(default_factory=list)
     experiments: list[Experiment] = field(default_factory=list)
+    sketches: list[SketchResults] = field(default_factory=list)
 
     @classmethod
     def read(cls, reports: Path) -> Everything:
@@ -37,4 +39,5 @@ class Everything:
             read_studies(reports),
             read_all_costs(reports),
             read_experiments(reports),
+            read_all_sketches(reports),
         )

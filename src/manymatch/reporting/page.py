@@ -26,6 +26,7 @@ from manymatch.reporting import (
     leaderboard,
     queries,
     sets,
+    sketches,
     studies,
     synthetic,
 )
@@ -122,7 +123,10 @@ def render(found: Everything) -> str:
     return template.render(
         datasets=datasets,
         others=others,
-        synthetic=[synthetic.view(each) for each in found.experiments],
+        experiments={
+            "Synthetic pairs": [synthetic.view(each) for each in found.experiments],
+            "Sketches to images": [sketches.view(each) for each in found.sketches],
+        },
         thumbnails=thumbnails.numbers,
         style=Markup(style),
         script=Markup(script),

@@ -15,9 +15,9 @@ def report(reports: Path) -> None:
     """Write `index.html`, `leaderboard.csv` and `leaderboard.md` in the folder `reports`.
 
     Reads `metrics/D/P.json` and `provenance/D/P.json`, `ablations/D/N.json`, `clusters/D/P.json`,
-    `synthetic/N.json`, `studies/D/P.json`, `efficiency/D.json`, and where they are on this machine
-    `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line, with the file) if there
-    is no result or a malformed one; earlier outputs then stay as they were.
+    `synthetic/N.json`, `sketches/N.json`, `studies/D/P.json`, `efficiency/D.json`, and where they
+    are on this machine `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line,
+    with the file) if there is no result or a malformed one; earlier outputs then stay as they were.
     """
     found = Everything.read(reports)
     of_methods = [to_markdown(each) for each in found.ablations if each.of_methods]

@@ -4,15 +4,13 @@ is ahead of the one it is compared with by more than chance."""
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from manymatch.errors import DataError
-from manymatch.reporting import markdown
+from manymatch.reporting.estimates import Estimate, ExperimentView, Table, against, compared
 from manymatch.reporting.records import Record
 from manymatch.reporting.results import read_json
 
@@ -62,34 +60,6 @@ class Experiment(Record):
     published: dict[str, dict[str, float]]
     seeds: list[int]
     points: Annotated[list[SyntheticPoint], Field(min_length=1)]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Mean, sample standard deviation and standard error (None of a single value)."""
-
-    mean: float
-    deviation: float | None
-    error: float | None
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Estimate:
-        if len(values) == 1:
-            return cls(values[0], None, None)
-        deviation = statistics.stdev(values)
-        return cls(statistics.fmean(values), deviation, deviation / len(values) ** 0.5)
-
-    def text(self) -> str:
-        spread = "" if self.error is None else f" ± {self.deviation:.2f} ({self.error:.2f})"
-        return f"{self.mean:.2f}{spread}"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of as many texts as there are `heads`; the first of each is the point."""
-
-    heads: list[str]
-    rows: list[list[str]]
 
 
 def read_experiments(reports: Path) -> list[Experiment]:
@@ -150,28 +120,14 @@ def _seconds(point: SyntheticPoint) -> str:
 
 
 def differences(experiment: Experiment) -> list[str]:
-    """A sentence for each point and kind but the baseline: by how much it is ahead, seed by seed,
-    and whether that is more than twice the standard error."""
-    base = next((p for p in experiment.points if p.label == experiment.baseline), None)
-    if base is None:
-        return []
-    others = [point for point in experiment.points if point is not base]
-    return [_difference(point, base, kind) for point in others for kind in KINDS]
+    """A sentence for each point and kind but the baseline; see `estimates.compared`."""
+    pairs = against(experiment.points, experiment.baseline)
+    return [_difference(point, base, kind) for point, base in pairs for kind in KINDS]
 
 
 def _difference(point: SyntheticPoint, base: SyntheticPoint, kind: str) -> str:
-    pairs = zip(point.runs, base.runs, strict=True)
-    ahead = Estimate.of([run.r1(kind) - other.r1(kind) for run, other in pairs])
-    return f"{point.label} against {base.label}, {kind} R@1: {ahead.mean:+.2f}, {_judged(ahead)}"
-
-
-def _judged(ahead: Estimate) -> str:
-    if ahead.error is None:
-        return "of one seed, which says nothing about chance."
-    told = f"standard error {ahead.error:.2f}: "
-    if abs(ahead.mean) <= 2 * ahead.error:
-        return f"{told}not more than twice the standard error."
-    return f"{told}{'ahead' if ahead.mean > 0 else 'behind'} by more than twice the standard error."
+    values = ([run.r1(kind) for run in each.runs] for each in (point, base))
+    return compared(f"{point.label} against {base.label}, {kind} R@1", *values)
 
 
 def note(experiment: Experiment) -> str:
@@ -191,23 +147,15 @@ def note(experiment: Experiment) -> str:
 
 def to_markdown(experiment: Experiment) -> str:
     """The table, and what it says about chance."""
-    found = table(experiment)
-    lines = markdown.table(found.heads, found.rows)
-    told = [f"- {sentence}" for sentence in differences(experiment)]
-    title = f"**{experiment.name}**: {experiment.about}"
-    return "\n".join([title, "", *lines, "", note(experiment), "", *told]).rstrip() + "\n"
-
-
-@dataclass(frozen=True)
-class ExperimentView:
-    """An experiment as the page shows it."""
-
-    experiment: Experiment
-    table: Table
-    note: str
-    differences: list[str]
+    return view(experiment).to_markdown()
 
 
 def view(experiment: Experiment) -> ExperimentView:
     """All that the page says about `experiment`."""
-    return ExperimentView(experiment, table(experiment), note(experiment), differences(experiment))
+    return ExperimentView(
+        experiment.name,
+        experiment.about,
+        table(experiment),
+        note(experiment),
+        differences(experiment),
+    )

@@ -21,6 +21,7 @@ FORMATS = {
     "scan": "scan",
     "vse_infinity": "vse_infinity",
     "npy_folder": "npy_folder",
+    "clips": "clips",
 }
 """Name in the configuration -> module of this package."""
 

@@ -35,7 +35,7 @@ class NpyRows:
         self.path = path
         try:
             self._file = path.open("rb", buffering=0)
-            self.shape, self.dtype = _header(self._file)
+            self.shape, self.dtype = array_header(self._file)
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
         except (OSError, ValueError, TypeError) as error:
@@ -87,7 +87,8 @@ class NpyRows:
             )
 
 
-def _header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def array_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the floats in a `.npy` file; `ValueError` or `TypeError` if it is none."""
     version = npy_format.read_magic(file)
     if version not in _HEADERS:
         raise ValueError(f"version {version}")

@@ -1,0 +1,60 @@
+"""The binary files of word2vec: words and their numbers, too large to hold."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from manymatch.errors import ConfigError
+
+_LONGEST = 2**12
+"""Bytes of a word: whole phrases are words there."""
+
+
+def read_word2vec(path: Path, words: Collection[str], size: int) -> dict[str, np.ndarray]:
+    """The vectors `(size,)` float32 of those of `words` that the file has; others are passed over.
+
+    The file is a line "COUNT SIZE", then COUNT times a word, a space, and the bytes of its floats.
+
+    Raises:
+        ConfigError: the file is missing, is no such file, or its vectors are not of `size`.
+    """
+    wanted = {word.encode("utf-8"): word for word in words}
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _read(data, wanted, size)
+    except OSError as error:
+        raise ConfigError(f"{path}: word2vec's vectors cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _read(data: mmap.mmap, wanted: dict[bytes, str], size: int) -> dict[str, np.ndarray]:
+    at = data.find(b"\n", 0, _LONGEST) + 1
+    head = data[:at].split()
+    if len(head) != 2 or not all(part.isdigit() for part in head):
+        raise ValueError("does not begin with two numbers, so not a binary file of word2vec")
+    count, found_size = map(int, head)
+    if found_size != size:
+        raise ValueError(f"{found_size} numbers a word, but word_size is {size}: set word_size")
+    found: dict[str, np.ndarray] = {}
+    for number in range(1, count + 1):
+        space = data.find(b" ", at, at + _LONGEST)
+        end = space + 1 + 4 * size
+        if space < 0 or end > len(data):
+            raise ValueError(f"word {number} of {count}: cut off or damaged; get the file anew")
+        word = wanted.get(data[at:space].lstrip(b"\n"))
+        if word is not None:
+            found[word] = _vector(data[space + 1 : end], number)
+        at = end
+    return found
+
+
+def _vector(values: bytes, number: int) -> np.ndarray:
+    vector = np.frombuffer(values, "<f4").astype(np.float32)
+    if not np.isfinite(vector).all():
+        raise ValueError(f"word {number}: not finite numbers; get the file anew")
+    return vector

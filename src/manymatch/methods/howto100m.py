@@ -1,0 +1,75 @@
+"""HowTo100M's published model (Miech et al., ICCV 2019) as a trained model to start from.
+
+Its word vectors are not in it: they are word2vec's. The vocabulary has the special words alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.errors import CheckpointError
+from manymatch.methods import build_method
+from manymatch.methods.checkpoint import save_model
+from manymatch.tensors import load_tensors
+
+FEATURES = "howto100m"
+"""What params.yaml calls the features that the model takes."""
+_NAMES = {
+    "text_pooling.fc": "text.linear",
+    "GU_text.fc": "text_unit.project",
+    "GU_text.cg.fc": "text_unit.gate",
+    "GU_video.fc": "image_unit.project",
+    "GU_video.cg.fc": "image_unit.gate",
+}
+_UNUSED = "batch_norm"
+"""Made in every unit, but never run."""
+
+
+def import_howto100m(path: Path, folder: Path) -> None:
+    """Write the model that torch saved at `path` to `folder`, as training would have.
+
+    Raises:
+        CheckpointError: parameters are missing, unknown or of shapes that do not fit.
+        DataError: not a file of torch's.
+    """
+    state = _renamed(path, load_tensors(path))
+    size, word_size = state["text.linear.weight"].shape
+    width = state["image_unit.project.weight"].shape[1]
+    recipe = Recipe(
+        method="swamp_video",
+        features=FEATURES,
+        model={"size": size, "word_size": word_size, "weight": 0.0},
+    )
+    words = Vocabulary(Vocabulary.SPECIAL, trained=True)
+    method = build_method("swamp_video", recipe.model, vocabulary=words, feature_width=width)
+    own = method.state_dict()
+    for name, value in state.items():
+        if name not in own or own[name].shape != value.shape:
+            raise CheckpointError(f"{path}: '{name}' {tuple(value.shape)} does not fit the others")
+        own[name].copy_(value)
+    save_model(folder, method, recipe, words, width)
+
+
+def _renamed(path: Path, found: object) -> dict[str, Tensor]:
+    """The parameters under our names: all of them, and no others."""
+    if not isinstance(found, Mapping):
+        raise CheckpointError(f"{path}: not the parameters of a model by name")
+    state: dict[str, Tensor] = {}
+    for name, value in found.items():
+        module, _, kind = str(name).rpartition(".")
+        if _UNUSED in module:
+            continue
+        if module not in _NAMES or not isinstance(value, Tensor) or not value.is_floating_point():
+            raise CheckpointError(f"{path}: '{name}' is no parameter of HowTo100M's model")
+        state[f"{_NAMES[module]}.{kind}"] = value.to(torch.float32)
+    for module in _NAMES.values():
+        weight = state.get(f"{module}.weight")
+        if weight is None or weight.ndim != 2 or f"{module}.bias" not in state:
+            raise CheckpointError(f"{path}: no '{module}', so not HowTo100M's model")
+    return state

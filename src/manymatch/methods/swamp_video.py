@@ -1,0 +1,115 @@
+"""SwAMP on videos and text: gated embeddings of published features, swapped class labels.
+
+Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval, AISTATS 2023, whose
+model and contrastive loss for this task are those of HowTo100M (Miech et al., ICCV 2019).
+
+A clip is one vector of 4,096 numbers. A caption is its words' vectors, word2vec's and fixed,
+through one layer and ReLU, of which the greatest of each dimension are kept. Either passes a gated
+embedding unit; scores are cosines. The contrastive loss holds every pair against all others of
+the batch, and beside it is SwAMP's, as `swamp.py` has it for images.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from manymatch.config.recipe import Count, NonNegative, Positive
+from manymatch.datasets.wordpieces import AnyVocabulary
+from manymatch.encoders.fixed_words import fixed_embedding
+from manymatch.encoders.word_vectors import WordTable, WordVectors, word_embedding
+from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels
+from manymatch.losses.triplet import triplet
+from manymatch.methods.base import Embeddings, Method
+from manymatch.pooling.gated_embedding import GatedEmbedding
+from manymatch.pooling.masked import MaxPooling
+from manymatch.shards.batch import Batch
+from manymatch.similarities.cosine import cosine
+
+
+class SwAMPVideoSettings(LabelSettings):
+    """The defaults are the paper's, of YouCook2 without pre-training. `weight: 0` is its
+    contrastive twin."""
+
+    size: Count = 4096
+    """Of captions before the gated unit, and of both embeddings."""
+    word_vectors: Literal["word2vec"] | WordVectors = "word2vec"
+    """Those of word2vec are fixed, and words without one are not read; others are trained."""
+    word_size: Count = 300
+    word2vec_file: str | None = None
+    """Binary, such as GoogleNews-vectors-negative300.bin."""
+    margin: Positive = 0.1
+    negatives: Literal["mean", "hardest"] = "mean"
+    """Of the hinges of all other pairs of the batch (HowTo100M), or only the hardest counts."""
+    n_classes: Count = 500
+    queue: Count = 2048
+    tau: Positive = 0.25
+    weight: NonNegative = 0.25
+    """Of L_s; the paper's lambda."""
+
+
+class SwAMPVideo(Method):
+    """Gated embeddings, a contrastive loss, and swapped class labels."""
+
+    Settings = SwAMPVideoSettings
+
+    def __init__(
+        self, settings: SwAMPVideoSettings, vocabulary: AnyVocabulary, feature_width: int
+    ) -> None:
+        super().__init__(settings, vocabulary, feature_width)
+        self.settings = settings
+        self.pool = MaxPooling()
+        self.text = WordMaximum(_table(settings, vocabulary), settings.size)
+        self.image_unit = GatedEmbedding(feature_width, settings.size)
+        self.text_unit = GatedEmbedding(settings.size, settings.size)
+        self.labels = SwappedLabels(settings, settings.size) if settings.weight else None
+
+    def encode_images(self, batch: Batch) -> Embeddings:
+        clips = self.pool(batch.features, batch.region_mask)[:, 0]
+        return Embeddings(self.image_unit(clips)[:, None])
+
+    def encode_texts(self, batch: Batch) -> Embeddings:
+        return Embeddings(self.text_unit(self.text(batch.words, batch.word_mask))[:, None])
+
+    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        return cosine(images.vectors, texts.vectors)
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        terms = {"triplet": self._contrastive(self.score(images, texts), batch.owner)}
+        if self.labels is not None:
+            # A pair is a caption with its clip: a clip of five captions is in five pairs.
+            pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
+            terms["swapped"] = self.settings.weight * self.labels(*pairs)
+        return terms
+
+    def _contrastive(self, scores: Tensor, owner: Tensor) -> Tensor:
+        if self.settings.negatives == "hardest":
+            return triplet(scores, owner, self.settings.margin, "hardest")
+        return triplet(scores, owner, self.settings.margin, "all") / max(len(scores) - 1, 1)
+
+
+def _table(settings: SwAMPVideoSettings, vocabulary: AnyVocabulary) -> WordTable:
+    if settings.word_vectors == "word2vec":
+        return fixed_embedding(vocabulary, settings.word_size, settings.word2vec_file)
+    return word_embedding(settings.word_vectors, vocabulary, settings.word_size)
+
+
+class WordMaximum(nn.Module):
+    """`max over words of relu(linear(vector))`; words whose vector is zero are not read.
+
+    A caption of none but such has `relu(bias)`, as in the released code.
+    """
+
+    def __init__(self, words: WordTable, size: int) -> None:
+        super().__init__()
+        self.words = words
+        self.linear = nn.Linear(words.embedding_dim, size)
+        self.pool = MaxPooling()
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        """`words (m, L)` ids, `mask (m, L)` -> `(m, D)`."""
+        vectors = self.words(words)
+        known = mask & vectors.any(2)
+        known[:, 0] |= ~known.any(1)
+        return self.pool(self.linear(vectors).relu(), known)[:, 0]

@@ -1,0 +1,110 @@
+"""Experiments on sketches as tables: each point over its seeds, then what papers print of the same
+data set."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from manymatch.errors import DataError
+from manymatch.reporting.estimates import Estimate, ExperimentView, Table, against, compared
+from manymatch.reporting.published_results import published_results
+from manymatch.reporting.records import Record
+from manymatch.reporting.results import read_json
+
+METRICS = {"map": "mAP", "map_at_200": "mAP@200", "p_at_200": "P@200"}
+"""As they are called in the files, and as papers call them."""
+_NOTE = (
+    "Percent, over sketches of classes that no training has seen; every image of the class is "
+    "right. mAP@200 divides by the right images among the first 200. "
+)
+
+
+class SketchRun(Record):
+    """One training with one seed; metrics of the unseen classes, in percent."""
+
+    seed: int
+    map: float
+    map_at_200: float
+    p_at_200: float
+    seconds: float
+
+
+class SketchPoint(Record):
+    """One row: a run a seed."""
+
+    label: str
+    runs: Annotated[list[SketchRun], Field(min_length=1)]
+
+    def values(self, metric: str) -> list[float]:
+        return [getattr(run, metric) for run in self.runs]
+
+
+class SketchResults(Record):
+    """`reports/sketches/NAME.json`."""
+
+    name: str
+    about: str
+    dataset: str
+    baseline: str | None
+    seeds: list[int]
+    points: Annotated[list[SketchPoint], Field(min_length=1)]
+
+
+def read_all_sketches(reports: Path) -> list[SketchResults]:
+    """Every experiment under `reports`, by name."""
+    return [read_sketches(path) for path in sorted((reports / "sketches").glob("*.json"))]
+
+
+def read_sketches(path: Path) -> SketchResults:
+    """One file; a fault is a one-line `DataError`."""
+    again = "run 'manymatch sketches' for it again"
+    found = read_json(path, SketchResults, again)
+    if found.name != path.stem:
+        raise DataError(f"{path}: belongs to '{found.name}', not where it lies; {again}")
+    return found
+
+
+def view(found: SketchResults) -> ExperimentView:
+    """All that the page says about `found`."""
+    seeds = ", ".join(map(str, found.seeds))
+    spread = f"Ours: mean ± standard deviation (standard error) of seeds {seeds}."
+    return ExperimentView(found.name, found.about, table(found), _NOTE + spread, differences(found))
+
+
+def table(found: SketchResults) -> Table:
+    """Our points, then the papers' rows, marked as published."""
+    ours = [[point.label, "run here", *_cells(point)] for point in found.points]
+    return Table(["Method", "From", *METRICS.values(), "Seconds"], [*ours, *_theirs(found.dataset)])
+
+
+def _cells(point: SketchPoint) -> list[str]:
+    estimates = [Estimate.of(point.values(metric)).text() for metric in METRICS]
+    return [*estimates, f"{statistics.fmean(point.values('seconds')):.0f}"]
+
+
+def _theirs(dataset: str) -> list[list[str]]:
+    rows = [each for each in published_results() if each.dataset == dataset]
+    return [
+        [
+            each.method,
+            f"published: {each.paper}, {each.section}",
+            *(f"{each.values[name]:g}" if name in each.values else "-" for name in METRICS),
+            "",
+        ]
+        for each in rows
+    ]
+
+
+def differences(found: SketchResults) -> list[str]:
+    """A sentence for each point and metric but the baseline; see `estimates.compared`."""
+    return [
+        compared(
+            f"{point.label} against {base.label}, {shown}", point.values(name), base.values(name)
+        )
+        for point, base in against(found.points, found.baseline)
+        for name, shown in METRICS.items()
+    ]

@@ -1,0 +1,85 @@
+"""The command `sketches`: every point of an experiment with every seed, as one JSON file.
+
+{"name", "about", "dataset", "baseline", "seeds", "classes": {"seen", "unseen"},
+ "sketches": {"seen", "unseen"}, "images": {"seen", "unseen"},
+ "points": [{"label", "settings", "runs": [{"seed", "map", "map_at_200", "map_at_200_r",
+                                            "p_at_200", "validation", "epoch", "seconds"}]}],
+ "provenance": {"files": [[NAME, SHA256]], "version", "git_revision", "device", ...}}
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from manymatch import __version__, files
+from manymatch.config.layout import Layout
+from manymatch.evaluation.arrays import file_of
+from manymatch.evaluation.provenance import effort, git_revision
+from manymatch.progress import say
+from manymatch.sketches.data import Data, Side, files_of, read_data
+from manymatch.sketches.run import CPU, run
+from manymatch.sketches.settings import SketchExperiment, SketchSettings
+from manymatch.synthetic.plan import settings_of
+
+
+def perform(
+    name: str, experiment: SketchExperiment, layout: Layout, device: torch.device = CPU
+) -> Path:
+    """Run `experiment` on `device` and write `reports/sketches/NAME.json`.
+
+    Raises:
+        ConfigError: a point's settings do not fit; DataError: the data (before any training).
+    """
+    started = time.monotonic()
+    points = settings_of(SketchSettings, experiment)
+    data = read_data(experiment.data)
+    say(f"{name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen")
+    record = {
+        "name": name,
+        **experiment.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
+        **_sizes(data),
+        "points": [
+            _point(label, chosen, data, experiment.seeds, device)
+            for label, chosen in points.items()
+        ],
+        "provenance": {**_origin(experiment), **effort(device, started)},
+    }
+    target = layout.sketches(name)
+    files.write_json(target, record)
+    return target
+
+
+def _point(
+    label: str, settings: SketchSettings, data: Data, seeds: list[int], device: torch.device
+) -> dict[str, Any]:
+    runs = []
+    for seed in seeds:
+        found = run(settings, data, seed, device)
+        say(f"{label}, seed {seed}: mAP {found['map']:.2f} of epoch {found['epoch']}")
+        runs.append({"seed": seed, **found})
+    return {"label": label, "settings": settings.model_dump(mode="json"), "runs": runs}
+
+
+def _sizes(data: Data) -> dict[str, dict[str, int]]:
+    def count(side: Side) -> dict[str, int]:
+        return {"seen": len(side.of(data.seen).labels), "unseen": len(side.of(data.unseen).labels)}
+
+    return {
+        "classes": {"seen": len(data.seen), "unseen": len(data.unseen)},
+        "sketches": count(data.sketches),
+        "images": count(data.images),
+    }
+
+
+def _origin(experiment: SketchExperiment) -> dict[str, Any]:
+    """The data by name (without folders) and hash, and the code."""
+    named = sorted({file_of(text) for text in files_of(experiment.data)})
+    return {
+        "files": [[file.name, files.sha256(file)] for file in named],
+        "version": __version__,
+        "git_revision": git_revision(Path()),
+    }

@@ -1,0 +1,299 @@
+"""Features of clips in every form, and every way in which a file of them is damaged."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import yaml
+from made_clips import SIZE, made_clips, write_saved
+
+from manymatch import cli
+from manymatch.datasets.base import CAPTIONS
+from manymatch.errors import DataError
+from manymatch.features.importers.importing import import_features
+from manymatch.features.store import FeatureStore
+
+CLIPS = list(made_clips(9))
+
+
+class Place:
+    """A caption table of the clips, and room for their features."""
+
+    def __init__(self, folder: Path) -> None:
+        self.captions, self.store = folder / "youcook2.parquet", folder / "out" / "howto100m.h5"
+        self.source = folder / "given"
+        self.source.mkdir()
+        rows = [
+            {"image_id": clip.id, "caption_id": f"{clip.id}#0", "split": "train", "labels": []}
+            | {"caption": clip.caption, "file": f"videos/{clip.id}.mp4"}
+            for clip in CLIPS
+        ]
+        pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), self.captions)
+
+    def run(self, path: Path | None = None) -> np.ndarray:
+        import_features("howto100m", "clips", path or self.source, self.captions, self.store)
+        with FeatureStore(self.store) as store:
+            features, counts, boxes = store.read(range(len(store)))
+            assert store.image_ids == [clip.id for clip in CLIPS] and boxes is None
+            assert counts.tolist() == [1] * len(CLIPS)
+            return features[:, 0]
+
+    def refusal(self, path: Path | None = None) -> str:
+        with pytest.raises(DataError) as fault:
+            self.run(path)
+        assert "\n" not in str(fault.value) and not self.store.exists()
+        return str(fault.value)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def joined() -> np.ndarray:
+    """Both parts of length 1, side by side."""
+    parts = [[clip.frames for clip in CLIPS], [clip.movement for clip in CLIPS]]
+    lengths = [np.linalg.norm(part, axis=1, keepdims=True) for part in parts]
+    return np.concatenate([np.stack(p) / n for p, n in zip(parts, lengths, strict=True)], axis=1)
+
+
+def write_list(path: Path) -> None:
+    rows = [{"id": c.id, "2d": c.frames, "3d": c.movement, "caption": c.caption} for c in CLIPS]
+    path.write_bytes(pickle.dumps(rows, 2))
+
+
+def parts() -> dict[str, dict[str, np.ndarray]]:
+    return {
+        "2d": {clip.id: clip.frames for clip in CLIPS},
+        "3d": {clip.id: clip.movement for clip in CLIPS},
+    }
+
+
+def write_mapping(path: Path) -> None:
+    path.write_bytes(pickle.dumps(parts(), 4))
+
+
+def write_npz(path: Path) -> None:
+    np.savez(path, **{f"{p}/{name}": v for p, each in parts().items() for name, v in each.items()})
+
+
+def write_packed_npz(path: Path) -> None:
+    flat = {f"{p}/{name}": v for p, each in parts().items() for name, v in each.items()}
+    np.savez_compressed(path, **flat)
+
+
+def write_hdf5(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        for part, each in parts().items():
+            for name, values in each.items():
+                file.create_dataset(f"{part}/{name}", data=values, compression="gzip")
+
+
+WRITERS = {
+    "list.pkl": write_list,
+    "mapping.pickle": write_mapping,
+    "now.pth": lambda path: write_saved(path, CLIPS),
+    "then.pt": lambda path: write_saved(path, CLIPS, legacy=True),
+    "a.npz": write_npz,
+    "packed.npz": write_packed_npz,
+    "a.h5": write_hdf5,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_form_gives_the_same_rows(place: Place, name: str) -> None:
+    WRITERS[name](place.source / name)
+    features = place.run(place.source / name)
+    np.testing.assert_array_equal(features, joined().astype(np.float16))
+
+
+def test_a_folder_of_several_files_with_other_clips_too(place: Place) -> None:
+    write_saved(place.source / "train.pth", CLIPS[4:])
+    write_saved(place.source / "test.pth", [*CLIPS[:4], *made_clips(3, first=300)], legacy=True)
+    write_saved(place.source / "others.pth", made_clips(3, first=600))
+    (place.source / "notes.txt").write_text("not features")
+    np.testing.assert_array_equal(place.run(), joined().astype(np.float16))
+
+
+def test_whole_vectors_are_taken_as_they_are_and_rows_by_their_maximum(place: Place) -> None:
+    rows = {clip.id: np.stack([clip.frames, clip.movement]) for clip in CLIPS}
+    np.savez(place.source / "a.npz", **rows)
+    wanted = np.stack([rows[clip.id].max(0) for clip in CLIPS]).astype(np.float16)
+    np.testing.assert_array_equal(place.run(), wanted)
+
+
+def test_clips_without_features_are_counted(place: Place) -> None:
+    write_saved(place.source / "a.pth", CLIPS[1:-1])
+    assert "no features of clip '-v_000_0' (2 have none)" in place.refusal()
+
+
+def test_a_clip_in_two_files_is_refused(place: Place) -> None:
+    write_saved(place.source / "a.pth", CLIPS)
+    write_saved(place.source / "b.pth", CLIPS[:1])
+    assert "b.pth: clip '-v_000_0' has features in a.pth already" in place.refusal()
+
+
+def spoilt(change) -> dict:
+    """The features with those of the fourth clip changed."""
+    whole = parts()
+    whole["3d"][CLIPS[3].id] = change(whole["3d"][CLIPS[3].id])
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda v: v * np.nan, "NaN or infinity"),
+        (lambda v: v[:5], "width"),
+        (lambda v: v.reshape(2, 4, 4), "not a vector"),
+        (lambda v: v[:0], "not a vector"),
+        (lambda v: "text", "str, not an array"),
+        (lambda v: v.astype("S4"), "not a vector"),
+    ],
+    ids=["nan", "short", "cube", "empty", "text", "strings"],
+)
+def test_a_spoilt_vector_is_named(place: Place, change, reason: str) -> None:
+    (place.source / "a.pkl").write_bytes(pickle.dumps(spoilt(change)))
+    line = place.refusal()
+    assert "a.pkl: '-v_001_0'" in line and reason in line
+
+
+def test_a_clip_with_one_part_alone(place: Place) -> None:
+    whole = parts()
+    del whole["3d"][CLIPS[3].id]
+    (place.source / "a.pkl").write_bytes(pickle.dumps(whole))
+    assert "only one of the features" in place.refusal()
+
+
+class Bomb:
+    def __reduce__(self):
+        return Path.touch, (Path("ran"),)
+
+
+@pytest.mark.parametrize("suffix", ["pkl", "pth"])
+def test_code_is_not_run(place: Place, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place.source)
+    file = place.source / f"a.{suffix}"
+    file.write_bytes(pickle.dumps({"x": Bomb()})) if suffix == "pkl" else torch.save(
+        {"x": Bomb()}, file
+    )
+    place.refusal(file)
+    assert not Path("ran").exists()
+
+
+def test_the_command_ends_in_one_line(
+    place: Place, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    (place.source / "a.pkl").write_bytes(pickle.dumps({"x": Bomb()}))
+    settings = yaml.safe_load((root / "params.yaml").read_text())
+    published = {"youcook2": {"format": "clips", "path": "given"}}
+    settings["extraction"]["howto100m"]["published"] = published
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
+    (tmp_path / "data" / "captions").mkdir(parents=True)
+    place.captions.rename(tmp_path / "data" / "captions" / "youcook2.parquet")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["manymatch", "features", "youcook2", "howto100m"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    error = capsys.readouterr().err.strip()
+    assert ended.value.code == 1 and "it would call" in error and "\n" not in error
+    assert not (tmp_path / "ran").exists() and not list(tmp_path.rglob("*.h5*"))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("kept", [0.0, 0.4, 0.97])
+def test_a_file_that_is_cut_off_is_one_line(place: Place, name: str, kept: float) -> None:
+    file = place.source / name
+    WRITERS[name](file)
+    file.write_bytes(file.read_bytes()[: int(kept * file.stat().st_size)])
+    assert str(file) in place.refusal(file)
+
+
+@pytest.mark.parametrize("name", ["a.npz", "packed.npz"])
+def test_an_archive_with_a_spoilt_member(place: Place, name: str) -> None:
+    file = place.source / name
+    WRITERS[name](file)
+    with zipfile.ZipFile(file) as archive:
+        member = archive.infolist()[-1]
+    data = bytearray(file.read_bytes())
+    middle = member.header_offset + 60 + member.compress_size // 2
+    data[middle : middle + 9] = b"\xff" * 9
+    file.write_bytes(data)
+    assert str(file) in place.refusal(file)
+
+
+def test_an_archive_of_something_else(place: Place) -> None:
+    with zipfile.ZipFile(place.source / "a.npz", "w") as archive:
+        for clip in CLIPS:
+            archive.writestr(clip.id, b"no array")
+    assert "not an array of floats" in place.refusal()
+
+
+def test_a_piece_of_hdf5_larger_than_its_whole(place: Place) -> None:
+    with h5py.File(place.source / "a.h5", "w") as file:
+        for clip in CLIPS:
+            file.create_dataset(
+                clip.id, (SIZE,), "f4", chunks=(2**25,), maxshape=(None,), compression="gzip"
+            )
+    assert "more than one clip can have" in place.refusal()
+
+
+def test_parts_of_hdf5_that_are_no_groups(place: Place) -> None:
+    with h5py.File(place.source / "a.h5", "w") as file:
+        for part in ("2d", "3d"):
+            file[part] = np.ones(3)
+    assert "no features of clip" in place.refusal()
+
+
+def test_another_kind_of_file(place: Place) -> None:
+    (place.source / "a.mat").write_bytes(b"MATLAB")
+    assert "not one of .h5" in place.refusal(place.source / "a.mat")
+    assert "no features of clip" in place.refusal()
+
+
+def test_what_unfolds_to_more_than_a_clip_is_not_read(place: Place) -> None:
+    zeros = np.zeros((2**15, 2**10), np.float32)
+    np.savez_compressed(place.source / "a.npz", **{clip.id: zeros for clip in CLIPS[:1]})
+    with zipfile.ZipFile(place.source / "a.npz", "a") as archive:
+        for clip in CLIPS[1:]:
+            archive.writestr(f"{clip.id}.npy", b"")
+    assert "134,217,856 B, more than one clip can have" in place.refusal()
+
+
+def test_a_tensor_stretched_over_one_number(place: Place) -> None:
+    wide = torch.zeros(1).expand(2**40)
+    torch.save({clip.id: wide for clip in CLIPS}, place.source / "a.pth")
+    assert "more than one clip can have" in place.refusal()
+
+
+def test_a_compressed_archive_of_tensors(place: Place) -> None:
+    write_saved(place.source / "whole.pth", CLIPS)
+    with (
+        zipfile.ZipFile(place.source / "whole.pth") as whole,
+        zipfile.ZipFile(place.source / "a.pth", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for member in whole.namelist():
+            packed.writestr(member, whole.read(member))
+    assert "a compressed archive" in place.refusal(place.source / "a.pth")
+
+
+def test_datasets_of_hdf5_that_lie_elsewhere(place: Place) -> None:
+    write_hdf5(place.source / "a.hdf5")
+    linked = place.source / "b.h5"
+    with h5py.File(linked, "w") as file:
+        for clip in CLIPS:
+            file[clip.id] = h5py.ExternalLink("a.hdf5", f"2d/{clip.id}")
+    assert "lies elsewhere" in place.refusal(linked)
+    raw = [("secret.bin", 0, h5py.h5f.UNLIMITED)]
+    with h5py.File(linked, "w") as file:
+        for clip in CLIPS:
+            file.create_dataset(clip.id, (SIZE,), "f4", external=raw)
+    assert "lies in another file" in place.refusal(linked)

@@ -1,0 +1,42 @@
+"""Made-up features of sketches and images in the published forms.
+
+A class is a point in a small space; sketches and images see it, with noise, through two random
+maps. What the maps have in common is learnt on seen classes and serves the unseen ones.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CLASSES, LATENT, WIDTH = 24, 6, 20
+UNSEEN = [f"kind-{number}" for number in range(18, CLASSES)]
+
+
+def write_sketches(folder: Path, each: int = 20, seed: int = 0) -> dict[str, Any]:
+    """Files as the CVAE's authors published them (ECCV 2018), images in two parts; the `data` of
+    an experiment on them."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(CLASSES, LATENT))
+    maps = rng.normal(size=(2, LATENT, WIDTH))
+    for name, view, count in (("sketch", 0, each), ("image", 1, each), ("image_ext", 1, each // 2)):
+        labels = np.tile(np.arange(CLASSES), count)
+        seen = points[labels] + rng.normal(size=(len(labels), LATENT)) / 3
+        features = np.maximum(seen @ maps[view], 0).astype(np.float32)
+        np.save(folder / f"{name}_vgg_features.npy", features)
+        paths = [f"256x256/{name}/kind-{label}/{row}.png" for row, label in enumerate(labels)]
+        np.save(folder / f"{name}_paths.npy", np.array([path.encode() for path in paths]))
+    return {
+        "sketches": part(folder, "sketch"),
+        "images": [part(folder, "image"), part(folder, "image_ext")],
+        "unseen": UNSEEN,
+    }
+
+
+def part(folder: Path, name: str) -> dict[str, str]:
+    return {
+        "features": str(folder / f"{name}_vgg_features.npy"),
+        "classes": str(folder / f"{name}_paths.npy"),
+    }

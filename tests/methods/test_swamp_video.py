@@ -1,0 +1,135 @@
+"""SwAMP's model of clips: its captions, its contrastive loss, and the start from HowTo100M's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from made_clips import write_word2vec
+from small_methods import WIDTH, encode
+
+from manymatch.config.recipe import Recipe, WarmStart
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders.word_vectors import WordTable
+from manymatch.errors import DataError, ManyMatchError
+from manymatch.methods import build_method
+from manymatch.methods.howto100m import import_howto100m
+from manymatch.methods.swamp_video import WordMaximum
+from manymatch.training.warm_start import find_source
+
+
+def test_a_caption_is_the_maximum_over_its_known_words() -> None:
+    torch.manual_seed(0)
+    table = WordTable(6, 3)
+    table.weight.data[[0, 1, 4]] = 0.0
+    encoder = WordMaximum(table, 5)
+    words = torch.tensor([[2, 4, 3, 0], [4, 1, 4, 4], [5, 0, 0, 0]])
+    found = encoder(words, words > 0)
+    layer = [encoder.linear(table.weight[word]).relu() for word in range(6)]
+    torch.testing.assert_close(found[0], torch.maximum(layer[2], layer[3]))
+    torch.testing.assert_close(found[1], encoder.linear.bias.relu(), msg="none is known")
+    torch.testing.assert_close(found[2], layer[5])
+
+
+def test_the_contrastive_loss_is_the_mean_over_all_wrong_pairs(build, make_batch) -> None:
+    method, batch = build("swamp_video", {"weight": 0.0, "margin": 0.3}), make_batch([0, 1, 2])
+    images, texts = encode(method, batch)
+    scores, owner = method.score(images, texts).tolist(), batch.owner.tolist()
+    n, m = len(scores), len(owner)
+    total = 0.0
+    for j, own in enumerate(owner):
+        positive = scores[own][j]
+        rivals = [scores[own][k] for k in range(m) if owner[k] != own]
+        rivals += [scores[k][j] for k in range(n) if k != own]
+        total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / m / (n - 1)
+    found = method.loss(images, texts, batch)
+    assert found.keys() == {"triplet"}
+    assert float(found["triplet"].detach()) == pytest.approx(total, rel=1e-5)
+
+
+def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: Path) -> None:
+    file = tmp_path / "words.bin"
+    write_word2vec(file, vocabulary.words[3:], 8)
+    method = build("swamp_video", {"word_vectors": "word2vec", "word2vec_file": str(file)})
+    trained = {name for name, value in method.named_parameters() if value.requires_grad}
+    assert "text.words.weight" not in trained and "text.linear.weight" in trained
+
+
+SIZE, WORD_SIZE = 6, 4
+
+
+def released() -> dict[str, torch.Tensor]:
+    """Parameters as HowTo100M's model has them."""
+    generator = torch.Generator().manual_seed(1)
+    inputs = {
+        "text_pooling.fc": WORD_SIZE,
+        "GU_text.fc": SIZE,
+        "GU_text.cg.fc": SIZE,
+        "GU_video.fc": WIDTH,
+        "GU_video.cg.fc": SIZE,
+    }
+    state = {}
+    for name, width in inputs.items():
+        state[f"{name}.weight"] = torch.randn(SIZE, width, generator=generator)
+        state[f"{name}.bias"] = torch.randn(SIZE, generator=generator)
+    for unit in ("GU_text", "GU_video"):
+        for part in ("weight", "bias", "running_mean", "running_var"):
+            state[f"{unit}.cg.batch_norm.{part}"] = torch.ones(SIZE)
+        state[f"{unit}.cg.batch_norm.num_batches_tracked"] = torch.tensor(0)
+    return state
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25])
+def test_training_starts_from_howto100m(tmp_path: Path, weight: float) -> None:
+    torch.save(released(), tmp_path / "model.pth", _use_new_zipfile_serialization=False)
+    import_howto100m(tmp_path / "model.pth", tmp_path / "howto100m" / "released")
+    model = {
+        "size": SIZE,
+        "word_vectors": "learned",
+        "word_size": WORD_SIZE,
+        "weight": weight,
+        "n_classes": 4,
+        "queue": 8,
+    }
+    fresh = ("^labels[.]",) if weight else ()
+    start = WarmStart(model="howto100m/released", fresh=fresh)
+    recipe = Recipe(method="swamp_video", features="howto100m", model=model, warm_start=start)
+    words = Vocabulary([*Vocabulary.SPECIAL, "cut", "egg"])
+    method = build_method("swamp_video", model, vocabulary=words, feature_width=WIDTH)
+    before = method.text.words.weight[3:].clone()
+    find_source(recipe, tmp_path).load(method, words)
+    given = released()
+    assert torch.equal(method.text.linear.weight, given["text_pooling.fc.weight"])
+    assert torch.equal(method.image_unit.project.bias, given["GU_video.fc.bias"])
+    assert torch.equal(method.text_unit.gate.weight, given["GU_text.cg.fc.weight"])
+    assert torch.equal(method.text.words.weight[3:], before)
+
+
+def without(name: str) -> dict[str, torch.Tensor]:
+    return {key: value for key, value in released().items() if not key.startswith(name)}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (without("GU_text.fc"), "no 'text_unit.project'"),
+        (without("text_pooling.fc.b"), "no 'text.linear'"),
+        (released() | {"other.weight": torch.ones(2)}, "'other.weight' is no parameter"),
+        (released() | {"GU_text.fc.bias": torch.ones(3)}, "does not fit"),
+        (released() | {"GU_text.fc.bias": "text"}, "is no parameter"),
+        ([1, 2], "not the parameters"),
+    ],
+    ids=["missing", "bias", "unknown", "shape", "kind", "list"],
+)
+def test_another_model_is_refused(tmp_path: Path, state: object, reason: str) -> None:
+    torch.save(state, tmp_path / "model.pth")
+    with pytest.raises(ManyMatchError, match=reason):
+        import_howto100m(tmp_path / "model.pth", tmp_path / "released")
+    assert not (tmp_path / "released").exists()
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.pth").write_bytes(b"<html>")
+    with pytest.raises(DataError, match="not tensors that torch saved"):
+        import_howto100m(tmp_path / "model.pth", tmp_path / "released")

@@ -1,0 +1,83 @@
+"""Clips of videos through the ordinary stages: captions, features, shards, training, evaluation."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from made_clips import THINGS, VERBS, WORD_SIZE, write_word2vec, write_youcook2
+from typer.testing import CliRunner
+
+from manymatch import cli
+
+TESTS = 24
+RECIPE = {
+    "method": "swamp_video",
+    "features": "howto100m",
+    "model": {
+        "size": 32,
+        "word_size": WORD_SIZE,
+        "word2vec_file": "words.bin",
+        "n_classes": 12,
+        "queue": 48,
+        "weight": 0.25,
+    },
+    "training": {
+        "epochs": 12,
+        "images_per_batch": 32,
+        "captions_per_image": 1,
+        "optimizer": {"name": "adam", "lr": 0.01, "weight_decay": 0.0},
+        "precision": "32-true",
+    },
+}
+
+
+def run(*command: str) -> None:
+    found = CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+
+
+@pytest.fixture
+def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the committed settings, but for where files are, and a small recipe."""
+    settings: dict[str, Any] = yaml.safe_load((root / "params.yaml").read_text())
+    settings["sources"]["youcook2"]["folder"] = "given"
+    published = {"youcook2": {"format": "clips", "path": "given"}}
+    settings["extraction"]["howto100m"]["published"] = published
+    settings |= {"datasets": ["youcook2"], "methods": ["swamp", "contrastive"]}
+    settings["features"] = ["howto100m"]
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
+    (tmp_path / "presets" / "youcook2").mkdir(parents=True)
+    for name, weight in (("swamp", 0.25), ("contrastive", 0.0)):
+        recipe = RECIPE | {"model": RECIPE["model"] | {"weight": weight}}
+        (tmp_path / "presets" / "youcook2" / f"{name}.yaml").write_text(yaml.safe_dump(recipe))
+    (tmp_path / "given").mkdir()
+    write_youcook2(tmp_path / "given", 192, TESTS)
+    write_word2vec(tmp_path / "words.bin", [*VERBS, *THINGS])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_clips_go_the_way_of_images(checkout: Path) -> None:
+    run("check")
+    for stage in ("download", "captions", "scene-graphs"):
+        run(stage, "youcook2")
+    run("features", "youcook2", "howto100m")
+    run("shards", "youcook2", "howto100m")
+    for name in ("swamp", "contrastive"):
+        run("train", "youcook2", name)
+        run("evaluate", "youcook2", name)
+        found = json.loads((checkout / "reports/metrics/youcook2" / f"{name}.json").read_text())
+        # Of 24 clips; by chance it would be a fifth, and 12.
+        assert found["t2i"]["r5"] > 60 and found["i2t"]["r5"] > 60
+        assert 1 <= found["t2i"]["medr"] <= 4
+    weights = checkout / "models/youcook2/swamp/model.safetensors"
+    first = weights.read_bytes()
+    shutil.rmtree(weights.parent)
+    run("train", "youcook2", "swamp")
+    assert weights.read_bytes() == first

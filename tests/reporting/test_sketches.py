@@ -1,0 +1,77 @@
+"""Experiments on sketches in the report: beside the papers' rows, and never mistaken for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manymatch.errors import DataError
+from manymatch.reporting import page, sketches
+from manymatch.reporting.everything import Everything
+
+
+def write(reports: Path, name: str = "made", **change: Any) -> Path:
+    """Two points of two seeds each."""
+    points = [
+        {"label": label, "settings": {}, "runs": [one_run(seed, value) for seed in (0, 1)]}
+        for label, value in (("triplet", 30.0), ("SwAMP", 36.0))
+    ]
+    record = {
+        "name": name,
+        "about": "What it is about.",
+        "dataset": "sketchy-extended",
+        "baseline": "triplet",
+        "seeds": [0, 1],
+        "points": points,
+    }
+    path = reports / "sketches" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record | change))
+    return path
+
+
+def one_run(seed: int, value: float) -> dict[str, Any]:
+    found = {"map": value + seed, "map_at_200": value + 10, "map_at_200_r": 9.0, "p_at_200": 8.0}
+    return {"seed": seed, **found, "validation": 50.0, "epoch": 3, "seconds": 7.0}
+
+
+def test_ours_come_first_and_published_rows_say_so(tmp_path: Path) -> None:
+    table = sketches.table(sketches.read_sketches(write(tmp_path)))
+    assert table.heads == ["Method", "From", "mAP", "mAP@200", "P@200", "Seconds"]
+    assert table.rows[0][:3] == ["triplet", "run here", "30.50 ± 0.71 (0.50)"]
+    published = {row[0]: row for row in table.rows[2:]}
+    place = "published: SwAMP, table 3"
+    assert published["SwAMP"][1:] == [place, "40.32", "51.94", "40.81", ""]
+    assert published["ZSIH"][1:] == [place, "25.4", "-", "-", ""]
+
+
+def test_another_data_set_has_no_published_rows(tmp_path: Path) -> None:
+    found = sketches.read_sketches(write(tmp_path, dataset="made up"))
+    assert [row[1] for row in sketches.table(found).rows] == ["run here", "run here"]
+
+
+def test_every_metric_is_compared_seed_by_seed(tmp_path: Path) -> None:
+    told = sketches.differences(sketches.read_sketches(write(tmp_path)))
+    assert told[0].startswith("SwAMP against triplet, mAP: +6.00, standard error 0.00: ahead")
+    assert "P@200: +0.00" in told[2] and "not more than twice" in told[2]
+    without = sketches.read_sketches(write(tmp_path, baseline=None))
+    assert sketches.differences(without) == []
+
+
+def test_the_page_has_a_section_for_them(tmp_path: Path) -> None:
+    write(tmp_path, about="<b>what</b>")
+    shown = page.render(Everything(runs=[], sketches=sketches.read_all_sketches(tmp_path)))
+    assert 'id="sketches-to-images"' in shown and "&lt;b&gt;what&lt;/b&gt;" in shown
+    assert 'id="synthetic-pairs"' not in shown
+
+
+def test_a_faulty_file_is_one_line(tmp_path: Path) -> None:
+    path = write(tmp_path, seeds=["x"])
+    with pytest.raises(DataError, match=r"made.json: seeds.0.*manymatch sketches"):
+        sketches.read_sketches(path)
+    moved = write(tmp_path).rename(path.with_name("other.json"))
+    with pytest.raises(DataError, match="belongs to 'made'"):
+        sketches.read_sketches(moved)
