@@ -1,0 +1,129 @@
+"""The flows. Each runs some of DVC's stages with all that they need, in the order of DVC's graph.
+
+`prefect.yaml` names their deployments. Parameters are checked before anything runs; a fault ends
+the run as Failed with one line. How overrides work: `pipelines/settings.py`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from prefect import flow, get_run_logger
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+
+from manymatch.config.layout import Layout
+from manymatch.config.params import Name, read_params
+from manymatch.config.recipe import preset_path
+from manymatch.errors import ConfigError, ManyMatchError, nearest
+from pipelines import artifacts, settings
+from pipelines.artifacts import METRICS
+from pipelines.graph import Graph, Stage, read_graph
+from pipelines.settings import Change
+from pipelines.stage import CACHED, task_of
+
+LAYOUT = Layout()
+ALL = "all"
+"""In place of a data set: all that `params.yaml` names."""
+Overrides = list[str] | str
+"""`["training.epochs=2", "seed=1"]`, or the same in one text with spaces between."""
+
+
+@flow(flow_run_name="prepare {dataset}")
+def prepare(dataset: Name = ALL, overrides: Overrides = "") -> State:
+    """Everything that training reads: shards of one data set, or of all in `params.yaml`."""
+    return _run(
+        lambda graph: graph.with_needs(graph.writing(LAYOUT.shards(_folder(dataset), ""))),
+        _changes(overrides),
+    )
+
+
+@flow(flow_run_name="train {dataset}-{method}")
+def train(method: Name, dataset: Name = "scenes", overrides: Overrides = "") -> State:
+    """Train and evaluate one recipe, `presets/DATASET/METHOD.yaml`.
+
+    If `params.yaml` does not name the method or data set yet, they are added there. Overrides
+    without a file belong to the recipe.
+    """
+
+    def changes() -> list[Change]:
+        recipe = preset_path(LAYOUT.presets, dataset, method)
+        added = settings.named(dataset, method)
+        return added + settings.overridden(_texts(overrides), recipe)
+
+    places = LAYOUT.model(dataset, method), LAYOUT.metrics(dataset, method)
+    return _run(lambda graph: graph.with_needs(graph.writing(*places)), changes)
+
+
+@flow(flow_run_name="evaluate {dataset}")
+def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
+    """Evaluate every model of one data set, or of all in `params.yaml`."""
+    return _run(
+        lambda graph: graph.with_needs(graph.writing(METRICS / _folder(dataset))),
+        _changes(overrides),
+    )
+
+
+@flow
+def report() -> State:
+    """Write the report of the results that are there; nothing else is run."""
+    return _run(lambda graph: graph.writing(LAYOUT.reports / "index.html"), _changes(""))
+
+
+@flow
+def reproduce(overrides: Overrides = "") -> State:
+    """All stages of `params.yaml`, as `dvc repro` does."""
+    return _run(lambda graph: list(graph.stages), _changes(overrides))
+
+
+def _folder(dataset: str) -> str:
+    """The data set's folder in each kind of outputs; with `ALL`, that kind itself."""
+    known = read_params(LAYOUT.params).datasets
+    if dataset not in (*known, ALL):
+        raise ConfigError(f"params.yaml: no data set '{dataset}'{nearest(dataset, known)}")
+    return "" if dataset == ALL else dataset
+
+
+def _texts(overrides: Overrides) -> list[str]:
+    return shlex.split(overrides) if isinstance(overrides, str) else overrides
+
+
+def _changes(overrides: Overrides) -> Callable[[], list[Change]]:
+    return lambda: settings.overridden(_texts(overrides))
+
+
+def _run(choose: Callable[[Graph], list[Stage]], changes: Callable[[], list[Change]]) -> State:
+    """Run the chosen stages one after another, each as a task, until one fails."""
+    logger = get_run_logger()
+    try:
+        with settings.settled(changes, logger.info):
+            if not (stages := choose(read_graph(Path()))):
+                raise ConfigError("params.yaml names nothing that this run could do")
+            logger.info("stages, in DVC's order: %s", ", ".join(stage.name for stage in stages))
+            states = _run_stages(stages)
+        if states[-1].is_completed():
+            artifacts.publish(stages)
+    except ManyMatchError as error:
+        logger.error("%s", error)
+        return Failed(message=str(error))
+    return _summary(stages, states)
+
+
+def _run_stages(stages: list[Stage]) -> list[State]:
+    states: dict[str, State] = {}
+    for stage in stages:
+        needed = [states[name] for name in stage.needs if name in states]
+        state = task_of(stage.kind)(stage.name, wait_for=needed, return_state=True)
+        states[stage.name] = state
+        if not state.is_completed():
+            break
+    return list(states.values())
+
+
+def _summary(stages: list[Stage], states: list[State]) -> State:
+    if not states[-1].is_completed():
+        return Failed(message=states[-1].message)
+    cached = sum(state.name == CACHED for state in states)
+    return Completed(message=f"{len(states) - cached} stages ran, {cached} had not changed")
