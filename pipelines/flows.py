@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from prefect import flow, get_run_logger
-from prefect.client.schemas.objects import State
+from prefect.client.schemas.objects import Flow, FlowRun, State
+from prefect.logging.loggers import flow_run_logger
 from prefect.states import Completed, Failed
 
 from manymatch.config.layout import Layout
@@ -21,6 +23,7 @@ from manymatch.errors import ConfigError, ManyMatchError, nearest
 from pipelines import artifacts, settings
 from pipelines.artifacts import METRICS
 from pipelines.graph import Graph, Stage, read_graph
+from pipelines.orphan import ended_with_worker
 from pipelines.settings import Change
 from pipelines.stage import CACHED, task_of
 
@@ -31,7 +34,19 @@ Overrides = list[str] | str
 """`["training.epochs=2", "seed=1"]`, or the same in one text with spaces between."""
 
 
-@flow(flow_run_name="prepare {dataset}")
+def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
+    """Prefect calls this when a run has crashed or was cancelled."""
+    flow_run_logger(flow_run).warning(
+        "%s. Finished stages are kept, and an unfinished one goes on from its own checkpoints: "
+        "start the same run again (if the worker has ended, 'make serve' first)",
+        state.name,
+    )
+
+
+_flow = partial(flow, on_crashed=[_say_what_next], on_cancellation=[_say_what_next])
+
+
+@_flow(flow_run_name="prepare {dataset}")
 def prepare(dataset: Name = ALL, overrides: Overrides = "") -> State:
     """Everything that training reads: shards of one data set, or of all in `params.yaml`."""
     return _run(
@@ -40,7 +55,7 @@ def prepare(dataset: Name = ALL, overrides: Overrides = "") -> State:
     )
 
 
-@flow(flow_run_name="train {dataset}-{method}")
+@_flow(flow_run_name="train {dataset}-{method}")
 def train(method: Name, dataset: Name = "scenes", overrides: Overrides = "") -> State:
     """Train and evaluate one recipe, `presets/DATASET/METHOD.yaml`.
 
@@ -57,7 +72,7 @@ def train(method: Name, dataset: Name = "scenes", overrides: Overrides = "") -> 
     return _run(lambda graph: graph.with_needs(graph.writing(*places)), changes)
 
 
-@flow(flow_run_name="evaluate {dataset}")
+@_flow(flow_run_name="evaluate {dataset}")
 def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
     """Evaluate every model of one data set, or of all in `params.yaml`."""
     return _run(
@@ -66,13 +81,13 @@ def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
     )
 
 
-@flow
+@_flow()
 def report() -> State:
     """Write the report of the results that are there; nothing else is run."""
     return _run(lambda graph: graph.writing(LAYOUT.reports / "index.html"), _changes(""))
 
 
-@flow
+@_flow()
 def reproduce(overrides: Overrides = "") -> State:
     """All stages of `params.yaml`, as `dvc repro` does."""
     return _run(lambda graph: list(graph.stages), _changes(overrides))
@@ -98,7 +113,7 @@ def _run(choose: Callable[[Graph], list[Stage]], changes: Callable[[], list[Chan
     """Run the chosen stages one after another, each as a task, until one fails."""
     logger = get_run_logger()
     try:
-        with settings.settled(changes, logger.info):
+        with ended_with_worker(logger.error), settings.settled(changes, logger.info):
             if not (stages := choose(read_graph(Path()))):
                 raise ConfigError("params.yaml names nothing that this run could do")
             logger.info("stages, in DVC's order: %s", ", ".join(stage.name for stage in stages))

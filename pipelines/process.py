@@ -55,12 +55,12 @@ def run(
         threading.Thread(target=guard.end_group, args=(process.pid,), daemon=True).start()
         for line in lines(process.stdout.fileno()):
             tell(line)
-        process.wait()
         raise
     finally:
-        # What the command itself left running.
+        # Whatever is left by now.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def lines(stream: int) -> Iterator[str]:
