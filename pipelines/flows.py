@@ -10,11 +10,13 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import Flow, FlowRun, State
 from prefect.logging.loggers import flow_run_logger
 from prefect.states import Completed, Failed
+from pydantic import Field
 
 from manymatch.config.layout import Layout
 from manymatch.config.params import Name, read_params
@@ -32,6 +34,9 @@ ALL = "all"
 """In place of a data set: all that `params.yaml` names."""
 Overrides = list[str] | str
 """`["training.epochs=2", "seed=1"]`, or the same in one text with spaces between."""
+Parts = Annotated[int, Field(ge=1, le=1000)]
+BeforeStage = Callable[[Stage], None]
+"""What to do before a stage runs."""
 
 
 def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
@@ -47,11 +52,18 @@ _flow = partial(flow, on_crashed=[_say_what_next], on_cancellation=[_say_what_ne
 
 
 @_flow(flow_run_name="prepare {dataset}")
-def prepare(dataset: Name = ALL, overrides: Overrides = "") -> State:
-    """Everything that training reads: shards of one data set, or of all in `params.yaml`."""
+def prepare(
+    dataset: Name = ALL, overrides: Overrides = "", parts: Parts = 1, cluster: str = ""
+) -> State:
+    """Everything that training reads: shards of one data set, or of all in `params.yaml`.
+
+    The heavy stages run in so many `parts` side by side: on this machine, or on the `cluster` that
+    has its Dask scheduler there, such as tcp://10.0.0.5:8786.
+    """
     return _run(
         lambda graph: graph.with_needs(graph.writing(LAYOUT.shards(_folder(dataset), ""))),
         _changes(overrides),
+        _divided(parts, cluster) if parts > 1 else None,
     )
 
 
@@ -93,6 +105,12 @@ def reproduce(overrides: Overrides = "") -> State:
     return _run(lambda graph: list(graph.stages), _changes(overrides))
 
 
+def _divided(parts: int, cluster: str) -> BeforeStage:
+    from pipelines.parts import dividing  # Dask takes its time to be imported
+
+    return dividing(parts, cluster)
+
+
 def _folder(dataset: str) -> str:
     """The data set's folder in each kind of outputs; with `ALL`, that kind itself."""
     known = read_params(LAYOUT.params).datasets
@@ -109,7 +127,11 @@ def _changes(overrides: Overrides) -> Callable[[], list[Change]]:
     return lambda: settings.overridden(_texts(overrides))
 
 
-def _run(choose: Callable[[Graph], list[Stage]], changes: Callable[[], list[Change]]) -> State:
+def _run(
+    choose: Callable[[Graph], list[Stage]],
+    changes: Callable[[], list[Change]],
+    before: BeforeStage | None = None,
+) -> State:
     """Run the chosen stages one after another, each as a task, until one fails."""
     logger = get_run_logger()
     try:
@@ -117,7 +139,7 @@ def _run(choose: Callable[[Graph], list[Stage]], changes: Callable[[], list[Chan
             if not (stages := choose(read_graph(Path()))):
                 raise ConfigError("params.yaml names nothing that this run could do")
             logger.info("stages, in DVC's order: %s", ", ".join(stage.name for stage in stages))
-            states = _run_stages(stages)
+            states = _run_stages(stages, before)
         if states[-1].is_completed():
             artifacts.publish(stages)
     except ManyMatchError as error:
@@ -126,9 +148,11 @@ def _run(choose: Callable[[Graph], list[Stage]], changes: Callable[[], list[Chan
     return _summary(stages, states)
 
 
-def _run_stages(stages: list[Stage]) -> list[State]:
+def _run_stages(stages: list[Stage], before: BeforeStage | None) -> list[State]:
     states: dict[str, State] = {}
     for stage in stages:
+        if before:
+            before(stage)
         needed = [states[name] for name in stage.needs if name in states]
         state = task_of(stage.kind)(stage.name, wait_for=needed, return_state=True)
         states[stage.name] = state

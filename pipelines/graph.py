@@ -9,16 +9,18 @@ from pathlib import Path
 import networkx as nx
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
+from dvc.stage.cache import RunCacheNotFoundError
 
 from manymatch.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of dvc.yaml: its addressing (`train@scenes-cora`), the stages whose outputs it
-    reads, and its outputs, relative to the checkout."""
+    """One stage of dvc.yaml: its addressing (`train@scenes-cora`), its command, the stages whose
+    outputs it reads, and its outputs, relative to the checkout."""
 
     name: str
+    command: str
     needs: tuple[str, ...]
     outs: tuple[Path, ...]
 
@@ -63,10 +65,28 @@ def read_graph(root: Path) -> Graph:
         raise ConfigError(f"dvc.yaml: {' '.join(str(error).split())}") from None
 
 
+def is_made(root: Path, name: str, pull: bool) -> bool:
+    """Whether the stage's outputs are up to date, or DVC has them from an earlier run with the same
+    inputs, here or (`pull`) in its default remote: it then puts them in their places."""
+    try:
+        with Repo(str(root)) as repo, repo.lock:
+            (stage,) = repo.stage.collect(name)
+            if not stage.changed():
+                return True
+            if pull:
+                repo.stage_cache.pull(None)
+            repo.stage_cache.restore(stage, pull=pull)
+            return True
+    except RunCacheNotFoundError:
+        return False
+    except DvcException as error:
+        raise ConfigError(f"{name}: {' '.join(str(error).split())}") from None
+
+
 def _stage(node: object, needs: Callable[..., Iterable[object]], root: Path) -> Stage:
     before = tuple(each.addressing for each in needs(node))  # type: ignore[attr-defined]
     outs = tuple(
         Path(out.fs_path).relative_to(root.resolve())
         for out in node.outs  # type: ignore[attr-defined]
     )
-    return Stage(node.addressing, before, outs)  # type: ignore[attr-defined]
+    return Stage(node.addressing, node.cmd, before, outs)  # type: ignore[attr-defined]

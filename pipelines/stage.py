@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
 from manymatch.errors import ManyMatchError
-from pipelines import process
+from pipelines import process, sharing
 
 NETWORK = frozenset({"download"})
 """The kinds of stages that fetch from a network."""
@@ -31,12 +31,14 @@ class StageFailed(ManyMatchError):
 
 
 def run_stage(name: str, tell: Callable[[str], None]) -> str | None:
-    """`dvc repro --single-item NAME`, its output passed to `tell`.
+    """`dvc repro --single-item NAME`, its output passed to `tell`; of shared stages (`sharing.py`),
+    what another machine has made is taken from DVC's remote.
 
     Waits where another process of DVC uses the stage's files, in this service or by hand. Returns
     why nothing had to run, or None if the stage ran; raises `StageFailed`.
     """
-    command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
+    pull = ["--pull"] if sharing.shared() else []
+    command = ["dvc", "--wait-for-lock", "repro", *pull, "--single-item", name]
     while True:
         output: deque[str] = deque(maxlen=200)
 
@@ -82,6 +84,8 @@ def stage(name: str) -> State:
         unchanged = run_stage(name, get_run_logger().info)
     except StageFailed as failure:
         return Failed(message=str(failure))
+    if sharing.shared():
+        sharing.push_stage(name)
     if unchanged:
         return Completed(name=CACHED, message=unchanged)
     return Completed()
