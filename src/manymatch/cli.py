@@ -286,6 +286,9 @@ def train(
     ] = None,
 ) -> None:
     """Train one recipe: models/DATASET/METHOD. Resumes where a killed run left off."""
+    from manymatch.training.torchrun import relaunch
+
+    relaunch()
     from manymatch.training import train as stage
 
     recipe = _recipe(dataset, method, overrides)
