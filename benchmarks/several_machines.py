@@ -3,10 +3,10 @@
     python benchmarks/several_machines.py [--folder DIR] [--keep]
 
 Clones of this checkout stand for machines, on a tiny `scenes`: a Prefect server, a worker in clone
-`one` and a worker in clone `two`, and a folder as the DVC remote that they share. `one` prepares the
-data, both train at once, and clone `three` assembles the report from what they pushed. Printed: how
-long each step took, and who ran which stages. It fails if a stage was run twice that could be pulled,
-or if the report's numbers are not those of the workers.
+`one` and a worker in clone `two`, and a folder as the DVC remote that they share. `one` prepares
+the data, both train at once, and clone `three` assembles the report from what they pushed. Printed:
+how long each step took, and who ran which stages. It fails if a stage was run twice that could be
+pulled, or if the report's numbers are not those of the workers.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Machine:
     @contextlib.contextmanager
     def running(self, *command: str) -> Iterator[Path]:
         """The command in the background, for the block; yields its log."""
-        path = self.folder.with_name(f"{self.folder.name}-{command[2]}.log")
+        path = self.folder.with_name(f"{self.folder.name}-{command[1]}.log")
         with path.open("w") as log:
             process = subprocess.Popen(
                 command, cwd=self.folder, env=self.environment, stdout=log, stderr=log
@@ -131,6 +131,8 @@ def _prepare_clones(folder: Path, one: Machine, *others: Machine) -> None:
     for file, changes in TINY.items():
         edit(one.folder / file, changes)
     one.run("git", "rm", "-q", "dvc.lock")
+    deployments = one.folder / "prefect.yaml"  # the workers' logs tell what their runs did
+    deployments.write_text(deployments.read_text().replace("output: false", "output: true"))
     one.run("dvc", "remote", "add", "-q", "--default", "shared", str(folder / "remote"))
     one.commit("A tiny project with a shared remote")
     for other in others:
