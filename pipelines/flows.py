@@ -20,7 +20,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.params import Name, read_params
 from manymatch.config.recipe import preset_path
 from manymatch.errors import ConfigError, ManyMatchError, nearest
-from pipelines import artifacts, settings
+from pipelines import artifacts, gpus, settings
 from pipelines.artifacts import METRICS
 from pipelines.graph import Graph, Stage, read_graph
 from pipelines.orphan import ended_with_worker
@@ -113,11 +113,15 @@ def _run(choose: Callable[[Graph], list[Stage]], changes: Callable[[], list[Chan
     """Run the chosen stages one after another, each as a task, until one fails."""
     logger = get_run_logger()
     try:
-        with ended_with_worker(logger.error), settings.settled(changes, logger.info):
+        with (
+            ended_with_worker(logger.error),
+            settings.settled(changes, logger.info),
+            gpus.claimed(logger.info) as environment,
+        ):
             if not (stages := choose(read_graph(Path()))):
                 raise ConfigError("params.yaml names nothing that this run could do")
             logger.info("stages, in DVC's order: %s", ", ".join(stage.name for stage in stages))
-            states = _run_stages(stages)
+            states = _run_stages(stages, environment)
         if states[-1].is_completed():
             artifacts.publish(stages)
     except ManyMatchError as error:
@@ -126,11 +130,11 @@ def _run(choose: Callable[[Graph], list[Stage]], changes: Callable[[], list[Chan
     return _summary(stages, states)
 
 
-def _run_stages(stages: list[Stage]) -> list[State]:
+def _run_stages(stages: list[Stage], environment: dict[str, str]) -> list[State]:
     states: dict[str, State] = {}
     for stage in stages:
         needed = [states[name] for name in stage.needs if name in states]
-        state = task_of(stage.kind)(stage.name, wait_for=needed, return_state=True)
+        state = task_of(stage.kind)(stage.name, environment, wait_for=needed, return_state=True)
         states[stage.name] = state
         if not state.is_completed():
             break
