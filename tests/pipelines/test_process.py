@@ -14,7 +14,7 @@ import pytest
 
 from pipelines import process
 
-SPAWNS = "import subprocess, time; subprocess.Popen(['sleep', '300']); print('on', flush=True)"
+WORKS = "from pipelines import process\nprocess.run(['sh', '-c', 'echo on; exec sleep 300'], print)"
 
 
 def _lines(written: bytes) -> list[str]:
@@ -58,7 +58,7 @@ def test_the_environment_of_this_process_comes_first(tmp_path: Path) -> None:
 
 def test_what_a_command_leaves_running_ends_with_it() -> None:
     before = _sleepers()
-    process.run([sys.executable, "-c", SPAWNS], lambda line: None)
+    process.run(["sh", "-c", "sleep 300 & echo on"], lambda line: None)
     assert _sleepers() <= before
 
 
@@ -70,35 +70,31 @@ def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
         if line == "on":
             raise KeyboardInterrupt
 
-    words = (
-        "import time\ntry:\n print('on'); time.sleep(300)\nexcept KeyboardInterrupt:\n print('off')"
-    )
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        process.run([sys.executable, "-c", words], stop)
+        process.run(["sh", "-c", "trap 'echo off; exit' INT; echo on; sleep 300"], stop)
     assert said == ["on", "off"] and time.monotonic() - began < 10
 
 
 def test_the_command_ends_with_a_starter_that_is_killed(root: Path) -> None:
     before = _sleepers()
     starter = subprocess.Popen(
-        [
-            *(sys.executable, "-c"),
-            "from pipelines import process\nprocess.run(['sh', '-c', 'echo on; sleep 300'], print)",
-        ],
+        [sys.executable, "-c", WORKS],
         cwd=root,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         text=True,
     )
     assert starter.stdout is not None and starter.stdout.readline() == "on\n"
-    started = _sleepers() - before
-    assert started
+    while not (started := _sleepers() - before):
+        time.sleep(0.1)
     starter.kill()
     starter.wait()
     starter.stdout.close()
-    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in started], timeout=10)
-    assert not alive
+    deadline = time.monotonic() + 10
+    while (left := _sleepers() & started) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left
 
 
 def _sleepers() -> set[int]:
