@@ -22,7 +22,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.params import Name, read_params
 from manymatch.config.recipe import preset_path
 from manymatch.errors import ConfigError, ManyMatchError, nearest
-from pipelines import artifacts, settings
+from pipelines import artifacts, gpus, settings
 from pipelines.artifacts import METRICS
 from pipelines.graph import Graph, Stage, read_graph
 from pipelines.orphan import ended_with_worker
@@ -43,7 +43,7 @@ def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
     """Prefect calls this when a run has crashed or was cancelled."""
     flow_run_logger(flow_run).warning(
         "%s. Finished stages are kept, and an unfinished one goes on from its own checkpoints: "
-        "start the same run again (if the worker has ended, 'make serve' first)",
+        "start the same run again ",
         state.name,
     )
 
@@ -135,11 +135,15 @@ def _run(
     """Run the chosen stages one after another, each as a task, until one fails."""
     logger = get_run_logger()
     try:
-        with ended_with_worker(logger.error), settings.settled(changes, logger.info):
+        with (
+            ended_with_worker(logger.error),
+            settings.settled(changes, logger.info),
+            gpus.claimed(logger.info) as environment,
+        ):
             if not (stages := choose(read_graph(Path()))):
                 raise ConfigError("params.yaml names nothing that this run could do")
             logger.info("stages, in DVC's order: %s", ", ".join(stage.name for stage in stages))
-            states = _run_stages(stages, before)
+            states = _run_stages(stages, environment, before)
         if states[-1].is_completed():
             artifacts.publish(stages)
     except ManyMatchError as error:
@@ -148,13 +152,15 @@ def _run(
     return _summary(stages, states)
 
 
-def _run_stages(stages: list[Stage], before: BeforeStage | None) -> list[State]:
+def _run_stages(
+    stages: list[Stage], environment: dict[str, str], before: BeforeStage | None
+) -> list[State]:
     states: dict[str, State] = {}
     for stage in stages:
         if before:
             before(stage)
         needed = [states[name] for name in stage.needs if name in states]
-        state = task_of(stage.kind)(stage.name, wait_for=needed, return_state=True)
+        state = task_of(stage.kind)(stage.name, environment, wait_for=needed, return_state=True)
         states[stage.name] = state
         if not state.is_completed():
             break

@@ -41,6 +41,9 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_starter, daemon=True).start()
     code = process.wait()
+    # What the command left running would keep the output open, and the starter listening to it.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(0, signal.SIGTERM)
     return code if code >= 0 else 128 - code
 
 

@@ -33,5 +33,8 @@ def _watch(worker: int, left: threading.Event, tell: Callable[[str], None]) -> N
     while os.getppid() == worker:
         if left.wait(_SECONDS_BETWEEN_LOOKS):
             return
-    tell("the worker of this run has ended, so the run ends as well")
+    tell(
+        "the worker has ended, and so does the run. Next: 'make serve' for a new worker, then start "
+        "the same run again; an unfinished stage goes on from its own checkpoints"
+    )
     os.kill(os.getpid(), signal.SIGTERM)

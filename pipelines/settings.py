@@ -129,18 +129,19 @@ def _missing(changes: list[Change]) -> list[Change]:
 
 
 def _apply(changes: list[Change], tell: Callable[[str], None]) -> None:
-    before = {each: _get(_load(each.file), each.key) for each in changes}
+    notes = [
+        f"{each.file}: {each.key} is now {each.value} (was {_get(_load(each.file), each.key)}) and "
+        f"stays so; 'git checkout {each.file}' takes it back"
+        for each in changes
+    ]
     ordered = sorted(changes, key=lambda each: str(each.file))
     by_file = groupby(ordered, key=lambda each: each.file)
     texts = {file: _changed(file, list(group)) for file, group in by_file}
     _check(texts)
     for file, text in texts.items():
         files.write_text(file, text)
-    for each in changes:
-        tell(
-            f"{each.file}: {each.key} is now {each.value} (was {before[each]}) and stays so; "
-            f"'git checkout {each.file}' takes it back"
-        )
+    for note in notes:
+        tell(note)
 
 
 def _changed(file: Path, changes: list[Change]) -> str:

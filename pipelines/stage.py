@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import psutil
 from prefect import Task, get_run_logger, task
@@ -30,7 +30,7 @@ class StageFailed(ManyMatchError):
     """A stage that ended with an error."""
 
 
-def run_stage(name: str, tell: Callable[[str], None]) -> str | None:
+def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, str]) -> str | None:
     """`dvc repro --single-item NAME`, its output passed to `tell`; of shared stages (`sharing.py`),
     what another machine has made is taken from DVC's remote.
 
@@ -46,7 +46,7 @@ def run_stage(name: str, tell: Callable[[str], None]) -> str | None:
             output.append(line)
             tell(line)
 
-        code = process.run(command, listen)
+        code = process.run(command, listen, environment)
         if code == 0:
             return _unchanged(output)
         if not (users := _busy(output)):
@@ -78,10 +78,10 @@ def _failure(name: str, code: int, output: deque[str]) -> str:
 
 
 @task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE)
-def stage(name: str) -> State:
+def stage(name: str, environment: dict[str, str]) -> State:
     """Run one stage where it is out of date; else the task ends as Cached."""
     try:
-        unchanged = run_stage(name, get_run_logger().info)
+        unchanged = run_stage(name, get_run_logger().info, environment)
     except StageFailed as failure:
         return Failed(message=str(failure))
     if sharing.shared():
@@ -97,6 +97,6 @@ network_stage = stage.with_options(
 """The same for a stage that fetches something: what failed may be the network."""
 
 
-def task_of(kind: str) -> Task[[str], State]:
+def task_of(kind: str) -> Task[[str, dict[str, str]], State]:
     """The task for a stage of that kind: only what fetches is tried again, training is not."""
     return network_stage if kind in NETWORK else stage

@@ -31,26 +31,26 @@ def test_another_clone_takes_what_was_pushed(
     new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     monkeypatch.chdir(new_clone("first").folder)
-    assert run_stage("double", said.append) is None
+    assert run_stage("double", said.append, {}) is None
     assert "computing" in said
     sharing.push("double", said.append)
     monkeypatch.chdir(new_clone("second").folder)
     said.clear()
-    assert "taken from DVC's cache" in (run_stage("double", said.append) or "")
+    assert "taken from DVC's cache" in (run_stage("double", said.append, {}) or "")
     assert "computing" not in said and Path("twice").read_text() == "42\n"
     # What git keeps (`cache: false`) is not in the remote: its stage runs again.
-    assert run_stage("show", said.append) is None and Path("shown").read_text() == "42\n"
+    assert run_stage("show", said.append, {}) is None and Path("shown").read_text() == "42\n"
 
 
 def test_what_was_not_pushed_is_run(
     new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     monkeypatch.chdir(new_clone("first").folder)
-    run_stage("double", said.append)
+    run_stage("double", said.append, {})
     monkeypatch.chdir(new_clone("second").folder)
     said.clear()
     assert not is_made(Path(), "double", pull=True)
-    assert run_stage("double", said.append) is None and "computing" in said
+    assert run_stage("double", said.append, {}) is None and "computing" in said
 
 
 def test_it_is_known_before_whether_a_stage_has_to_run(
@@ -62,7 +62,7 @@ def test_it_is_known_before_whether_a_stage_has_to_run(
         "cp twice shown",
     ]
     assert not is_made(Path(), "double", pull=False)
-    run_stage("double", said.append)
+    run_stage("double", said.append, {})
     assert is_made(Path(), "double", pull=False)
     sharing.push("double", said.append)
     Path("number").write_text("4\n")
@@ -76,7 +76,7 @@ def test_a_remote_that_cannot_be_reached_is_told(
 ) -> None:
     clone = new_clone("first")
     monkeypatch.chdir(clone.folder)
-    run_stage("double", said.append)
+    run_stage("double", said.append, {})
     (tmp_path / "file").touch()
     clone.run("dvc", "remote", "modify", "shared", "url", str(tmp_path / "file" / "remote"))
     with pytest.raises(sharing.PushFailed, match="double is finished here, but could not be"):
