@@ -49,6 +49,7 @@ def test_a_container_has_the_image_and_the_volume(root: Path) -> None:
     found = configured(root, "docker", {"name": "run", "volumes": ["manymatch:/shared", "/a:/b"]})
     assert isinstance(found, DockerWorkerJobConfiguration)
     assert (found.image, found.volumes) == ("manymatch", ["manymatch:/shared", "/a:/b"])
+    assert found.get_network_mode() == "host"
 
 
 def test_a_pod_has_its_gpus_and_its_volume(root: Path) -> None:

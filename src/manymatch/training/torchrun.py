@@ -9,8 +9,8 @@ import sys
 from torch import distributed
 
 TORCHRUN = "MANYMATCH_TORCHRUN"
-"""The environment variable with its options: `--nproc-per-node 4`, or with a meeting point
-`--nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400`."""
+"""The environment variable with its options: `--standalone --nproc-per-node 4`, or on the first of
+two hosts `--nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr HOST --master-port 29400`."""
 
 
 def relaunch() -> None:
