@@ -57,7 +57,9 @@ class Started:
         """End the process and all that it started; whether it still ran."""
         if process := self.find(name):
             family = [process, *process.children(recursive=True)]
-            process.terminate()
+            # A worker would wait for its runs to finish; told themselves, they end what they do.
+            for each in (process, *process.children()):
+                each.terminate()
             _, left = psutil.wait_procs(family, timeout=_SECONDS_TO_END)
             for each in left:
                 each.kill()
