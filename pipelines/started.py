@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -59,7 +60,8 @@ class Started:
             family = [process, *process.children(recursive=True)]
             # A worker would wait for its runs to finish; told themselves, they end what they do.
             for each in (process, *process.children()):
-                each.terminate()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.terminate()
             _, left = psutil.wait_procs(family, timeout=_SECONDS_TO_END)
             for each in left:
                 each.kill()

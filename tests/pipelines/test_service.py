@@ -117,7 +117,7 @@ def test_runs_queue_cancel_and_survive_a_new_server_and_stop_ends_all(
     service.says(second, "resuming after epoch")
     assert service.ended(first)["type"] == "CANCELLED"
     assert "interrupted; what was finished is kept" in service.log(first)
-    assert "start the same run again" in service.says(first, "Cancel")
+    service.says(first, "start the same run again")
 
     (server,) = service.processes("prefect", "server", "start")
     server.kill()
