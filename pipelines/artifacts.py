@@ -28,13 +28,16 @@ def publish(stages: Sequence[Stage]) -> None:
         create_markdown_artifact(
             _difference(), key="metrics-diff", description="Metrics against the last commit"
         )
+    _link_report()
+
+
+def _link_report() -> None:
+    again = "`prefect deployment run report` makes it from the results that are there"
     if (LAYOUT.reports / "index.html").is_file():
-        create_link_artifact(
-            _report_url(),
-            link_text="Report of all results",
-            key="report",
-            description="The deployment 'report' makes it anew",
-        )
+        text = "Report of all results"
+        create_link_artifact(_report_url(), link_text=text, key="report", description=again)
+    else:
+        create_markdown_artifact(f"There is no report yet: {again}.", key="report")
 
 
 def _evaluated(stages: Sequence[Stage]) -> list[Run]:
@@ -49,7 +52,8 @@ def _evaluated(stages: Sequence[Stage]) -> list[Run]:
 def _difference() -> str:
     found: list[str] = []
     process.run(["dvc", "metrics", "diff", "--md"], found.append)
-    return "\n".join(found) or "No metric differs from the last commit."
+    table = [line for line in found if line.startswith("|")]
+    return "\n".join(table) or "No metric differs from the last commit."
 
 
 def _report_url() -> str:

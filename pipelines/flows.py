@@ -43,7 +43,7 @@ def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
     """Prefect calls this when a run has crashed or was cancelled."""
     flow_run_logger(flow_run).warning(
         "%s. Finished stages are kept, and an unfinished one goes on from its own checkpoints: "
-        "start the same run again ",
+        "start the same run again",
         state.name,
     )
 

@@ -34,7 +34,7 @@ def _watch(worker: int, left: threading.Event, tell: Callable[[str], None]) -> N
         if left.wait(_SECONDS_BETWEEN_LOOKS):
             return
     tell(
-        "the worker has ended, and so does the run. Next: 'make serve' for a new worker, then start "
-        "the same run again; an unfinished stage goes on from its own checkpoints"
+        "the worker has ended, and so does the run. Next: 'make serve' for a new worker, then "
+        "start the same run again; an unfinished stage goes on from its own checkpoints"
     )
     os.kill(os.getpid(), signal.SIGTERM)

@@ -21,8 +21,8 @@ _END = re.compile(rb"\r?\n|\r(?!\Z)")
 # A carriage return at the very end may be half of a Windows line end: wait for the next piece.
 
 _BIN = Path(sys.executable).parent
-# Stages call `manymatch` and `python`: the environment that this process runs in comes first.
-_OWN = {"PATH": f"{_BIN}{os.pathsep}{os.environ.get('PATH', '')}", "PYTHONUNBUFFERED": "1"}
+OWN = {"PATH": f"{_BIN}{os.pathsep}{os.environ.get('PATH', '')}", "PYTHONUNBUFFERED": "1"}
+"""Stages call `manymatch` and `python`: the environment that this process runs in comes first."""
 
 
 def run(
@@ -41,7 +41,7 @@ def run(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=os.environ | _OWN | dict(environment or {}),
+        env=os.environ | OWN | dict(environment or {}),
         cwd=folder,
         start_new_session=True,
     )

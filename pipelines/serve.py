@@ -27,7 +27,7 @@ from prefect.workers.process import ProcessWorker
 
 from manymatch.errors import ConfigError, ManyMatchError
 from manymatch.progress import say
-from pipelines import gpus
+from pipelines import gpus, process
 from pipelines.artifacts import LAYOUT, REPORT_URL
 from pipelines.started import Started
 
@@ -37,7 +37,7 @@ _HOST = "127.0.0.1"
 _PATIENCE = 90.0
 """Seconds that a server may take to answer; a busy machine is slow."""
 # Not for what serves and works: there the plug-in has nothing to do, and would only log errors.
-_ENVIRONMENT = {"PREFECT_PLUGINS_ENABLED": "false"}
+_ENVIRONMENT = process.OWN | {"PREFECT_PLUGINS_ENABLED": "false"}
 
 COMMANDS = """\
 The page of all runs: {page}
@@ -74,7 +74,10 @@ def place() -> Place:
     settings = get_current_settings()
     api = settings.api.url or ""
     if urlsplit(api).hostname != _HOST:
-        raise ConfigError(f"prefect.toml: api.url: expected http://{_HOST}:PORT/api, found '{api}'")
+        raise ConfigError(
+            f"api.url (prefect.toml, or PREFECT_API_URL): expected http://{_HOST}:PORT/api, "
+            f"found '{api}'"
+        )
     return Place(api, Started(settings.home.resolve() / "service"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -57,7 +58,10 @@ class Started:
         """End the process and all that it started; whether it still ran."""
         if process := self.find(name):
             family = [process, *process.children(recursive=True)]
-            process.terminate()
+            # A worker would wait for its runs to finish; told themselves, they end what they do.
+            for each in (process, *process.children()):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.terminate()
             _, left = psutil.wait_procs(family, timeout=_SECONDS_TO_END)
             for each in left:
                 each.kill()

@@ -68,6 +68,7 @@ def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
     def stop(line: str) -> None:
         said.append(line)
         if line == "on":
+            time.sleep(0.5)  # While a shell starts a command, it misses signals.
             raise KeyboardInterrupt
 
     began = time.monotonic()

@@ -97,7 +97,7 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
     assert "start the run again" in state["message"]
 
 
-def test_runs_queue_a_cancelled_one_ends_and_a_server_restart_loses_nothing(
+def test_runs_queue_cancel_and_survive_a_new_server_and_stop_ends_all(
     service: Service,
 ) -> None:
     service.edit("presets/scenes/cora.yaml", {"training.epochs": 2000})
@@ -117,7 +117,7 @@ def test_runs_queue_a_cancelled_one_ends_and_a_server_restart_loses_nothing(
     service.says(second, "resuming after epoch")
     assert service.ended(first)["type"] == "CANCELLED"
     assert "interrupted; what was finished is kept" in service.log(first)
-    assert "start the same run again" in service.says(first, "Cancel")
+    service.says(first, "start the same run again")
 
     (server,) = service.processes("prefect", "server", "start")
     server.kill()
@@ -125,12 +125,8 @@ def test_runs_queue_a_cancelled_one_ends_and_a_server_restart_loses_nothing(
     assert [service.state(run)["type"] for run in (first, third)] == ["CANCELLED", "CANCELLED"]
     begun = len(service.log(second))
     service.says(second, "/2000: loss", after=begun)
-    service.cancel(second)
-    assert service.ended(second, within=40)["type"] == "CANCELLED"
 
-
-def test_stop_ends_all_that_serve_started(service: Service) -> None:
-    assert service.processes("prefect") and service.processes("http.server")
     assert "ended: worker, reports, server" in service.stop()
     assert service.processes("prefect") == service.processes("http.server") == []
+    assert service.processes("prefect.engine") == service.processes("manymatch") == []
     assert "nothing ran" in service.stop()
