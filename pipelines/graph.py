@@ -69,7 +69,7 @@ def is_made(root: Path, name: str, pull: bool) -> bool:
     """Whether the stage's outputs are up to date, or DVC has them from an earlier run with the same
     inputs, here or (`pull`) in its default remote: it then puts them in their places."""
     try:
-        with Repo(str(root)) as repo, repo.lock:
+        with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
             (stage,) = repo.stage.collect(name)
             if not stage.changed():
                 return True

@@ -73,8 +73,16 @@ class Parts:
     wanted: Part | None = None
 
     def missing(self, identity: Callable[[Part], str]) -> Path | None:
-        """Where to write the part to make; None if it is there already."""
+        """Where to write the part to make; None if it is there already.
+
+        Raises:
+            ConfigError: the folder cannot be made, such as behind a link to nowhere.
+        """
         assert self.wanted is not None
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{self.folder}: cannot be made ({error.strerror})") from None
         path = self._path(self.wanted, identity)
         if not path.exists():
             return path

@@ -89,6 +89,12 @@ def test_a_part_that_is_there_is_not_made_again(tmp_path: Path) -> None:
     assert Parts(tmp_path / "parts", Part(2, 2)).missing(fixed) is not None
 
 
+def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "parts").symlink_to(tmp_path / "not mounted")
+    with pytest.raises(ConfigError, match="features: cannot be made"):
+        Parts(tmp_path / "parts" / "features", Part(1, 2)).missing(fixed)
+
+
 def test_the_identity_tells_code_and_settings(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one")
     first = identity_of(tmp_path, "lite0", 3)

@@ -13,6 +13,7 @@ from pipelines import sharing
 from pipelines.graph import is_made, read_graph
 from pipelines.stage import run_stage
 
+pytestmark = pytest.mark.slow
 Clones = Callable[[str], Workspace]
 
 
