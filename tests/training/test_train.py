@@ -320,10 +320,7 @@ def test_two_processes_end_like_one(new_run: NewRun, launcher: tuple[str, ...]) 
 def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -> None:
     run, chosen = new_run("run"), recipe(epochs=1000)
     process, last = start_torchrun(run, chosen), run.checkpoints / "last.ckpt"
-    deadline = time.monotonic() + 200
-    while not last.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    family = psutil.Process(process.pid).children(recursive=True)
+    family = wait_for_epoch(process, last)
     next(each for each in family if each.environ().get("RANK") == "1").kill()
     process.communicate(timeout=100)
     assert process.returncode not in (0, None)
@@ -333,9 +330,20 @@ def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -
     again = start_torchrun(run, chosen)
     assert again.stderr is not None
     first = next(line for line in again.stderr if line.startswith(("resuming", "epoch")))
-    again.terminate()
-    again.communicate(timeout=100)
     assert first.startswith("resuming after epoch")
+    # torchrun's processes are in sessions of their own, which a killed group does not reach.
+    family = wait_for_epoch(again, last)
+    again.kill()
+    assert psutil.wait_procs(family, timeout=20)[1] == []
+    again.communicate()
+
+
+def wait_for_epoch(process: subprocess.Popen[str], last: Path) -> list[psutil.Process]:
+    """Everything that `process` has started, once the checkpoint `last` is there."""
+    deadline = time.monotonic() + 200
+    while not last.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return psutil.Process(process.pid).children(recursive=True)
 
 
 def start_torchrun(run: Run, chosen: Any) -> subprocess.Popen[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
+import time
 
 from torch import distributed
 
@@ -20,3 +22,19 @@ def relaunch() -> None:
     if options and not distributed.is_torchelastic_launched():
         torchrun = [sys.executable, "-m", "torch.distributed.run", *options]
         os.execv(sys.executable, [*torchrun, "-m", "manymatch", *sys.argv[1:]])
+
+
+def end_with_torchrun() -> None:
+    """Let this process end within seconds of the `torchrun` that started it, if one did.
+
+    Its processes are in sessions of their own: `kill -9` of the stage's process group ends
+    `torchrun` but not them, and they would go on to write beside the next run.
+    """
+    if distributed.is_torchelastic_launched():
+        threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
