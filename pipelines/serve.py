@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -31,7 +32,8 @@ from pipelines.artifacts import LAYOUT, REPORT_URL
 from pipelines.started import Started
 
 POOL = "manymatch"
-SERVER, REPORTS, WORKER = "server", "reports", "worker"
+PROCESSES = WORKER, REPORTS, SERVER = "worker", "reports", "server"
+"""In the order in which they are ended: the server last, because the worker tells it how runs end."""
 _HOST = "127.0.0.1"
 _PATIENCE = 180.0
 """Seconds that a server may take to answer; a busy machine is slow."""
@@ -84,13 +86,14 @@ def serve() -> None:
     """Start what does not run yet, deploy everything, and say what to type."""
     here = place()
     began = time.monotonic()
+    new = [name for name in PROCESSES if not here.started.find(name)]
     try:
         _start_servers(here)
         asyncio.run(_make_pool())
         _start(here, WORKER, ["prefect", "worker", "start", "--pool", POOL, "--type", "process"])
         _deploy()
     except BaseException:
-        end(here)
+        _end(here, new)
         raise
     say(f"started in {time.monotonic() - began:.0f} s")
     print(COMMANDS.format(page=here.page))
@@ -164,13 +167,13 @@ def _deploy() -> None:
 def stop() -> None:
     """End what `serve` started."""
     here = place()
-    ended = end(here)
+    ended = _end(here, PROCESSES)
     say(f"ended: {', '.join(ended) or 'nothing ran'}")
 
 
-def end(here: Place) -> list[str]:
-    """End the processes of the service, first those that use the others; their names."""
-    return [name for name in (WORKER, REPORTS, SERVER) if here.started.end(name)]
+def _end(here: Place, names: Sequence[str]) -> list[str]:
+    """End those of the service's processes; the names of those that ran."""
+    return [name for name in names if here.started.end(name)]
 
 
 def main() -> None:
