@@ -33,7 +33,7 @@ from pipelines.started import Started
 
 POOL = "manymatch"
 PROCESSES = WORKER, REPORTS, SERVER = "worker", "reports", "server"
-"""In the order in which they are ended: the server last, because the worker tells it how runs end."""
+"""In the order in which they are ended: the worker tells the server how its runs end."""
 _HOST = "127.0.0.1"
 _PATIENCE = 180.0
 """Seconds that a server may take to answer; a busy machine is slow."""
