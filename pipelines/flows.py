@@ -120,7 +120,12 @@ def _folder(dataset: str) -> str:
 
 
 def _texts(overrides: Overrides) -> list[str]:
-    return shlex.split(overrides) if isinstance(overrides, str) else overrides
+    if not isinstance(overrides, str):
+        return overrides
+    try:
+        return shlex.split(overrides)
+    except ValueError as error:
+        raise ConfigError(f"overrides: {error} in: {overrides}") from None
 
 
 def _changes(overrides: Overrides) -> Callable[[], list[Change]]:

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -32,9 +32,10 @@ from pipelines.artifacts import LAYOUT, REPORT_URL
 from pipelines.started import Started
 
 POOL = "manymatch"
-SERVER, REPORTS, WORKER = "server", "reports", "worker"
+PROCESSES = WORKER, REPORTS, SERVER = "worker", "reports", "server"
+"""In the order in which they are ended: the worker tells the server how its runs end."""
 _HOST = "127.0.0.1"
-_PATIENCE = 90.0
+_PATIENCE = 180.0
 """Seconds that a server may take to answer; a busy machine is slow."""
 # Not for what serves and works: there the plug-in has nothing to do, and would only log errors.
 _ENVIRONMENT = process.OWN | {"PREFECT_PLUGINS_ENABLED": "false"}
@@ -85,13 +86,14 @@ def serve() -> None:
     """Start what does not run yet, deploy everything, and say what to type."""
     here = place()
     began = time.monotonic()
+    new = [name for name in PROCESSES if not here.started.find(name)]
     try:
         _start_servers(here)
         asyncio.run(_make_pool())
         _start(here, WORKER, ["prefect", "worker", "start", "--pool", POOL, "--type", "process"])
         _deploy()
     except BaseException:
-        end(here)
+        _end(here, new)
         raise
     say(f"started in {time.monotonic() - began:.0f} s")
     print(COMMANDS.format(page=here.page))
@@ -104,7 +106,7 @@ def _start_servers(here: Place) -> None:
     beside = str(here.port + 1)
     command = ["http.server", beside, "--bind", _HOST, "--directory", folder]
     _start(here, REPORTS, command, here.port + 1)
-    _wait_for(here, SERVER, lambda: httpx.get(f"{here.api}/health").is_success)
+    _wait_for_server(here)
 
 
 def _start(here: Place, name: str, command: list[str], port: int | None = None) -> None:
@@ -123,17 +125,17 @@ def _taken(port: int) -> bool:
         return probe.connect_ex((_HOST, port)) == 0
 
 
-def _wait_for(here: Place, name: str, ready: Callable[[], bool]) -> None:
+def _wait_for_server(here: Place) -> None:
     deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
+    while here.started.find(SERVER):
         with contextlib.suppress(httpx.TransportError):
-            if ready():
+            if httpx.get(f"{here.api}/health").is_success:
                 return
-        if not here.started.find(name):
-            break
+        if time.monotonic() > deadline:
+            raise ManyMatchError(f"the server has not answered in {_PATIENCE:.0f} s; try again")
         time.sleep(0.2)
-    log = here.started.log(name)
-    raise ManyMatchError(f"the {name} did not start: {here.started.last_line(name)} (all in {log})")
+    log = here.started.log(SERVER)
+    raise ManyMatchError(f"the server ended: {here.started.last_line(SERVER)} (all in {log})")
 
 
 async def _make_pool() -> None:
@@ -165,13 +167,13 @@ def _deploy() -> None:
 def stop() -> None:
     """End what `serve` started."""
     here = place()
-    ended = end(here)
+    ended = _end(here, PROCESSES)
     say(f"ended: {', '.join(ended) or 'nothing ran'}")
 
 
-def end(here: Place) -> list[str]:
-    """End the processes of the service, first those that use the others; their names."""
-    return [name for name in (WORKER, REPORTS, SERVER) if here.started.end(name)]
+def _end(here: Place, names: Sequence[str]) -> list[str]:
+    """End those of the service's processes; the names of those that ran."""
+    return [name for name in names if here.started.end(name)]
 
 
 def main() -> None:
