@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -47,15 +48,15 @@ def parse_captions(
     """
     ids, texts, rows = _read(captions)
     batches = [texts[i : i + batch_size] for i in range(0, len(texts), batch_size)]
-    identity = _identity(captions, model, batch_size)
+    identity = functools.cache(partial(_identity, captions, model, batch_size))
     if parts.wanted:
         chosen = parts.wanted.of(batches)
         parts.wanted.refuse_empty(chosen, "batches of captions")
-        if path := parts.missing(lambda part: identity):
+        if path := parts.missing(lambda part: identity()):
             with _parsing(model, processes, chosen) as results:
                 write_part(path, _GRAPHS, _tracked(results, len(chosen)))
         return
-    with parts.joining(lambda part: identity) as joined:
+    with parts.joining(lambda part: identity()) as joined:
         parsing = read_parts(joined) if joined else _parsing(model, processes, batches)
         with replacing(table) as unfinished, parsing as results:
             distinct = _collected(_tracked(results, len(batches)))

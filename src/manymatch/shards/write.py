@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,17 +55,20 @@ def write_shards(
     Raises:
         DataError: tables and store do not belong together, or hold what networks cannot take.
     """
+    images = distinct(captions, "image_id")
     with FeatureStore(store) as features:
-        shards = _Shards(captions, graphs, features, raw, images_per_shard, thumbnail)
+        rows = _rows(images, captions, features.image_ids, store)
+        shards = _Shards(captions, graphs, features, rows, raw, images_per_shard, thumbnail)
 
-        def identity(part: Part) -> str:
+        @functools.cache
+        def identity() -> str:
             return _identity(shards)
 
         if parts.wanted:
-            if path := parts.missing(identity):
+            if path := parts.missing(lambda part: identity()):
                 shards.write(path, parts.wanted)
             return
-        with parts.joining(identity) as joined:
+        with parts.joining(lambda part: identity()) as joined:
             if joined:
                 join(joined, folder)
             else:
@@ -91,21 +95,21 @@ class _Shards:
     captions: Path
     graphs: Path
     features: FeatureStore
+    rows: dict[str, int]
+    """Of the store, by image id."""
     raw: Path
     images_per_shard: int
     thumbnail: int
 
     def write(self, folder: Path, part: Part) -> None:
         """Write the shards of one part and their index."""
-        wanted = distinct(self.captions, "image_id")
-        rows = _rows(wanted, self.captions, self.features.image_ids, self.features.path)
         with replacing(folder) as partial:
             partial.mkdir()
             images = read_images(self.captions, self.graphs)
-            told = track(images, f"shards {folder}", total=len(wanted))
+            told = track(images, f"shards {folder}", total=len(self.rows))
             chosen = _numbered(told, self.images_per_shard, part)
             with contextlib.closing(_Writers(partial, self.images_per_shard)) as writers:
-                for split, sample in _samples(chosen, self.features, rows):
+                for split, sample in _samples(chosen, self.features, self.rows):
                     small = thumbnail_of(self.raw, sample.file, self.thumbnail)
                     writers[split].write(replace(sample, thumbnail=small))
             part.refuse_empty(writers, "shards")
