@@ -8,7 +8,7 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test quick lint types readme freeze clean
+.PHONY: help setup repro serve stop test quick lint types readme freeze clean
 
 help:  ## print this
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,12 @@ repro: $(READY)  ## run the whole pipeline of params.yaml (dvc repro) and say wh
 	dvc repro
 	@cat reports/leaderboard.md
 	@echo "report: $(CURDIR)/reports/index.html"
+
+serve: $(READY)  ## start the service (Prefect) and say how to run the pipeline with it
+	@python -m pipelines.serve
+
+stop: $(READY)  ## end the service
+	@python -m pipelines.serve stop
 
 # Two test processes, each on one core: small tensors split over cores only wait for each other.
 PYTEST := OMP_NUM_THREADS=1 python -m pytest -q -n 2 --dist loadgroup

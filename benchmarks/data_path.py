@@ -37,6 +37,7 @@ import pyarrow.parquet as pq
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers.importing import import_features
 from manymatch.files import remove
+from manymatch.parts import Parts
 from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.write import write_shards
 
@@ -149,7 +150,8 @@ class Place:
 
     def pack(self) -> None:
         raw = self.folder / "raw"
-        write_shards(self.captions, self.graphs, self.store, raw, self.shards, 250, 112)
+        tables, parts = (self.captions, self.graphs), Parts(self.folder / "parts")
+        write_shards(*tables, self.store, raw, self.shards, 250, 112, parts=parts)
 
 
 def compare(

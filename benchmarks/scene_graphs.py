@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from spacy.language import Language
 
 from manymatch.datasets.scenes.generate import pair
+from manymatch.parts import Parts
 from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.parse import parse_batch, parse_captions
@@ -115,7 +116,7 @@ def _stage_seconds(captions: list[str], folder: Path, processes: int) -> dict[st
     ids = [str(number) for number in range(len(captions))]
     pq.write_table(pa.table({"caption_id": ids, "caption": captions}), source)
     started, (own, workers) = time.perf_counter(), _processor_seconds()
-    parse_captions(source, table, MODEL, processes, BATCH)
+    parse_captions(source, table, MODEL, processes, BATCH, parts=Parts(table.with_name("parts")))
     own_after, workers_after = _processor_seconds()
     return {
         "wall clock": time.perf_counter() - started,

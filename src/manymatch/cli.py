@@ -19,6 +19,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.params import Params, Published, model_name, read_params
 from manymatch.config.recipe import Recipe, preset_path, read_recipe
 from manymatch.errors import ConfigError, ManyMatchError
+from manymatch.parts import Part, Parts
 from manymatch.progress import say
 
 app = typer.Typer(
@@ -47,6 +48,12 @@ Overrides = Annotated[
         "--set", metavar="KEY=VALUE", help="Override the recipe, e.g. --set training.epochs=2."
     ),
 ]
+PartName = Annotated[
+    str | None,
+    typer.Option(
+        "--part", metavar="K/N", help="Make only part K of N, for the stage to join: data/parts."
+    ),
+]
 Split = Annotated[str | None, typer.Option(help="train, validation or test.")]
 _LAYOUT = Layout()
 _INTERRUPTED = 130
@@ -60,6 +67,10 @@ def _params() -> Params:
 def _recipe(dataset: str, method: str, overrides: list[str] | None = None) -> Recipe:
     path = preset_path(_LAYOUT.presets, dataset, method)
     return read_recipe(path, dict(_override(text) for text in overrides or []))
+
+
+def _parts(output: Path, part: str | None) -> Parts:
+    return Parts(_LAYOUT.parts(output), Part.read(part) if part else None)
 
 
 def _trained(dataset: str, name: str) -> tuple[Path, Path]:
@@ -183,13 +194,18 @@ def features(
     dataset: DatasetName,
     features: FeaturesName,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = None,
+    part: PartName = None,
 ) -> None:
     """Extract image features to an HDF5 store: data/features/DATASET/FEATURES.h5. Resumable.
 
     Published ones (extraction.FEATURES.published.DATASET in params.yaml) are imported instead.
     """
     settings = _params().extraction_of(features)
+    store = _LAYOUT.features(dataset, features)
+    parts = _parts(store, part)
     if dataset in settings.published:
+        if part:
+            raise ConfigError(f"--part {part}: features that are imported have no parts")
         _import_features(dataset, features, settings.published[dataset])
         return
 
@@ -199,11 +215,12 @@ def features(
         features,
         _LAYOUT.raw(dataset),
         _LAYOUT.captions(dataset),
-        _LAYOUT.features(dataset, features),
+        store,
         batch_size=settings.batch_size,
         device=device or settings.device,
         weights=settings.weights,
         regions=settings.regions,
+        parts=parts,
     )
 
 
@@ -224,35 +241,40 @@ def _import_features(dataset: str, features: str, published: Published) -> None:
 def scene_graphs(
     dataset: DatasetName,
     processes: Annotated[int | None, typer.Option(help="Parser processes; 0: one a core.")] = None,
+    part: PartName = None,
 ) -> None:
     """Parse captions into scene graphs with spaCy: data/scene_graphs/DATASET.parquet."""
     from manymatch.scene_graphs import parse as stage
 
     settings = _params().scene_graphs
     count = settings.processes if processes is None else processes
+    table = _LAYOUT.scene_graphs(dataset)
     stage.parse_captions(
         _LAYOUT.captions(dataset),
-        _LAYOUT.scene_graphs(dataset),
+        table,
         model=settings.model,
         processes=count or os.cpu_count() or 1,
         batch_size=settings.batch_size,
+        parts=_parts(table, part),
     )
 
 
 @app.command()
-def shards(dataset: DatasetName, features: FeaturesName) -> None:
+def shards(dataset: DatasetName, features: FeaturesName, part: PartName = None) -> None:
     """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES."""
     from manymatch.shards import write as stage
 
     settings = _params().shards
+    folder = _LAYOUT.shards(dataset, features)
     stage.write_shards(
         _LAYOUT.captions(dataset),
         _LAYOUT.scene_graphs(dataset),
         _LAYOUT.features(dataset, features),
         _LAYOUT.raw(dataset),
-        _LAYOUT.shards(dataset, features),
+        folder,
         images_per_shard=settings.images_per_shard,
         thumbnail=settings.thumbnail,
+        parts=_parts(folder, part),
     )
 
 
@@ -267,6 +289,9 @@ def train(
     ] = None,
 ) -> None:
     """Train one recipe: models/DATASET/METHOD. Resumes where a killed run left off."""
+    from manymatch.training.torchrun import relaunch
+
+    relaunch()
     from manymatch.training import train as stage
 
     recipe = _recipe(dataset, method, overrides)

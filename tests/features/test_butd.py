@@ -23,6 +23,7 @@ from manymatch.features.detector import DetectorSources
 from manymatch.features.extract import Detection, extract
 from manymatch.features.images import ImageFile, read_image
 from manymatch.features.store import FeatureStore
+from manymatch.parts import Parts
 
 SMALL = Sizes(blocks=(1, 2, 1, 2), stem=4, proposal_hidden=8, objects=7, attributes=5)
 LIMITS = Limits(anchors=400, proposals=40)
@@ -324,7 +325,7 @@ def test_images_of_any_size_give_the_same_together_and_alone(
     detector: ButdDetector, tmp_path: Path
 ) -> None:
     images = write_images(tmp_path, IMAGES)
-    run = Detection(detector, torch.device("cpu"))
+    run = Detection("butd", detector, torch.device("cpu"))
     together = {image.image_id: (features, found) for image, features, found in run.run(images)}
     assert list(together) == [image.image_id for image in images]
     for image in reversed(images):
@@ -374,11 +375,12 @@ def test_extraction_stores_regions_and_boxes(
     rows = [{"image_id": image.image_id, "file": image.path.name} for image in images]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "captions.parquet")
     monkeypatch.setattr("manymatch.features.extract.build_backbone", lambda *_: detector)
-    extract("butd", tmp_path, tmp_path / "captions.parquet", tmp_path / "butd.h5", 1, "cpu")
+    places = tmp_path, tmp_path / "captions.parquet", tmp_path / "butd.h5"
+    extract("butd", *places, 1, "cpu", parts=Parts(tmp_path / "parts"))
     with FeatureStore(tmp_path / "butd.h5") as store:
         features, counts, found = store.read([1])
         assert store.attributes["backbone"] == "butd" and store.max_regions == 20
-    _, expected, places = next(Detection(detector, torch.device("cpu")).run(images[1:2]))
+    _, expected, places = next(Detection("butd", detector, torch.device("cpu")).run(images[1:2]))
     assert counts.tolist() == [len(expected)] and found is not None
     np.testing.assert_allclose(features[0, : counts[0]], expected, rtol=1e-3, atol=1e-3)
     np.testing.assert_array_equal(found[0, : counts[0]], places)

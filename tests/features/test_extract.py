@@ -26,6 +26,7 @@ from manymatch.features.extract import Extractor, extract, pick_device
 from manymatch.features.images import list_images, read_crops
 from manymatch.features.lite0 import load_network
 from manymatch.features.store import FeatureStore, FeatureWriter
+from manymatch.parts import Part, Parts
 
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)
 
@@ -58,8 +59,15 @@ class Place:
             picture(k).save(self.raw / file)
         write_captions(self.captions, self.files)
 
-    def extract(self, backbone: str = "lite0", batch_size: int = 3, weights: str | None = None):
-        extract(backbone, self.raw, self.captions, self.store, batch_size, "cpu", weights)
+    def extract(
+        self,
+        backbone: str = "lite0",
+        batch_size: int = 3,
+        weights: str | None = None,
+        part: Part | None = None,
+    ):
+        places, parts = (self.raw, self.captions, self.store), Parts(self.folder / "parts", part)
+        extract(backbone, *places, batch_size, "cpu", weights, parts=parts)
 
 
 @pytest.fixture
@@ -116,7 +124,7 @@ def test_the_batch_size_changes_nothing(place: Place) -> None:
 
 def test_an_image_does_not_depend_on_its_neighbours(place: Place) -> None:
     backbone = build_backbone("lite0", Sources(place.raw, None))
-    extractor = Extractor(backbone, torch.device("cpu"), 4)
+    extractor = Extractor("lite0", backbone, torch.device("cpu"), 4)
     images = list_images(place.captions, place.raw)
     forward = {image.image_id: vectors for image, vectors, _ in extractor.run(images)}
     for image, vectors, _ in extractor.run(images[::-2]):
@@ -349,7 +357,10 @@ import torch
 torch.set_num_threads(1)
 from manymatch.features.extract import extract
 folder = Path(sys.argv[1])
-extract("lite0", folder / "raw", folder / "captions.parquet", folder / "out/lite0.h5", 2, "cpu")
+from manymatch.parts import Parts
+parts = Parts(folder / "parts")
+places = folder / "raw", folder / "captions.parquet", folder / "out/lite0.h5"
+extract("lite0", *places, 2, "cpu", parts=parts)
 """
 
 

@@ -15,6 +15,7 @@ from PIL import Image
 from manymatch.datasets.base import CAPTIONS
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.features.store import FeatureWriter
+from manymatch.parts import Part, Parts
 from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.write import write_shards
 
@@ -55,7 +56,13 @@ class TinyData:
     def shards(self) -> Path:
         return self.folder / "grid"
 
-    def write_shards(self, images_per_shard: int = 10, thumbnail: int = 16) -> Path:
+    @property
+    def parts(self) -> Path:
+        return self.folder / "parts"
+
+    def write_shards(
+        self, images_per_shard: int = 10, thumbnail: int = 16, part: Part | None = None
+    ) -> Path:
         write_shards(
             self.captions,
             self.graphs,
@@ -64,6 +71,7 @@ class TinyData:
             self.shards,
             images_per_shard,
             thumbnail,
+            parts=Parts(self.parts, part),
         )
         return self.shards
 

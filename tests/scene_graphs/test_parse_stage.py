@@ -10,6 +10,7 @@ import pytest
 import spacy
 
 from manymatch.errors import ConfigError, DataError
+from manymatch.parts import Parts
 from manymatch.scene_graphs.graph import SCHEMA, Relation, SceneGraph
 from manymatch.scene_graphs.parse import parse_captions
 
@@ -35,7 +36,8 @@ def _write(path: Path, captions: list[str], **columns: list[str]) -> Path:
 
 def _parse(captions: Path, processes: int = 1, batch_size: int = 2) -> pa.Table:
     table = captions.with_name(f"graphs-{processes}.parquet")
-    parse_captions(captions, table, MODEL, processes, batch_size)
+    parts = Parts(captions.with_name("parts"))
+    parse_captions(captions, table, MODEL, processes, batch_size, parts=parts)
     return pq.read_table(table)
 
 
@@ -95,7 +97,8 @@ def test_limits_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_missing_model_says_what_to_install(tmp_path: Path) -> None:
     captions = _write(tmp_path / "captions.parquet", CAPTIONS)
     with pytest.raises(ConfigError, match="python -m spacy download en_core_web_xx"):
-        parse_captions(captions, tmp_path / "graphs.parquet", "en_core_web_xx", 1, 8)
+        table, parts = tmp_path / "graphs.parquet", Parts(tmp_path / "parts")
+        parse_captions(captions, table, "en_core_web_xx", 1, 8, parts=parts)
     assert not (tmp_path / "graphs.parquet").exists()
 
 

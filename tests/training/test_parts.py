@@ -205,6 +205,36 @@ def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
         choose(Training(devices=4))
 
 
+@pytest.fixture
+def under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two hosts with two processes each."""
+    environment = {"TORCHELASTIC_RUN_ID": "x", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "4"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("under_torchrun")
+def test_torchrun_decides_on_devices_and_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(4, True, monkeypatch)
+    found = choose(Training())
+    assert (found.accelerator, found.devices, found.nodes) == ("gpu", 2, 2)
+    assert found.trainer_settings()["num_nodes"] == 2
+    gpus(0, True, monkeypatch)
+    assert choose(Training(devices=2)) == machine.Machine("cpu", 2, "32-true", 2)
+
+
+@pytest.mark.usefixtures("under_torchrun")
+def test_torchrun_and_recipe_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(0, True, monkeypatch)
+    with pytest.raises(ConfigError, match="3 asked for, but torchrun started 2 processes here"):
+        choose(Training(devices=3))
+    with pytest.raises(ConfigError, match="30 images cannot be shared out equally among 4 devices"):
+        choose(Training(images_per_batch=30))
+    gpus(1, True, monkeypatch)
+    with pytest.raises(ConfigError, match="2 GPUs asked for, 1 are here"):
+        choose(Training())
+
+
 def test_batch_norm_is_synchronised_on_gpus_only() -> None:
     assert machine.Machine("gpu", 2, "32-true").trainer_settings()["sync_batchnorm"]
     assert not machine.Machine("gpu", 1, "32-true").trainer_settings()["sync_batchnorm"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import tiny_run
 import torch
@@ -22,6 +25,8 @@ from manymatch.evaluation.protocols import recall
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
+from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
+from manymatch.training.torchrun import relaunch
 from manymatch.training.validation import validate
 
 NewRun = Callable[[str], Run]
@@ -270,16 +275,26 @@ def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyDa
     assert found["rsum"] == pytest.approx(expected["rsum"])
 
 
-def in_a_process(run: Run, chosen: Any) -> subprocess.CompletedProcess[str]:
-    run.folder.mkdir()
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+
+def command(run: Run, chosen: Any, launcher: tuple[str, ...] = ()) -> list[str]:
+    run.folder.mkdir(exist_ok=True)
     (run.folder / "recipe.yaml").write_text(chosen.to_yaml())
     paths = [run.folder, run.data.folder, run.folder / "recipe.yaml"]
-    command = [sys.executable, tiny_run.__file__, *map(str, paths)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return [sys.executable, *launcher, tiny_run.__file__, *map(str, paths)]
+
+
+def in_a_process(
+    run: Run, chosen: Any, launcher: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    started = command(run, chosen, launcher)
+    return subprocess.run(started, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.slow
-def test_two_processes_end_like_one(new_run: NewRun) -> None:
+@pytest.mark.parametrize("launcher", [(), TORCHRUN], ids=["lightning", "torchrun"])
+def test_two_processes_end_like_one(new_run: NewRun, launcher: tuple[str, ...]) -> None:
     """Same recipe, one process or two: equal curves, one line an epoch, one model."""
     alone, together = new_run("alone"), new_run("together")
     groups = ({"match": "^image", "from_epoch": 1},)
@@ -289,7 +304,7 @@ def test_two_processes_end_like_one(new_run: NewRun) -> None:
         "parameter_groups": groups,
     }
     alone.train(recipe({"dropout": 0.0}, **settings))
-    done = in_a_process(together, recipe({"dropout": 0.0}, devices=2, **settings))
+    done = in_a_process(together, recipe({"dropout": 0.0}, devices=2, **settings), launcher)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     lines = [line for line in done.stderr.splitlines() if not line.startswith("[rank")]
@@ -299,3 +314,54 @@ def test_two_processes_end_like_one(new_run: NewRun) -> None:
     ours, theirs = load_model(alone.model)[0], load_model(together.model)[0]
     torch.testing.assert_close(ours.state_dict(), theirs.state_dict(), rtol=1e-3, atol=1e-4)
     assert not together.checkpoints.exists()
+
+
+@pytest.mark.slow
+def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -> None:
+    run, chosen = new_run("run"), recipe(epochs=1000)
+    process, last = start_torchrun(run, chosen), run.checkpoints / "last.ckpt"
+    family = wait_for_epoch(process, last)
+    next(each for each in family if each.environ().get("RANK") == "1").kill()
+    process.communicate(timeout=100)
+    assert process.returncode not in (0, None)
+    assert psutil.wait_procs(family, timeout=20)[1] == []
+    assert last.exists() and not run.model.exists()
+
+    again = start_torchrun(run, chosen)
+    assert again.stderr is not None
+    first = next(line for line in again.stderr if line.startswith(("resuming", "epoch")))
+    assert first.startswith("resuming after epoch")
+    # torchrun's processes are in sessions of their own, which a killed group does not reach.
+    family = wait_for_epoch(again, last)
+    again.kill()
+    assert psutil.wait_procs(family, timeout=20)[1] == []
+    again.communicate()
+
+
+def wait_for_epoch(process: subprocess.Popen[str], last: Path) -> list[psutil.Process]:
+    """Everything that `process` has started, once the checkpoint `last` is there."""
+    deadline = time.monotonic() + 200
+    while not last.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def start_torchrun(run: Run, chosen: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(command(run, chosen, TORCHRUN), stderr=subprocess.PIPE, text=True)
+
+
+def test_the_environment_asks_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda path, arguments: called.append([path, *arguments]))
+    monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes", "cora"])
+    monkeypatch.delenv(TORCHRUN_OPTIONS, raising=False)
+    relaunch()
+    assert called == []
+    monkeypatch.setenv(TORCHRUN_OPTIONS, "--nproc-per-node 2")
+    relaunch()
+    (found,) = called
+    expected = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    assert found[2:] == [*expected, "-m", "manymatch", "train", "scenes", "cora"]
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "started by torchrun")
+    relaunch()
+    assert len(called) == 1

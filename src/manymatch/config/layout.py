@@ -45,6 +45,10 @@ class Layout:
     def shards(self, dataset: str, features: str) -> Path:
         return self.root / "data" / "shards" / dataset / features
 
+    def parts(self, output: Path) -> Path:
+        """Of a stage's `output`, made on several machines; itself no stage's output."""
+        return self.root / "data" / "parts" / output.relative_to(self.root / "data")
+
     @property
     def models(self) -> Path:
         return self.root / "models"

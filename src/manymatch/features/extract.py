@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,13 +26,14 @@ from manymatch.features import build_backbone
 from manymatch.features.backbone import Backbone, channels_last
 from manymatch.features.detector import Detector, DetectorSources
 from manymatch.features.images import ImageFile, list_images, read_crops, read_image
+from manymatch.features.joining import Extracted, stored
 from manymatch.features.store import FeatureWriter
+from manymatch.files import sha256
+from manymatch.parts import Part, Parts, identity_of
 from manymatch.progress import say, track
 from manymatch.side_by_side import side_by_side
 
 Item = TypeVar("Item")
-Extracted = tuple[ImageFile, NDArray[Any], NDArray[np.float32] | None]
-"""An image, its features (k, F), float32 or (of pixels) uint8, and its boxes (k, 4)."""
 _LOADERS = 4
 """Threads that decode; Pillow lets go of the interpreter while it does."""
 _PREPARERS = 2
@@ -49,10 +51,13 @@ def extract(
     device: str = "auto",
     weights: str | None = None,
     regions: tuple[int, int] = (36, 36),
+    *,
+    parts: Parts,
 ) -> None:
-    """Write the features of all images of the table `captions` to `store`.
+    """Write the features of all images of the table `captions` to `store`, or one of its `parts`.
 
-    A run that is killed goes on where it was; the finished file is the same, byte for byte.
+    A run that is killed goes on where it was; the finished file is the same, byte for byte. So it
+    is if it is joined from parts.
 
     Args:
         backbone: a name in `features.BACKBONES`.
@@ -68,19 +73,48 @@ def extract(
         StorageError: the disk is full.
     """
     images = list_images(captions, raw)
-    where = pick_device(device)
-    built = build_backbone(backbone, DetectorSources(raw, weights, regions))
-    extractor = (
-        Detection(built, where)
-        if isinstance(built, Detector)
-        else Extractor(built, where, batch_size)
-    )
-    with _writer(backbone, images, extractor, store) as writer:
+    extractor = _extractor(backbone, pick_device(device), batch_size, raw, weights, regions)
+
+    def identity(part: Part) -> str:
+        return _identity(extractor, part.of(images))
+
+    if parts.wanted:
+        chosen = parts.wanted.of(images)
+        parts.wanted.refuse_empty(chosen, "images")
+        if path := parts.missing(identity):
+            _fill(path, chosen, extractor, extractor.run)
+        return
+    with parts.joining(identity) as joined:
+        _fill(store, images, extractor, partial(stored, joined) if joined else extractor.run)
+
+
+def _extractor(
+    name: str,
+    device: torch.device,
+    batch_size: int,
+    raw: Path,
+    weights: str | None,
+    regions: tuple[int, int],
+) -> Extractor | Detection:
+    built = build_backbone(name, DetectorSources(raw, weights, regions))
+    if isinstance(built, Detector):
+        return Detection(name, built, device)
+    return Extractor(name, built, device, batch_size)
+
+
+def _fill(
+    store: Path,
+    images: Sequence[ImageFile],
+    extractor: Extractor | Detection,
+    run: Callable[[Iterable[ImageFile]], Iterator[Extracted]],
+) -> None:
+    """Write to `store` what `run` gives for those of `images` that are not there yet."""
+    with _writer(images, extractor, store) as writer:
         rows = np.flatnonzero(~writer.done).tolist()
         if len(rows) < len(images):
             say(f"{store}: {len(images) - len(rows)} of {len(images)} images are there already")
-        features = extractor.run(images[row] for row in rows)
-        name = f"features {backbone} ({where.type})"
+        features = run(images[row] for row in rows)
+        name = f"features {extractor.name} ({extractor.device.type})"
         for row, (_, vectors, boxes) in zip(rows, track(features, name, len(rows)), strict=True):
             writer.write(row, vectors, boxes)
 
@@ -103,7 +137,10 @@ def pick_device(name: str) -> torch.device:
 class Extractor:
     """Runs a backbone over images, decoding the next ones meanwhile."""
 
-    def __init__(self, backbone: Backbone, device: torch.device, batch_size: int) -> None:
+    def __init__(
+        self, name: str, backbone: Backbone, device: torch.device, batch_size: int
+    ) -> None:
+        self.name = name
         self.backbone = backbone
         self.device = device
         self.batch_size = batch_size
@@ -166,7 +203,8 @@ class Extractor:
 class Detection:
     """Runs a detector over images one after another, preparing the next ones meanwhile."""
 
-    def __init__(self, detector: Detector, device: torch.device) -> None:
+    def __init__(self, name: str, detector: Detector, device: torch.device) -> None:
+        self.name = name
         self.backbone = detector
         self.device = device
         channels_last(detector.network.to(device))
@@ -220,14 +258,9 @@ def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def _writer(
-    name: str, images: list[ImageFile], extractor: Extractor | Detection, store: Path
+    images: Sequence[ImageFile], extractor: Extractor | Detection, store: Path
 ) -> FeatureWriter:
     backbone = extractor.backbone
-    attributes = {
-        "backbone": name,
-        "weights_sha256": backbone.weights_sha256,
-        "preprocessing": backbone.preprocessing,
-    }
     found = isinstance(extractor, Detection)
     return FeatureWriter(
         store,
@@ -236,21 +269,44 @@ def _writer(
         width=backbone.width,
         dtype=backbone.dtype,
         boxes=found or extractor.given(images[0].image_id) is not None,
-        attributes=attributes,
-        fingerprint=_fingerprint(attributes, images, extractor),
+        attributes=_attributes(extractor),
+        fingerprint=_fingerprint(extractor, images, _state),
     )
 
 
+def _attributes(extractor: Extractor | Detection) -> dict[str, str]:
+    return {
+        "backbone": extractor.name,
+        "weights_sha256": extractor.backbone.weights_sha256,
+        "preprocessing": extractor.backbone.preprocessing,
+    }
+
+
+def _identity(extractor: Extractor | Detection, images: Sequence[ImageFile]) -> str:
+    """SHA-256 of all that the features depend on, the same on every machine."""
+
+    def content(image: ImageFile) -> list[Any]:
+        return [image.image_id, sha256(image.path)]
+
+    return identity_of(Path(__file__).parent, _fingerprint(extractor, images, content))
+
+
+def _state(image: ImageFile) -> list[Any]:
+    """Of an image file, its size and time of change: quick to read, but of this machine alone."""
+    state = image.path.stat()
+    return [image.image_id, str(image.path), state.st_size, state.st_mtime_ns]
+
+
 def _fingerprint(
-    attributes: dict[str, str], images: list[ImageFile], extractor: Extractor | Detection
+    extractor: Extractor | Detection,
+    images: Sequence[ImageFile],
+    describe: Callable[[ImageFile], list[Any]],
 ) -> str:
-    """SHA-256 of all that the features depend on; of an image file, its size and time of change."""
-    digest = hashlib.sha256(json.dumps(attributes, sort_keys=True).encode())
+    """SHA-256 of all that the features depend on, of an image file what `describe` tells of it."""
+    digest = hashlib.sha256(json.dumps(_attributes(extractor), sort_keys=True).encode())
     digest.update(f"{extractor.state} {torch.__version__}".encode())
     for image in images:
-        state = image.path.stat()
-        entry = [image.image_id, str(image.path), state.st_size, state.st_mtime_ns]
-        digest.update(json.dumps(entry).encode())
+        digest.update(json.dumps(describe(image)).encode())
         given = extractor.given(image.image_id)
         digest.update(b"" if given is None else given.tobytes())
     return digest.hexdigest()

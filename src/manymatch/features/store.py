@@ -12,6 +12,8 @@ damage.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -89,6 +91,14 @@ class FeatureStore:
     def attributes(self) -> dict[str, str]:
         """What made the features: backbone, weights_sha256, preprocessing, ..."""
         return self._rows.layout.attributes
+
+    @property
+    def sha256(self) -> str:
+        """Of all that is in it: its checksums stand for the rows."""
+        facts = [self.max_regions, self.width, self.dtype, self.has_boxes, self.attributes]
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+        digest.update(self._checksums.tobytes())
+        return digest.hexdigest()
 
     def read(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> Rows:
         """The given rows, in the given order: see `Rows`."""

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import spacy
 from spacy.language import Language
 
 from manymatch.errors import DataError
-from manymatch.files import replacing
+from manymatch.files import replacing, sha256
+from manymatch.parts import Parts, identity_of
 from manymatch.processes import process_pool
 from manymatch.progress import say, track
+from manymatch.scene_graphs.batches import Parsed, read_parts, write_part
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
 
 _GRAPHS = SCHEMA.remove(SCHEMA.get_field_index("caption_id"))
-Parsed = tuple[pa.RecordBatch, Counter[str]]
-"""The graphs of a batch of captions (schema without the ids), and what their limits cost."""
 
 _CAPTIONS_A_PROCESS = 4000
 """Captions that take about as long as a further process takes to start."""
@@ -32,12 +34,13 @@ _worker_model: Language
 
 
 def parse_captions(
-    captions: Path, table: Path, model: str, processes: int, batch_size: int
+    captions: Path, table: Path, model: str, processes: int, batch_size: int, *, parts: Parts
 ) -> None:
-    """Write `table` (`graph.SCHEMA`): the scene graph of each row of the caption table.
+    """Write `table` (`graph.SCHEMA`), the scene graph of each row of the caption table, or one of
+    its `parts`.
 
-    The result depends on the captions, the model and `batch_size`, never on `processes`: the same
-    batches are parsed whoever parses them. Equal captions are parsed once.
+    The result depends on the captions, the model and `batch_size`, never on `processes` or parts:
+    the same batches are parsed whoever parses them. Equal captions are parsed once.
 
     Raises:
         ConfigError: if the spaCy model is not installed.
@@ -45,16 +48,39 @@ def parse_captions(
     """
     ids, texts, rows = _read(captions)
     batches = [texts[i : i + batch_size] for i in range(0, len(texts), batch_size)]
-    dropped: Counter[str] = Counter()
-    parsed = []
-    with replacing(table) as unfinished:
-        with _parsing(model, processes, batches) as results:
-            for batch, lost in track(results, "scene graphs (batches)", total=len(batches)):
-                parsed.append(batch)
-                dropped += lost
-        distinct = pa.Table.from_batches(parsed, schema=_GRAPHS)
-        pq.write_table(distinct.take(rows).add_column(0, SCHEMA.field(0), ids), unfinished)
+    identity = functools.cache(partial(_identity, captions, model, batch_size))
+    if parts.wanted:
+        chosen = parts.wanted.of(batches)
+        parts.wanted.refuse_empty(chosen, "batches of captions")
+        if path := parts.missing(lambda part: identity()):
+            with _parsing(model, processes, chosen) as results:
+                write_part(path, _GRAPHS, _tracked(results, len(chosen)))
+        return
+    with parts.joining(lambda part: identity()) as joined:
+        parsing = read_parts(joined) if joined else _parsing(model, processes, batches)
+        with replacing(table) as unfinished, parsing as results:
+            distinct = _collected(_tracked(results, len(batches)))
+            pq.write_table(distinct.take(rows).add_column(0, SCHEMA.field(0), ids), unfinished)
+
+
+def _identity(captions: Path, model: str, batch_size: int) -> str:
+    """Of all parts the same: it tells what the whole table is made from."""
+    versions = [load_model(model).meta["version"], spacy.__version__]
+    return identity_of(Path(__file__).parent, sha256(captions), model, versions, batch_size)
+
+
+def _tracked(results: Iterable[Parsed], total: int) -> Iterator[Parsed]:
+    return track(results, "scene graphs (batches)", total=total)
+
+
+def _collected(results: Iterable[Parsed]) -> pa.Table:
+    """The graphs of all batches; says what the limits cost."""
+    parsed, dropped = [], Counter[str]()
+    for batch, lost in results:
+        parsed.append(batch)
+        dropped += lost
     _report(dropped)
+    return pa.Table.from_batches(parsed, schema=_GRAPHS)
 
 
 def _read(captions: Path) -> tuple[pa.ChunkedArray, list[str], pa.Array]:
@@ -83,7 +109,9 @@ def _first_line(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _parsing(model: str, processes: int, batches: list[list[str]]) -> Iterator[Iterable[Parsed]]:
+def _parsing(
+    model: str, processes: int, batches: Sequence[list[str]]
+) -> Iterator[Iterable[Parsed]]:
     """The parsed batches in order, from this process or from a pool of them."""
     loaded = load_model(model)  # Also before a pool: a missing model is told here, in one line.
     workers = min(processes, sum(map(len, batches)) // _CAPTIONS_A_PROCESS)

@@ -30,9 +30,9 @@ class Image:
     captions: tuple[CaptionEntry, ...]
 
 
-def image_ids(captions: Path) -> list[str]:
-    """The images of a caption table, each once, in its order."""
-    column = _open(captions, CAPTIONS, "captions").read(columns=["image_id"])["image_id"]
+def distinct(captions: Path, name: str) -> list[str]:
+    """The values of a column of the caption table, each once, in its order."""
+    column = _open(captions, CAPTIONS, "captions").read(columns=[name])[name]
     return column.unique().to_pylist()
 
 

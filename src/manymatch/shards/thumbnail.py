@@ -16,10 +16,8 @@ _QUALITY = 80
 def thumbnail(folder: Path, file: str, side: int) -> bytes | None:
     """`file` of the raw `folder` as a JPEG, at most `side` pixels on its longest side; None without
     a file."""
-    if not file:
-        return None
-    path = picture_path(folder, file, read_place(folder))
-    if not path.is_file():
+    path = picture(folder, file)
+    if path is None:
         return None
     try:
         with Image.open(path) as image:
@@ -31,3 +29,9 @@ def thumbnail(folder: Path, file: str, side: int) -> bytes | None:
     stream = io.BytesIO()
     small.save(stream, "JPEG", quality=_QUALITY)
     return stream.getvalue()
+
+
+def picture(folder: Path, file: str) -> Path | None:
+    """Where `file` of the raw `folder` lies; None if it is not there."""
+    path = picture_path(folder, file, read_place(folder)) if file else None
+    return path if path is not None and path.is_file() else None

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import PIL
 from webdataset import TarWriter
 
 from manymatch.errors import DataError
 from manymatch.features.store import FeatureStore
 from manymatch.files import replacing, sha256, write_json
+from manymatch.parts import WHOLE, Part, Parts, identity_of
 from manymatch.progress import track
 from manymatch.shards.index import NAME, Index, Split
+from manymatch.shards.joining import join
 from manymatch.shards.sample import Sample, encode
-from manymatch.shards.tables import Image, image_ids, read_images
+from manymatch.shards.tables import Image, distinct, read_images
+from manymatch.shards.thumbnail import picture
 from manymatch.shards.thumbnail import thumbnail as thumbnail_of
 
 _BLOCK = 64  # images whose features are read at once
@@ -30,8 +36,11 @@ def write_shards(
     folder: Path,
     images_per_shard: int,
     thumbnail: int,
+    *,
+    parts: Parts,
 ) -> None:
-    """Write `folder` whole: `SPLIT-%06d.tar` in table order, and `index.json`.
+    """Write `folder` whole, or one of its `parts`: `SPLIT-%06d.tar` in table order, and
+    `index.json`.
 
     Equal inputs give equal bytes. Memory does not grow with the images' features.
 
@@ -46,26 +55,77 @@ def write_shards(
     Raises:
         DataError: tables and store do not belong together, or hold what networks cannot take.
     """
-    wanted = image_ids(captions)
-    with FeatureStore(store) as features, replacing(folder) as partial:
-        rows = _rows(wanted, captions, features.image_ids, store)
-        partial.mkdir()
-        images = track(read_images(captions, graphs), f"shards {folder}", total=len(wanted))
-        with contextlib.closing(_Writers(partial, images_per_shard)) as writers:
-            for image, sample in _samples(images, features, rows):
-                small = thumbnail_of(raw, image.file, thumbnail)
-                writers[image.split].write(replace(sample, thumbnail=small))
-        index = Index(
-            dataset=captions.stem,
-            features=store.stem,
-            width=features.width,
-            max_regions=features.max_regions,
-            dtype=features.dtype,
-            boxes=features.has_boxes,
-            attributes=features.attributes,
+    images = distinct(captions, "image_id")
+    with FeatureStore(store) as features:
+        rows = _rows(images, captions, features.image_ids, store)
+        shards = _Shards(captions, graphs, features, rows, raw, images_per_shard, thumbnail)
+
+        @functools.cache
+        def identity() -> str:
+            return _identity(shards)
+
+        if parts.wanted:
+            if path := parts.missing(lambda part: identity()):
+                shards.write(path, parts.wanted)
+            return
+        with parts.joining(lambda part: identity()) as joined:
+            if joined:
+                join(joined, folder)
+            else:
+                shards.write(folder, WHOLE)
+
+
+def _identity(shards: _Shards) -> str:
+    """Of all parts the same: it tells what all shards are made from. Pictures are known by their
+    size, as they decide nothing but thumbnails beside the features."""
+    found = (picture(shards.raw, file) for file in distinct(shards.captions, "file"))
+    return identity_of(
+        Path(__file__).parent,
+        [sha256(shards.captions), sha256(shards.graphs), shards.features.sha256],
+        [path and path.stat().st_size for path in found],
+        [shards.captions.stem, shards.features.path.stem],
+        [shards.images_per_shard, shards.thumbnail, PIL.__version__],
+    )
+
+
+@dataclass(frozen=True)
+class _Shards:
+    """What the stage's shards are made of; see `write_shards`."""
+
+    captions: Path
+    graphs: Path
+    features: FeatureStore
+    rows: dict[str, int]
+    """Of the store, by image id."""
+    raw: Path
+    images_per_shard: int
+    thumbnail: int
+
+    def write(self, folder: Path, part: Part) -> None:
+        """Write the shards of one part and their index."""
+        with replacing(folder) as partial:
+            partial.mkdir()
+            images = read_images(self.captions, self.graphs)
+            told = track(images, f"shards {folder}", total=len(self.rows))
+            chosen = _numbered(told, self.images_per_shard, part)
+            with contextlib.closing(_Writers(partial, self.images_per_shard)) as writers:
+                for split, sample in _samples(chosen, self.features, self.rows):
+                    small = thumbnail_of(self.raw, sample.file, self.thumbnail)
+                    writers[split].write(replace(sample, thumbnail=small))
+            part.refuse_empty(writers, "shards")
+            write_json(partial / NAME, self._index(writers).model_dump())
+
+    def _index(self, writers: _Writers) -> Index:
+        return Index(
+            dataset=self.captions.stem,
+            features=self.features.path.stem,
+            width=self.features.width,
+            max_regions=self.features.max_regions,
+            dtype=self.features.dtype,
+            boxes=self.features.has_boxes,
+            attributes=self.features.attributes,
             splits={name: writer.summary() for name, writer in writers.items()},
         )
-        write_json(partial / NAME, index.model_dump())
 
 
 def _rows(wanted: Sequence[str], table: Path, stored: Sequence[str], store: Path) -> dict[str, int]:
@@ -86,24 +146,41 @@ def _rows(wanted: Sequence[str], table: Path, stored: Sequence[str], store: Path
     return rows
 
 
+def _numbered(
+    images: Iterable[Image], images_per_shard: int, part: Part
+) -> Iterator[tuple[int, Image]]:
+    """The images whose shard is in `part`, each with its number in its split."""
+    seen: Counter[str] = Counter()
+    shards = itertools.count()
+    taken: dict[str, bool] = {}
+    for image in images:
+        number = seen[image.split]
+        seen[image.split] += 1
+        if number % images_per_shard == 0:
+            taken[image.split] = part.takes(next(shards))
+        if taken[image.split]:
+            yield number, image
+
+
 def _samples(
-    images: Iterable[Image], features: FeatureStore, rows: dict[str, int]
-) -> Iterator[tuple[Image, Sample]]:
-    """Each image with its regions; the store is read a block of images at a time."""
+    images: Iterable[tuple[int, Image]], features: FeatureStore, rows: dict[str, int]
+) -> Iterator[tuple[str, Sample]]:
+    """Split and sample of each image, its number in the split being the key; the store is read a
+    block of images at a time."""
     images = iter(images)
     while block := list(itertools.islice(images, _BLOCK)):
-        arrays, counts, boxes = features.read([rows[image.image_id] for image in block])
-        for number, (image, count) in enumerate(zip(block, counts.tolist(), strict=True)):
+        arrays, counts, boxes = features.read([rows[image.image_id] for _, image in block])
+        for at, ((number, image), count) in enumerate(zip(block, counts.tolist(), strict=True)):
             yield (
-                image,
+                image.split,
                 Sample(
-                    key="",
+                    key=f"{number:08d}",
                     image_id=image.image_id,
                     file=image.file,
                     labels=image.labels,
                     captions=image.captions,
-                    features=arrays[number, :count],
-                    boxes=None if boxes is None else boxes[number, :count].astype("<f4"),
+                    features=arrays[at, :count],
+                    boxes=None if boxes is None else boxes[at, :count].astype("<f4"),
                 ),
             )
 
@@ -132,22 +209,24 @@ class _SplitWriter:
         self._folder = folder
         self._split = split
         self._images_per_shard = images_per_shard
-        self._shards: list[str] = []
-        self._images = self._captions = 0
+        self._images: dict[str, int] = {}
+        """In each shard."""
+        self._captions = 0
         self._open = contextlib.ExitStack()
 
     def write(self, sample: Sample) -> None:
-        """Add an image; its number in the split becomes its key."""
-        if self._images % self._images_per_shard == 0:
-            self._start_shard()
-        self._tar.write(encode(replace(sample, key=f"{self._images:08d}")))
-        self._images += 1
+        """Add an image to the shard that its key, the number in its split, belongs to."""
+        shard = f"{self._split}-{int(sample.key) // self._images_per_shard:06d}.tar"
+        if shard not in self._images:
+            self._start(shard)
+        self._tar.write(encode(sample))
+        self._images[shard] += 1
         self._captions += len(sample.captions)
 
-    def _start_shard(self) -> None:
+    def _start(self, shard: str) -> None:
         self.close()
-        self._shards.append(f"{self._split}-{len(self._shards):06d}.tar")
-        stream = self._open.enter_context((self._folder / self._shards[-1]).open("wb"))
+        self._images[shard] = 0
+        stream = self._open.enter_context((self._folder / shard).open("wb"))
         # No time, user or group: equal inputs give equal bytes.
         tar = TarWriter(stream, encoder=False, mtime=0, user="", group="")
         self._tar = self._open.enter_context(tar)
@@ -157,11 +236,10 @@ class _SplitWriter:
 
     def summary(self) -> Split:
         """The split's entry of the index, once it is closed."""
-        whole, rest = divmod(self._images, self._images_per_shard)
         return Split(
-            shards=self._shards,
-            shard_images=[self._images_per_shard] * whole + [rest] * bool(rest),
-            sha256=[sha256(self._folder / name) for name in self._shards],
-            images=self._images,
+            shards=list(self._images),
+            shard_images=list(self._images.values()),
+            sha256=[sha256(self._folder / name) for name in self._images],
+            images=sum(self._images.values()),
             captions=self._captions,
         )

@@ -28,6 +28,7 @@ from manymatch.training.history import RSUM, History
 from manymatch.training.machine import Machine, choose, first_process
 from manymatch.training.module import Learner, reseed
 from manymatch.training.quiet import deterministic, keyboard_interrupts, quiet
+from manymatch.training.torchrun import end_with_torchrun
 from manymatch.training.warm_start import Source, find_source
 
 
@@ -56,6 +57,7 @@ def train(
         ConfigError, DataError: recipe and data do not fit, or training diverges.
         CheckpointError: the model to start from is not there or does not fit.
     """
+    end_with_torchrun()
     index = _checked_index(recipe, shards)
     machine = choose(recipe.training)
     words = vocabulary_of(recipe.method, recipe.model, Vocabulary.load(vocabulary))

@@ -1,0 +1,234 @@
+"""Rehearsal of several machines on one: two workers train two methods at the same time.
+
+    python benchmarks/several_machines.py [--folder DIR] [--keep]
+
+Clones of this checkout stand for machines, on a tiny `scenes`: a Prefect server, a worker in clone
+`one` and a worker in clone `two`, and a folder as the DVC remote that they share. `one` prepares
+the data, both train at once, and clone `three` assembles the report from what they pushed. Printed:
+how long each step took, and who ran which stages. It fails if a stage was run twice that could be
+pulled, or if the report's numbers are not those of the workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+METHODS = ("vsepp", "cora")
+TINY = {
+    "params.yaml": {
+        "datasets": ["scenes"],
+        "methods": list(METHODS),
+        "features": ["lite0"],
+        "sources.scenes.train": 48,
+        "sources.scenes.validation": 16,
+        "sources.scenes.test": 16,
+        "shards.images_per_shard": 16,
+    },
+    **{
+        f"presets/scenes/{method}.yaml": {"training.epochs": 4, "training.images_per_batch": 16}
+        for method in METHODS
+    },
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A clone in which commands run with the sources of that clone."""
+
+    folder: Path
+    server: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(self.folder / "src"),
+            "MANYMATCH_SHARE": "1",
+            "PREFECT_HOME": str(self.folder / ".prefect"),
+            "PREFECT_API_URL": self.server,
+            "PREFECT_PLUGINS_ENABLED": "false",
+        }
+        return os.environ | own
+
+    def run(self, *command: str) -> str:
+        """What the command printed; it must succeed."""
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, text=True, capture_output=True
+        )
+        if done.returncode:
+            sys.exit(f"{self.folder.name}: {' '.join(command)}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    @contextlib.contextmanager
+    def running(self, *command: str) -> Iterator[Path]:
+        """The command in the background, for the block; yields its log."""
+        path = self.folder.with_name(f"{self.folder.name}-{command[1]}.log")
+        with path.open("w") as log:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log
+            )
+        try:
+            yield path
+        finally:
+            process.terminate()
+            process.wait()
+
+    def commit(self, message: str) -> None:
+        self.run(
+            "git", "-c", "user.name=one", "-c", "user.email=one@host", "commit", "-qam", message
+        )
+
+
+def main() -> None:
+    options = _options()
+    folder = Path(tempfile.mkdtemp(dir=options.folder, prefix="several-machines-"))
+    print(f"logs and clones: {folder}")
+    rehearse(folder)
+    if not options.keep:
+        shutil.rmtree(folder)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=None, help="where the clones are made")
+    parser.add_argument("--keep", action="store_true", help="keep them")
+    return parser.parse_args()
+
+
+def rehearse(folder: Path) -> None:
+    server = f"http://127.0.0.1:{_free_port()}/api"
+    one, two, three = (Machine(folder / name, server) for name in ("one", "two", "three"))
+    _prepare_clones(folder, one, two, three)
+    with _service(one), _worker(one) as first:
+        with timed("one prepares the data and pushes it"):
+            one.run(*_deployment("prepare/prepare-data"))
+        with _worker(two) as second, timed("one and two train and evaluate at the same time"):
+            _train_at_once(one)
+    said = {"one": first.read_text(), "two": second.read_text()}
+    with timed("three assembles the report"):
+        said["three"] = three.run("dvc", "repro", "--pull")
+    judge(said, three, (one, two))
+
+
+def _prepare_clones(folder: Path, one: Machine, *others: Machine) -> None:
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(one.folder)], check=True)
+    for file, changes in TINY.items():
+        edit(one.folder / file, changes)
+    one.run("git", "rm", "-q", "dvc.lock")
+    deployments = one.folder / "prefect.yaml"  # the workers' logs tell what their runs did
+    deployments.write_text(deployments.read_text().replace("output: false", "output: true"))
+    one.run("dvc", "remote", "add", "-q", "--default", "shared", str(folder / "remote"))
+    one.commit("A tiny project with a shared remote")
+    for other in others:
+        subprocess.run(["git", "clone", "-q", str(one.folder), str(other.folder)], check=True)
+
+
+def edit(path: Path, changes: dict[str, Any]) -> None:
+    """Set dotted keys of a YAML file."""
+    value = yaml.safe_load(path.read_text())
+    for key, setting in changes.items():
+        *groups, last = key.split(".")
+        group = value
+        for name in groups:
+            group = group[name]
+        group[last] = setting
+    path.write_text(yaml.safe_dump(value, sort_keys=False))
+
+
+@contextlib.contextmanager
+def _service(machine: Machine) -> Iterator[None]:
+    """A server with a pool whose queues let two runs go at once, and the deployments."""
+    port = machine.server.removesuffix("/api").rpartition(":")[2]
+    with machine.running("prefect", "server", "start", "--host", "127.0.0.1", "--port", port):
+        _wait_for(f"{machine.server}/health")
+        machine.run("prefect", "work-pool", "create", "manymatch", "--type", "process")
+        machine.run("prefect", "--no-prompt", "deploy", "--all")
+        yield
+
+
+def _worker(machine: Machine) -> contextlib.AbstractContextManager[Path]:
+    """A worker that takes one run at a time."""
+    name = machine.folder.name
+    start = ("prefect", "worker", "start", "--pool", "manymatch", "--type", "process")
+    return machine.running(*start, "--limit", "1", "--name", name)
+
+
+def _deployment(name: str) -> tuple[str, ...]:
+    return "prefect", "deployment", "run", name, "--watch"
+
+
+def _train_at_once(machine: Machine) -> None:
+    commands = [_deployment(f"train/train-{method}") for method in METHODS]
+    settings: Any = {"cwd": machine.folder, "env": machine.environment, "text": True}
+    settings |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    started = [subprocess.Popen(command, **settings) for command in commands]
+    for process in started:
+        output, _ = process.communicate()
+        if process.returncode:
+            sys.exit(f"a training failed:\n{output}")
+
+
+def judge(said: dict[str, str], assembled: Machine, workers: tuple[Machine, ...]) -> None:
+    """Print who ran what; exit with a line if that, or a number, is not as it should be."""
+    ran = {name: _stages(text) for name, text in said.items()}
+    for name, stages in ran.items():
+        print(f"{name} ran: {', '.join(stages)}")
+    trained = {name: [stage for stage in ran[name] if stage.startswith("train@")] for name in ran}
+    if sorted(map(len, trained.values())) != [0, 1, 1] or trained["three"]:
+        sys.exit("a model was not trained exactly once, by a worker of its own")
+    if "report" not in ran["three"] or any("shards" in stage for stage in ran["three"]):
+        sys.exit("the third machine did not assemble what was there")
+    for method in METHODS:
+        file = Path("reports", "metrics", "scenes", f"{method}.json")
+        owner = next(w for w in workers if f"train@scenes-{method}" in trained[w.folder.name])
+        if (owner.folder / file).read_text() != (assembled.folder / file).read_text():
+            sys.exit(f"{file}: the third machine has other numbers")
+    print("the report has the numbers of the workers")
+
+
+def _stages(log: str) -> list[str]:
+    return [line.split("'")[1] for line in log.splitlines() if "Running stage '" in line]
+
+
+@contextlib.contextmanager
+def timed(what: str) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    print(f"{what}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(url: str) -> None:
+    deadline = time.monotonic() + 120
+    while True:
+        with contextlib.suppress(OSError):
+            urlopen(url).close()
+            return
+        if time.monotonic() > deadline:
+            sys.exit(f"no answer from {url}")
+        time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    main()

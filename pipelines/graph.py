@@ -1,0 +1,92 @@
+"""The stages as DVC has them: their names, their order, what each needs and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import networkx as nx
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+from dvc.stage.cache import RunCacheNotFoundError
+
+from manymatch.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of dvc.yaml: its addressing (`train@scenes-cora`), its command, the stages whose
+    outputs it reads, and its outputs, relative to the checkout."""
+
+    name: str
+    command: str
+    needs: tuple[str, ...]
+    outs: tuple[Path, ...]
+
+    @property
+    def kind(self) -> str:
+        """Its name without the entry of the matrix: `train`."""
+        return self.name.partition("@")[0]
+
+    def writes(self, place: Path) -> bool:
+        """Whether an output is `place` or lies in it."""
+        return any(out.is_relative_to(place) for out in self.outs)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All stages, each behind those that it needs."""
+
+    stages: tuple[Stage, ...]
+
+    def writing(self, *places: Path) -> list[Stage]:
+        """The stages that write to any of `places`."""
+        return [stage for stage in self.stages if any(map(stage.writes, places))]
+
+    def with_needs(self, wanted: Iterable[Stage]) -> list[Stage]:
+        """`wanted` and everything before them, in DVC's order."""
+        names = {stage.name for stage in wanted}
+        for stage in reversed(self.stages):
+            if stage.name in names:
+                names.update(stage.needs)
+        return [stage for stage in self.stages if stage.name in names]
+
+
+def read_graph(root: Path) -> Graph:
+    """DVC's own graph of the checkout `root`; a fault in dvc.yaml is a `ConfigError`."""
+    try:
+        with Repo(str(root)) as repo:
+            graph = repo.index.graph
+            # Edges lead from a stage to what it needs; `dvc repro` takes this same order.
+            ordered = list(nx.dfs_postorder_nodes(graph))
+            return Graph(tuple(_stage(node, graph.successors, root) for node in ordered))
+    except DvcException as error:
+        raise ConfigError(f"dvc.yaml: {' '.join(str(error).split())}") from None
+
+
+def is_made(root: Path, name: str, pull: bool) -> bool:
+    """Whether the stage's outputs are up to date, or DVC has them from an earlier run with the same
+    inputs, here or (`pull`) in its default remote: it then puts them in their places."""
+    try:
+        with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
+            (stage,) = repo.stage.collect(name)
+            if not stage.changed():
+                return True
+            if pull:
+                repo.stage_cache.pull(None)
+            repo.stage_cache.restore(stage, pull=pull)
+            return True
+    except RunCacheNotFoundError:
+        return False
+    except DvcException as error:
+        raise ConfigError(f"{name}: {' '.join(str(error).split())}") from None
+
+
+def _stage(node: object, needs: Callable[..., Iterable[object]], root: Path) -> Stage:
+    before = tuple(each.addressing for each in needs(node))  # type: ignore[attr-defined]
+    outs = tuple(
+        Path(out.fs_path).relative_to(root.resolve())
+        for out in node.outs  # type: ignore[attr-defined]
+    )
+    return Stage(node.addressing, node.cmd, before, outs)  # type: ignore[attr-defined]

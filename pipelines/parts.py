@@ -1,0 +1,81 @@
+"""Heavy stages in parts, side by side on a Dask cluster; the stage itself then joins them.
+
+A part is `manymatch STAGE ... --part K/N` (`src/manymatch/parts.py`), started by a worker of the
+cluster in its own checkout. The checkouts must have the same inputs, and one folder `data/parts`.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, get_run_logger, task, unmapped
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import wait
+from prefect.task_runners import TaskRunner
+from prefect_dask import DaskTaskRunner
+
+from pipelines import process, sharing
+from pipelines.graph import Stage, is_made
+from pipelines.stage import StageFailed
+
+HEAVY = frozenset({"features", "scene_graphs", "shards"})
+"""The kinds of stages whose command takes `--part`."""
+_LOCAL = {
+    # Threads suffice: the work is in processes that they start.
+    "processes": False,
+    "n_workers": 1,
+    # Dask's pages, which cannot be left out, are for this machine alone.
+    "dashboard_address": "127.0.0.1:0",
+    "worker_dashboard_address": "127.0.0.1:0",
+}
+
+
+def dividing(parts: int, cluster: str) -> Callable[[Stage], None]:
+    """What to do before a stage: if it is heavy and has to run, make its parts.
+
+    `cluster` is the address of a Dask scheduler; without one ("") the parts run on this machine.
+    """
+
+    def divide(stage: Stage) -> None:
+        if stage.kind in HEAVY and not is_made(Path(), stage.name, sharing.shared()):
+            divided.with_options(task_runner=_runner(cluster, parts))(
+                stage.name, stage.command, parts
+            )
+
+    return divide
+
+
+def _runner(cluster: str, parts: int) -> TaskRunner[Any]:
+    if cluster:
+        return DaskTaskRunner(address=cluster)
+    logging.getLogger("distributed").setLevel(logging.WARNING)  # it tells of every connection
+    return DaskTaskRunner(cluster_kwargs={**_LOCAL, "threads_per_worker": parts})
+
+
+@flow(flow_run_name="{stage} in {parts} parts")
+def divided(stage: str, command: str, parts: int) -> None:
+    """Make all parts of a stage; `StageFailed` if one of them cannot be made."""
+    futures = part.map(unmapped(command), list(range(1, parts + 1)), unmapped(parts))
+    wait(futures)
+    for future in futures:
+        future.result()
+
+
+@task(name="part", task_run_name="part {number} of {parts}", cache_policy=NO_CACHE)
+def part(command: str, number: int, parts: int) -> None:
+    """Make one part; its output is passed on line by line."""
+    output: deque[str] = deque(maxlen=12)
+    logger = get_run_logger()
+
+    def listen(line: str) -> None:
+        output.append(line)
+        logger.info(line)
+
+    whole = f"{command} --part {number}/{parts}"
+    if code := process.run(shlex.split(whole), listen):
+        raise StageFailed(f"{whole} failed (exit code {code}):\n" + "\n".join(output))

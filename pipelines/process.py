@@ -1,0 +1,80 @@
+"""Commands in a process group of their own, whose output is passed on line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from pipelines import guard
+
+SECONDS_BETWEEN_UPDATES = 5.0
+"""A progress bar that redraws itself is passed on no more often than this."""
+_END = re.compile(rb"\r?\n|\r(?!\Z)")
+# A carriage return at the very end may be half of a Windows line end: wait for the next piece.
+
+_BIN = Path(sys.executable).parent
+OWN = {"PATH": f"{_BIN}{os.pathsep}{os.environ.get('PATH', '')}", "PYTHONUNBUFFERED": "1"}
+"""Stages call `manymatch` and `python`: the environment that this process runs in comes first."""
+
+
+def run(
+    command: list[str],
+    tell: Callable[[str], None],
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> int:
+    """Run `command` in `folder`, pass each line of its output to `tell`, return its exit code.
+
+    However this function is left, nothing of the command's process group stays behind: an
+    exception (a run that is cancelled) interrupts it, and kills it after `guard.GRACE` seconds.
+    """
+    process = subprocess.Popen(
+        [sys.executable, guard.__file__, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | OWN | dict(environment or {}),
+        cwd=folder,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    output = lines(process.stdout.fileno())
+    try:
+        for line in output:
+            tell(line)
+        return process.wait()
+    except BaseException:
+        threading.Thread(target=guard.end_group, args=(process.pid,), daemon=True).start()
+        for line in lines(process.stdout.fileno()):
+            tell(line)
+        raise
+    finally:
+        # Whatever is left by now.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def lines(stream: int) -> Iterator[str]:
+    """The lines of a file descriptor as they come; of a redrawn line (`\\r`), now and then one."""
+    rest, last_update = b"", 0.0
+    while chunk := os.read(stream, 65536):
+        rest += chunk
+        while end := _END.search(rest):
+            line, rest = rest[: end.start()], rest[end.end() :]
+            redrawn = end.group() == b"\r"
+            if redrawn and time.monotonic() - last_update < SECONDS_BETWEEN_UPDATES:
+                continue
+            last_update = time.monotonic() if redrawn else last_update
+            if text := line.decode(errors="replace").rstrip():
+                yield text
+    if text := rest.decode(errors="replace").rstrip():
+        yield text

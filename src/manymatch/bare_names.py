@@ -1,0 +1,74 @@
+"""`prefect deployment run train-cora`: a deployment by its own name, without its flow's.
+
+A plug-in of Prefect (entry point in the group `prefect.plugins`, switched on in `prefect.toml`). In
+the command `prefect deployment run`, and nowhere else, the client looks a name without "/" up among
+all deployments. Where Prefect no longer has the method that is wrapped here, nothing is changed and
+the command behaves as Prefect's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from prefect.plugins import HookContext, register_hook
+
+from manymatch.errors import nearest
+
+_METHOD = "read_deployment_by_name"
+
+
+@register_hook
+def setup_environment(*, ctx: HookContext) -> None:
+    """Called by Prefect when any of its commands starts."""
+    if ("deployment", "run") not in zip(sys.argv, sys.argv[1:], strict=False):
+        return
+    if not accept_bare_names(_client()):
+        log = ctx.logger_factory(__name__)
+        log.warning("this Prefect wants FLOW/DEPLOYMENT: its client has no %s", _METHOD)
+
+
+def _client() -> type:
+    from prefect.client.orchestration import PrefectClient
+
+    return PrefectClient
+
+
+def accept_bare_names(client: type) -> bool:
+    """Make the class `client` find deployments by their own names; whether that was possible."""
+    inner = getattr(client, _METHOD, None)
+    if not inspect.iscoroutinefunction(inner):
+        return False
+    setattr(client, _METHOD, _resolving(inner))
+    return True
+
+
+def _resolving(inner: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(inner)
+    async def read(self: Any, name: str) -> Any:
+        if "/" not in name:
+            name = await _full_name(self, name)
+        return await inner(self, name)
+
+    return read
+
+
+async def _full_name(client: Any, name: str) -> str:
+    """FLOW/DEPLOYMENT of the one deployment called `name`; else the command ends with one line."""
+    import httpx
+
+    try:
+        deployments = await client.read_deployments()
+        flows = {flow.id: flow.name for flow in await client.read_flows()}
+    except httpx.ConnectError:
+        raise SystemExit(f"error: no server at {client.api_url}; 'make serve' starts one") from None
+    full = [f"{flows[each.flow_id]}/{each.name}" for each in deployments if each.name == name]
+    if len(full) == 1:
+        return full[0]
+    if full:
+        raise SystemExit(f"error: '{name}' is ambiguous, give one of: {', '.join(sorted(full))}")
+    known = nearest(name, {each.name for each in deployments})
+    raise SystemExit(f"error: no deployment '{name}'{known}")

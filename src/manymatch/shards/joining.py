@@ -1,0 +1,59 @@
+"""Folders of some shards each to one folder of all."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from manymatch.errors import DataError
+from manymatch.files import replacing, sha256, write_json
+from manymatch.shards.index import NAME, Split, read_index
+
+
+def join(parts: Sequence[Path], folder: Path) -> None:
+    """Write `folder` whole: the shards of `parts`, which have none in common, under one index.
+
+    Raises:
+        DataError: a part is damaged.
+    """
+    indexes = {part: read_index(part) for part in parts}
+    names = {name for index in indexes.values() for name in index.splits}
+    with replacing(folder) as partial:
+        partial.mkdir()
+        for part, index in indexes.items():
+            for split in index.splits.values():
+                _take(part, split, partial)
+        splits = {
+            name: _joined([i.splits[name] for i in indexes.values() if name in i.splits])
+            for name in names
+        }
+        whole = indexes[parts[0]].model_copy(update={"splits": splits})
+        write_json(partial / NAME, whole.model_dump())
+
+
+def _take(part: Path, split: Split, folder: Path) -> None:
+    """The shards of a part into `folder`, as links where the two lie on one disk."""
+    for name, expected in zip(split.shards, split.sha256, strict=True):
+        source = part / name
+        if not source.is_file() or sha256(source) != expected:
+            raise DataError(f"{source}: missing or damaged; remove {part} and make it again")
+        try:
+            os.link(source, folder / name)
+        except OSError:
+            shutil.copyfile(source, folder / name)
+
+
+def _joined(splits: Sequence[Split]) -> Split:
+    """One entry of the index from those of parts, the shards in order again."""
+    columns = [zip(each.shards, each.shard_images, each.sha256, strict=True) for each in splits]
+    shards = sorted(itertools.chain.from_iterable(columns))
+    return Split(
+        shards=[name for name, _, _ in shards],
+        shard_images=[images for _, images, _ in shards],
+        sha256=[digest for _, _, digest in shards],
+        images=sum(each.images for each in splits),
+        captions=sum(each.captions for each in splits),
+    )

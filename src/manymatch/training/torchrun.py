@@ -1,0 +1,40 @@
+"""Training under `torchrun`, where the environment asks for it: DVC's stages have one command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import threading
+import time
+
+from torch import distributed
+
+TORCHRUN = "MANYMATCH_TORCHRUN"
+"""The environment variable with its options: `--standalone --nproc-per-node 4`, or on the first of
+two hosts `--nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr HOST --master-port 29400`."""
+
+
+def relaunch() -> None:
+    """Become `torchrun OPTIONS -m manymatch ...`, this very command. In the processes that it
+    starts, and where the environment does not ask for it, nothing happens."""
+    options = shlex.split(os.environ.get(TORCHRUN, ""))
+    if options and not distributed.is_torchelastic_launched():
+        torchrun = [sys.executable, "-m", "torch.distributed.run", *options]
+        os.execv(sys.executable, [*torchrun, "-m", "manymatch", *sys.argv[1:]])
+
+
+def end_with_torchrun() -> None:
+    """Let this process end within seconds of the `torchrun` that started it, if one did.
+
+    Its processes are in sessions of their own: `kill -9` of the stage's process group ends
+    `torchrun` but not them, and they would go on to write beside the next run.
+    """
+    if distributed.is_torchelastic_launched():
+        threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

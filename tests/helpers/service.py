@@ -1,0 +1,137 @@
+"""A checkout with its Prefect service, and what its pages would show."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import psutil
+from workspace import Workspace
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+
+
+def free_ports() -> int:
+    """The first of two neighbouring ports that nobody uses: for the server and the reports."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
+@dataclass
+class Service(Workspace):
+    """Runs of the service at `port`, told by their ids."""
+
+    port: int = 0
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**super().environment, "PREFECT_API_URL": f"http://127.0.0.1:{self.port}/api"}
+
+    def serve(self) -> str:
+        return self.run("python", "-m", "pipelines.serve")
+
+    def stop(self) -> str:
+        return self.run("python", "-m", "pipelines.serve", "stop")
+
+    def deployed(self, name: str) -> dict[str, Any]:
+        """A deployment, by FLOW/DEPLOYMENT."""
+        return self._call("GET", f"deployments/name/{name}")
+
+    def begin(self, name: str, **options: Any) -> str:
+        """Start a run of a deployment."""
+        place = f"deployments/{self.deployed(name)['id']}/create_flow_run"
+        return self._call("POST", place, state={"type": "SCHEDULED"}, **options)["id"]
+
+    def cancel(self, run: str) -> None:
+        self._call("POST", f"flow_runs/{run}/set_state", state={"type": "CANCELLING"})
+
+    def state(self, run: str) -> dict[str, Any]:
+        return self._call("GET", f"flow_runs/{run}")["state"]
+
+    def ended(self, run: str, within: float = 240) -> dict[str, Any]:
+        """The state in which a run ends."""
+        for _ in self._patiently(within, f"the end of run {run}"):
+            if (state := self.state(run))["type"] in ENDED:
+                return state
+        raise AssertionError
+
+    def log(self, run: str) -> str:
+        """All lines of a run's log."""
+        lines: list[str] = []
+        chosen = {"flow_run_id": {"any_": [run]}}
+        while page := self._call("POST", "logs/filter", logs=chosen, offset=len(lines)):
+            lines += [line["message"] for line in page]
+        return "\n".join(lines)
+
+    def says(self, run: str, text: str, within: float = 240, after: int = 0) -> str:
+        """The run's log, as soon as it holds `text` behind its first `after` characters."""
+        for _ in self._patiently(within, f"'{text}' in the log"):
+            if text in (log := self.log(run))[after:]:
+                return log
+        raise AssertionError
+
+    def stages(self, run: str) -> dict[str, str]:
+        """The name of each task's state, in the order in which they began."""
+        chosen = {"id": {"any_": [run]}}
+        tasks = self._call("POST", "task_runs/filter", flow_runs=chosen)
+        ordered = sorted(tasks, key=lambda task: task["start_time"])
+        return {task["name"]: task["state"]["name"] for task in ordered}
+
+    def artifacts(self, run: str) -> dict[str, str]:
+        chosen = {"flow_run_id": {"any_": [run]}}
+        found = self._call("POST", "artifacts/filter", artifacts=chosen)
+        return {artifact["key"]: artifact["data"] for artifact in found}
+
+    def processes(self, *words: str) -> list[psutil.Process]:
+        """Those that work in this checkout and have all these words among their arguments."""
+        return [
+            process
+            for process in psutil.process_iter(["cmdline", "cwd"])
+            if process.info["cwd"] == str(self.folder)
+            and set(words) <= {part.rpartition("/")[2] for part in process.info["cmdline"] or ()}
+        ]
+
+    def gone(self, *words: str, within: float) -> float:
+        """The seconds until no such process is left."""
+        began = time.monotonic()
+        for _ in self._patiently(within, f"the end of {words}"):
+            if not self.processes(*words):
+                return time.monotonic() - began
+        raise AssertionError
+
+    def _call(self, method: str, place: str, **content: Any) -> Any:
+        url = f"http://127.0.0.1:{self.port}/api/{place}"
+        for _ in self._patiently(60, f"an answer to {place}"):
+            answer = httpx.request(method, url, json=content or None, timeout=60)
+            # A server whose data base is busy says so, and Prefect's own client asks again.
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                assert answer.is_success, answer.text
+                return answer.json()
+        raise AssertionError
+
+    def _patiently(self, seconds: float, what: str) -> Iterator[None]:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            yield
+            time.sleep(0.3)
+        raise AssertionError(f"{what} did not come in {seconds} s")
+
+
+def run_id(output: str) -> str:
+    """The id of the run in what `prefect deployment run` printed."""
+    found = _UUID.search(output)
+    assert found, output
+    return found[0]

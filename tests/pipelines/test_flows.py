@@ -1,0 +1,60 @@
+"""Which stages each flow runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from manymatch.errors import ConfigError
+from pipelines import flows
+from pipelines.graph import read_graph
+
+METHODS = ("vsepp", "swamp", "maxmatch", "cora")
+
+
+@pytest.fixture(autouse=True)
+def names_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flow returns the names of its stages instead of running them."""
+    monkeypatch.chdir(root)
+    graph = read_graph(root)
+    monkeypatch.setattr(flows, "_run", lambda choose, *_: [s.name for s in choose(graph)])
+
+
+def test_train_ends_with_the_metrics_of_its_model() -> None:
+    names = flows.train.fn("cora")
+    assert names[0] == "download@scenes" and len(names) == 7
+    assert names[-2:] == ["train@scenes-cora", "evaluate@scenes-cora"]
+
+
+@pytest.mark.parametrize("dataset", ["scenes", "all"])
+def test_prepare_ends_with_the_shards(dataset: str) -> None:
+    names = flows.prepare.fn(dataset)
+    assert names[-1] == "shards@scenes-lite0" and len(names) == 5
+
+
+@pytest.mark.parametrize("dataset", ["scenes", "all"])
+def test_evaluate_brings_every_model_up_to_date(dataset: str) -> None:
+    names = flows.evaluate.fn(dataset)
+    assert {f"evaluate@scenes-{method}" for method in METHODS} <= set(names)
+    assert {f"train@scenes-{method}" for method in METHODS} <= set(names)
+    assert "report" not in names
+
+
+def test_report_runs_nothing_else_and_reproduce_everything(root: Path) -> None:
+    assert flows.report.fn() == ["report"]
+    assert flows.reproduce.fn() == [stage.name for stage in read_graph(root).stages]
+
+
+def test_an_unknown_data_set_names_the_nearest() -> None:
+    for flow in (flows.prepare, flows.evaluate):
+        with pytest.raises(ConfigError, match=r"no data set 'scens'; did you mean 'scenes'\?"):
+            flow.fn("scens")
+
+
+@pytest.mark.parametrize(
+    "given", [{"method": "../cora"}, {"method": "cora", "overrides": {"a": 1}}, {}]
+)
+def test_parameters_are_typed(given: dict[str, object]) -> None:
+    with pytest.raises(Exception, match=r"method|overrides"):
+        flows.train.validate_parameters(given)

@@ -1,0 +1,48 @@
+"""Every run has its own GPUs."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from pipelines import gpus
+
+
+@pytest.fixture(autouse=True)
+def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    monkeypatch.setenv(gpus.WANTED, "1")
+    monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
+
+
+def claim(said: list[str]) -> str | None:
+    with gpus.claimed(said.append) as environment:
+        return environment.get("CUDA_VISIBLE_DEVICES")
+
+
+def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
+    said: list[str] = []
+    with gpus.claimed(said.append) as first:
+        with gpus.claimed(said.append) as second:
+            assert (first, second) == ({"CUDA_VISIBLE_DEVICES": "4"}, {"CUDA_VISIBLE_DEVICES": "7"})
+            waiting = threading.Thread(target=claim, args=(said,))
+            waiting.start()
+            waiting.join(1.5)
+            assert waiting.is_alive() and said[-1] == "waiting for 1 of the GPUs 4, 7"
+        waiting.join(10)
+        assert said[-1] == "computing on GPU 7"
+
+
+def test_a_run_may_take_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(gpus.WANTED, "2")
+    assert claim([]) == "4,7"
+
+
+def test_without_gpus_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert claim([]) is None
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    monkeypatch.delenv(gpus.WANTED)
+    assert claim([]) is None

@@ -1,0 +1,68 @@
+"""The flows' stages and their order are DVC's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from dvc.repo import Repo
+from dvc.repo.reproduce import plan_repro
+
+from manymatch.errors import ConfigError
+from manymatch.methods import METHODS
+from pipelines.graph import Graph, read_graph
+from pipelines.stage import NETWORK
+
+
+@pytest.fixture(scope="module")
+def graph(root: Path) -> Graph:
+    return read_graph(root)
+
+
+def test_the_order_is_that_of_dvc_repro(root: Path, graph: Graph) -> None:
+    with Repo(str(root)) as repo:
+        planned = [stage.addressing for stage in plan_repro(repo.index.graph)]
+    assert [stage.name for stage in graph.stages] == planned
+
+
+def test_every_stage_comes_behind_what_it_needs(graph: Graph) -> None:
+    seen: set[str] = set()
+    for stage in graph.stages:
+        assert set(stage.needs) <= seen
+        seen.add(stage.name)
+    assert "report" in seen
+
+
+def test_a_method_needs_its_data_and_no_other_method(graph: Graph) -> None:
+    places = Path("models/scenes/cora"), Path("reports/metrics/scenes/cora.json")
+    names = [stage.name for stage in graph.with_needs(graph.writing(*places))]
+    assert names[0] == "download@scenes"
+    assert names[-2:] == ["train@scenes-cora", "evaluate@scenes-cora"]
+    assert len(names) == 7
+
+
+def test_the_kinds_that_use_a_network_exist(graph: Graph) -> None:
+    assert {stage.kind for stage in graph.stages} >= NETWORK
+
+
+def test_a_fault_in_dvc_yaml_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / "dvc.yaml").write_text("stages:\n  train:\n    cmdd: true\n")
+    with pytest.raises(ConfigError, match=r"^dvc.yaml: [^\n]+$"):
+        read_graph(tmp_path)
+
+
+def test_every_method_has_its_deployment(root: Path) -> None:
+    deployments = yaml.safe_load((root / "prefect.yaml").read_text())["deployments"]
+    named = {each["name"]: each for each in deployments}
+    assert len(named) == len(deployments)
+    for method in METHODS:
+        assert named[f"train-{method}"]["parameters"] == {"method": method}
+        assert (root / "presets" / "scenes" / f"{method}.yaml").is_file()
+    assert set(named) == {
+        *(f"train-{method}" for method in METHODS),
+        *("prepare-data", "evaluate-all", "report", "reproduce"),
+    }
+    schedules = [each for deployment in deployments for each in deployment.get("schedules", ())]
+    assert schedules and not any(each["active"] for each in schedules)

@@ -1,0 +1,108 @@
+"""Commands in groups of their own: every line arrives, nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pipelines import process
+
+WORKS = "from pipelines import process\nprocess.run(['sh', '-c', 'echo on; exec sleep 300'], print)"
+
+
+def _lines(written: bytes) -> list[str]:
+    reading, writing = os.pipe()
+    os.write(writing, written)
+    os.close(writing)
+    try:
+        return list(process.lines(reading))
+    finally:
+        os.close(reading)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (b"", []),
+        (b"one\ntwo\n", ["one", "two"]),
+        (b"one\r\n\r\ntwo", ["one", "two"]),
+        (b"10%\r20%\r30%\rdone\n", ["10%", "done"]),
+        (b"caf\xe9\n", ["caf�"]),
+    ],
+)
+def test_lines(written: bytes, expected: list[str]) -> None:
+    assert _lines(written) == expected
+
+
+def test_a_command_is_heard_and_its_exit_code_returned() -> None:
+    said: list[str] = []
+    code = process.run(
+        ["sh", "-c", "echo $THING; echo aside >&2; exit 3"], said.append, {"THING": "a"}
+    )
+    assert (code, said) == (3, ["a", "aside"])
+    assert process.run(["sh", "-c", "kill -9 $$"], said.append) == 128 + signal.SIGKILL
+
+
+def test_the_environment_of_this_process_comes_first(tmp_path: Path) -> None:
+    said: list[str] = []
+    process.run(["sh", "-c", "command -v python; pwd"], said.append, folder=tmp_path)
+    assert said == [str(Path(sys.executable).with_name("python")), str(tmp_path)]
+
+
+def test_what_a_command_leaves_running_ends_with_it() -> None:
+    before = _sleepers()
+    process.run(["sh", "-c", "sleep 300 & echo on"], lambda line: None)
+    assert _sleepers() <= before
+
+
+def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
+    said: list[str] = []
+
+    def stop(line: str) -> None:
+        said.append(line)
+        if line == "on":
+            time.sleep(0.5)  # While a shell starts a command, it misses signals.
+            raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        process.run(["sh", "-c", "trap 'echo off; exit' INT; echo on; sleep 300"], stop)
+    assert said == ["on", "off"] and time.monotonic() - began < 10
+
+
+def test_the_command_ends_with_a_starter_that_is_killed(root: Path) -> None:
+    before = _sleepers()
+    starter = subprocess.Popen(
+        [sys.executable, "-c", WORKS],
+        cwd=root,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert starter.stdout is not None and starter.stdout.readline() == "on\n"
+    while not (started := _sleepers() - before):
+        time.sleep(0.1)
+    starter.kill()
+    starter.wait()
+    starter.stdout.close()
+    deadline = time.monotonic() + 10
+    while (left := _sleepers() & started) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left
+
+
+def _sleepers() -> set[int]:
+    """Processes `sleep 300`, which only these tests start."""
+    found = psutil.process_iter(["cmdline", "status"])
+    return {
+        each.pid
+        for each in found
+        if each.info["cmdline"] == ["sleep", "300"] and each.info["status"] != psutil.STATUS_ZOMBIE
+    }

@@ -1,0 +1,132 @@
+"""The service as a person uses it, and what it does when something dies. A real server and worker.
+
+The tests run in this order on one service, each with runs of its own.
+"""
+
+from __future__ import annotations
+
+import json
+
+import psutil
+import pytest
+from service import Service, run_id
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service")]
+
+DATA = ["download@scenes", "captions@scenes", "features@scenes-lite0", "scene_graphs@scenes"]
+CORA = [*DATA, "shards@scenes-lite0", "train@scenes-cora", "evaluate@scenes-cora"]
+LONG = {"overrides": ["training.epochs=2000"]}
+
+
+def test_train_cora_as_typed(service: Service) -> None:
+    output = service.run("prefect", "deployment", "run", "train-cora", "--watch")
+    assert "finished successfully" in output
+    run = run_id(output)
+    assert set(service.stages(run).values()) == {"Completed"}
+    assert sorted(service.stages(run)) == sorted(CORA)
+    assert list(service.stages(run))[-3:] == CORA[-3:]
+    assert (service.folder / "models" / "scenes" / "cora" / "model.safetensors").is_file()
+    metrics = service.folder / "reports" / "metrics" / "scenes" / "cora.json"
+    assert json.loads(metrics.read_text())["rsum"] > 0
+    log = service.log(run)
+    assert "> manymatch train scenes cora" in log and "epoch 2/2: loss" in log
+    artifacts = service.artifacts(run)
+    assert "| cora | small-scale |" in artifacts["metrics"]
+    assert "rsum" in artifacts["metrics-diff"]
+
+
+def test_unchanged_stages_are_cached_and_the_report_is_linked(service: Service) -> None:
+    runs = [service.begin("train/train-cora"), service.begin("report/report")]
+    cached, made = (service.ended(run) for run in runs)
+    assert cached["message"] == "0 stages ran, 7 had not changed"
+    assert set(service.stages(runs[0]).values()) == {"Cached"}
+    assert made["type"] == "COMPLETED" and service.stages(runs[1]) == {"report": "Completed"}
+    assert f"http://127.0.0.1:{service.port + 1}/index.html" in service.artifacts(runs[1])["report"]
+
+
+def test_names_that_cannot_be_resolved_are_one_line(service: Service) -> None:
+    output = service.run("prefect", "deployment", "run", "train-corra", code=1)
+    assert output.startswith("error: no deployment 'train-corra'; did you mean 'train-cora'?")
+    assert output.count("\n") == 1
+    # Every other command is Prefect's own.
+    plain = service.run("prefect", "deployment", "inspect", "train-cora", code=1)
+    assert "Expected '<flow-name>/<deployment-name>'" in plain
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "said"),
+    [
+        ("train/train-cora", {"overrides": "trainig.epochs=2"}, "did you mean 'training'?"),
+        ("prepare/prepare-data", {"dataset": "scens"}, "did you mean 'scenes'?"),
+    ],
+)
+def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
+    service: Service, name: str, parameters: dict[str, str], said: str
+) -> None:
+    before = service.run("git", "status", "--short")
+    run = service.begin(name, parameters=parameters)
+    state = service.ended(run)
+    assert state["type"] == "FAILED" and "\n" not in state["message"]
+    assert said in state["message"]
+    assert service.stages(run) == {}
+    assert service.run("git", "status", "--short") == before
+
+
+def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes(
+    service: Service,
+) -> None:
+    first = service.begin("train/train-cora", parameters=LONG)
+    said = service.says(first, "epoch 3/2000")
+    assert "presets/scenes/cora.yaml: training.epochs is now 2000 (was 2) and stays so" in said
+    (worker,) = service.processes("prefect", "worker", "start")
+    worker.kill()
+    assert service.ended(first, within=40)["type"] == "CRASHED"
+    service.says(first, "has ended, and so does the run. Next: 'make serve'")
+    service.gone("manymatch", within=10)
+
+    service.serve()
+    second = service.begin("train/train-cora")
+    said = service.says(second, "resuming after epoch")
+    assert "presets/scenes/cora.yaml differs from the last commit" in said
+    service.says(second, "/2000: loss")
+    for stage in service.processes("manymatch", "train"):
+        stage.kill()
+    state = service.ended(second, within=40)
+    assert state["type"] == "FAILED" and "train@scenes-cora failed" in state["message"]
+    assert "exited with -9" in state["message"] and "/2000: loss" in state["message"]
+    assert "start the run again" in state["message"]
+
+
+def test_runs_queue_cancel_and_survive_a_new_server_and_stop_ends_all(
+    service: Service,
+) -> None:
+    service.edit("presets/scenes/cora.yaml", {"training.epochs": 2000})
+    first = service.begin("train/train-cora")
+    service.says(first, "/2000: loss")
+    # Another queue, so that both run at once and meet at DVC's lock.
+    second = service.begin("train/train-cora", work_queue_name="cpu")
+    third = service.begin("train/train-cora")
+    service.says(second, "train@scenes-cora waits for process")
+    assert service.state(third)["type"] == "SCHEDULED"
+    service.cancel(third)
+
+    stages = service.processes("manymatch", "train")
+    service.cancel(first)
+    _, alive = psutil.wait_procs(stages, timeout=10)
+    assert stages and not alive
+    service.says(second, "resuming after epoch")
+    assert service.ended(first)["type"] == "CANCELLED"
+    assert "interrupted; what was finished is kept" in service.log(first)
+    service.says(first, "start the same run again")
+
+    (server,) = service.processes("prefect", "server", "start")
+    server.kill()
+    service.serve()
+    assert [service.state(run)["type"] for run in (first, third)] == ["CANCELLED", "CANCELLED"]
+    begun = len(service.log(second))
+    service.says(second, "/2000: loss", after=begun)
+
+    assert "ended: worker, reports, server" in service.stop()
+    assert service.processes("prefect") == service.processes("http.server") == []
+    assert service.processes("prefect.engine") == service.processes("manymatch") == []
+    assert "nothing ran" in service.stop()

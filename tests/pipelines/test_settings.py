@@ -1,0 +1,123 @@
+"""Overrides go where they belong, all or none, and are said."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from manymatch.config.recipe import read_recipe
+from manymatch.errors import ConfigError
+from pipelines import settings
+
+CORA = Path("presets/scenes/cora.yaml")
+
+
+@pytest.fixture(autouse=True)
+def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The settings of the checkout, to be changed."""
+    shutil.copy(root / "params.yaml", tmp_path)
+    for name in ("presets", "ablations"):
+        shutil.copytree(root / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def settle(*overrides: str, recipe: Path | None = CORA) -> list[str]:
+    """What is said when the overrides are written."""
+    said: list[str] = []
+    with settings.settled(lambda: settings.overridden(overrides, recipe), said.append):
+        pass
+    return said
+
+
+def snapshot() -> dict[str, str]:
+    files = [Path("params.yaml"), *Path("presets").rglob("*.yaml")]
+    return {str(path): path.read_text() for path in files}
+
+
+@pytest.mark.slow
+def test_only_the_overridden_lines_change() -> None:
+    before = snapshot()
+    said = settle("training.epochs=2", "model.last_activation=true", "shards.thumbnail=64")
+    changed = {name: text for name, text in snapshot().items() if text != before[name]}
+    assert set(changed) == {str(CORA), "params.yaml"}
+    for name, text in changed.items():
+        old, new = before[name].splitlines(), text.splitlines()
+        assert len(old) == len(new)
+        assert sum(a != b for a, b in zip(old, new, strict=True)) == (2 if name == str(CORA) else 1)
+    assert read_recipe(CORA).training.epochs == 2
+    assert said[0] == (
+        "presets/scenes/cora.yaml: training.epochs is now 2 (was 8) and stays so; "
+        "'git checkout presets/scenes/cora.yaml' takes it back"
+    )
+    assert len(said) == 3
+
+
+def test_every_settings_file_survives_reading_and_writing(root: Path) -> None:
+    for name, text in snapshot().items():
+        assert settings._changed(Path(name), []) == text
+
+
+def test_a_file_may_be_named_and_the_same_value_changes_nothing() -> None:
+    before = snapshot()
+    assert settle("presets/scenes/cora.yaml:training.epochs=8", recipe=None) == []
+    assert snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("trainig.epochs=2", r"unknown setting 'trainig'; did you mean 'training'\?"),
+        ("training.epoch=2", r"unknown key 'training.epoch'; did you mean 'epochs'\?"),
+        ("training.epochs=two", r"training.epochs: .*'two'"),
+        ("training.epochs", "expected KEY=VALUE"),
+        ("training.epochs=[", "not a YAML value"),
+        ("training.epochs.more=1", "'epochs' is a value, not a group"),
+        ("presets/scenes/corra.yaml:seed=1", "no such file of settings; did you mean"),
+        ("../elsewhere.yaml:seed=1", "no such file of settings"),
+        pytest.param("model.sise=2", "sise", marks=pytest.mark.slow),
+    ],
+)
+def test_a_fault_is_one_line_and_nothing_is_written(override: str, said: str) -> None:
+    before = snapshot()
+    with pytest.raises(ConfigError, match=said) as fault:
+        settle("seed=5", override)
+    assert "\n" not in str(fault.value)
+    assert snapshot() == before
+
+
+@pytest.mark.slow
+def test_a_method_that_params_does_not_name_is_added() -> None:
+    assert settings.named("scenes", "cora") == []
+    said: list[str] = []
+    with settings.settled(lambda: settings.named("scenes", "dive"), said.append):
+        pass
+    methods = yaml.safe_load(Path("params.yaml").read_text())["methods"]
+    assert methods == ["vsepp", "swamp", "maxmatch", "cora", "dive"]
+    assert "params.yaml: methods is now" in said[0]
+    assert settings.named("scenes", "dive") == []
+
+
+@pytest.mark.slow
+def test_a_run_that_changes_settings_has_the_checkout_to_itself() -> None:
+    context = multiprocessing.get_context("spawn")
+    heard, release = context.Queue(), context.Event()
+    with settings.settled(list, heard.put):
+        other = context.Process(target=_change_in_turn, args=(heard, release))
+        other.start()
+        assert heard.get(timeout=60) == "waiting to change settings until other runs end"
+        assert read_recipe(CORA).training.epochs == 8
+    assert "training.epochs is now 2" in heard.get(timeout=60)
+    release.set()
+    other.join(60)
+    assert other.exitcode == 0 and read_recipe(CORA).training.epochs == 2
+
+
+def _change_in_turn(heard, release) -> None:  # type: ignore[no-untyped-def]
+    changes = settings.overridden(["training.epochs=2"], CORA)
+    with settings.settled(lambda: changes, heard.put):
+        release.wait(60)

@@ -1,0 +1,37 @@
+"""Clones of a small repository that share a remote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from workspace import Workspace
+
+STAGES = {
+    "double": {"cmd": "sh double.sh", "deps": ["double.sh", "number"], "outs": ["twice"]},
+    "show": {"cmd": "cp twice shown", "deps": ["twice"], "outs": [{"shown": {"cache": False}}]},
+}
+DOUBLE = "echo computing; echo $((2 * $(cat number))) > twice\n"
+
+
+@pytest.fixture
+def new_clone(tmp_path: Path) -> Callable[[str], Workspace]:
+    """Make clones of a repository whose first stage doubles a number."""
+    origin = Workspace(tmp_path / "origin")
+    origin.folder.mkdir()
+    (origin.folder / "number").write_text("21\n")
+    (origin.folder / "double.sh").write_text(DOUBLE)
+    (origin.folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": STAGES}))
+    origin.run("git", "init", "-q")
+    origin.run("dvc", "init", "-q")
+    origin.run("dvc", "config", "core.analytics", "false")
+    origin.run("dvc", "remote", "add", "-q", "--default", "shared", str(tmp_path / "remote"))
+    origin.commit("Start")
+
+    def clone(name: str) -> Workspace:
+        origin.run("git", "clone", "-q", ".", str(tmp_path / name))
+        return Workspace(tmp_path / name)
+
+    return clone

@@ -1,0 +1,97 @@
+"""The files of container pools fit the deployments, and what Prefect's own workers expect."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.workers.base import BaseJobConfiguration
+from prefect_docker.worker import DockerWorkerJobConfiguration
+from prefect_kubernetes.worker import KubernetesWorkerJobConfiguration
+
+KINDS = {"docker": DockerWorkerJobConfiguration, "kubernetes": KubernetesWorkerJobConfiguration}
+
+
+def template(root: Path, kind: str) -> dict[str, Any]:
+    return json.loads((root / "deploy" / f"{kind}.json").read_text())
+
+
+def deployments(root: Path) -> list[dict[str, Any]]:
+    found = yaml.safe_load((root / "prefect.yaml").read_text())["deployments"]
+    assert found
+    return found
+
+
+def configured(root: Path, kind: str, values: dict[str, Any]) -> BaseJobConfiguration:
+    """What a worker of that kind makes of a deployment's variables."""
+    return asyncio.run(KINDS[kind].from_template_and_values(template(root, kind), values))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_deployment_fits_the_pool(root: Path, kind: str) -> None:
+    pool = template(root, kind)
+    WorkPoolCreate(name="manymatch", type=kind, base_job_template=pool)
+    for deployment in deployments(root):
+        values = deployment["work_pool"]["job_variables"]
+        assert set(values) <= set(pool["variables"]["properties"])
+        found = configured(root, kind, values)
+        assert found.command == "python -m prefect.engine"
+        assert found.env == values.get("env", {})
+
+
+def test_a_container_has_the_image_and_the_volume(root: Path) -> None:
+    found = configured(root, "docker", {"name": "run", "volumes": ["manymatch:/shared", "/a:/b"]})
+    assert isinstance(found, DockerWorkerJobConfiguration)
+    assert (found.image, found.volumes) == ("manymatch", ["manymatch:/shared", "/a:/b"])
+    assert found.get_network_mode() == "host"
+
+
+def test_a_pod_has_its_gpus_and_its_volume(root: Path) -> None:
+    found = configured(root, "kubernetes", {"name": "run", "gpus": 2, "image": "here/manymatch"})
+    assert isinstance(found, KubernetesWorkerJobConfiguration)
+    pod = found.job_manifest["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["image"] == "here/manymatch"
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 2
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+    objects = manifests(root)
+    claims = [each["metadata"]["name"] for each in objects["PersistentVolumeClaim"]]
+    assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] in claims
+
+
+def manifests(root: Path) -> dict[str, list[dict[str, Any]]]:
+    objects: dict[str, list[dict[str, Any]]] = {}
+    for each in yaml.safe_load_all((root / "deploy" / "kubernetes.yaml").read_text()):
+        objects.setdefault(each["kind"], []).append(each)
+    return objects
+
+
+def test_the_manifests_belong_together(root: Path) -> None:
+    objects = manifests(root)
+    namespace = template(root, "kubernetes")["variables"]["properties"]["namespace"]["default"]
+    for kind in objects.values():
+        assert {each["metadata"]["namespace"] for each in kind} == {namespace}
+    (account,), (binding,) = objects["ServiceAccount"], objects["RoleBinding"]
+    (role,), (worker,) = objects["Role"], objects["Deployment"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert [each["name"] for each in binding["subjects"]] == [account["metadata"]["name"]]
+    pod = worker["spec"]["template"]
+    assert pod["spec"]["serviceAccountName"] == account["metadata"]["name"]
+    assert pod["metadata"]["labels"] == worker["spec"]["selector"]["matchLabels"]
+
+
+def test_the_image_is_made_of_what_is_there(root: Path) -> None:
+    recipe = (root / "deploy" / "Dockerfile").read_text()
+    copied = re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", recipe, re.MULTILINE)
+    assert len(copied) == 3
+    ignored = (root / ".dockerignore").read_text().split()
+    for name in " ".join(copied).split():
+        assert (root / name).exists() and name not in ignored
+    assert ".git" not in ignored

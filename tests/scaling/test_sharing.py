@@ -1,0 +1,99 @@
+"""Stages that one clone has run are not run by another, without a word by way of git."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from workspace import Workspace
+
+from manymatch.errors import ConfigError
+from pipelines import sharing
+from pipelines.graph import is_made, read_graph
+from pipelines.stage import run_stage
+
+pytestmark = pytest.mark.slow
+Clones = Callable[[str], Workspace]
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture(autouse=True)
+def turned_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(sharing.SHARE, "1")
+    yield
+
+
+def test_another_clone_takes_what_was_pushed(
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.chdir(new_clone("first").folder)
+    assert run_stage("double", said.append, {}) is None
+    assert "computing" in said
+    sharing.push("double", said.append)
+    monkeypatch.chdir(new_clone("second").folder)
+    said.clear()
+    assert "taken from DVC's cache" in (run_stage("double", said.append, {}) or "")
+    assert "computing" not in said and Path("twice").read_text() == "42\n"
+    # What git keeps (`cache: false`) is not in the remote: its stage runs again.
+    assert run_stage("show", said.append, {}) is None and Path("shown").read_text() == "42\n"
+
+
+def test_what_was_not_pushed_is_run(
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.chdir(new_clone("first").folder)
+    run_stage("double", said.append, {})
+    monkeypatch.chdir(new_clone("second").folder)
+    said.clear()
+    assert not is_made(Path(), "double", pull=True)
+    assert run_stage("double", said.append, {}) is None and "computing" in said
+
+
+def test_it_is_known_before_whether_a_stage_has_to_run(
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.chdir(new_clone("first").folder)
+    assert [stage.command for stage in read_graph(Path()).stages] == [
+        "sh double.sh",
+        "cp twice shown",
+    ]
+    assert not is_made(Path(), "double", pull=False)
+    run_stage("double", said.append, {})
+    assert is_made(Path(), "double", pull=False)
+    sharing.push("double", said.append)
+    Path("number").write_text("4\n")
+    assert not is_made(Path(), "double", pull=True)
+    with pytest.raises(ConfigError, match="triple"):
+        is_made(Path(), "triple", pull=False)
+
+
+def test_a_remote_that_cannot_be_reached_is_told(
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str], tmp_path: Path
+) -> None:
+    clone = new_clone("first")
+    monkeypatch.chdir(clone.folder)
+    run_stage("double", said.append, {})
+    (tmp_path / "file").touch()
+    clone.run("dvc", "remote", "modify", "shared", "url", str(tmp_path / "file" / "remote"))
+    with pytest.raises(sharing.PushFailed, match="double is finished here, but could not be"):
+        sharing.push("double", said.append)
+    assert Path("twice").read_text() == "42\n"
+
+
+def test_sharing_needs_a_remote(new_clone: Clones, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = new_clone("first")
+    monkeypatch.chdir(clone.folder)
+    assert sharing.shared()
+    clone.run("dvc", "remote", "remove", "-q", "shared")
+    with pytest.raises(ConfigError, match="no default remote; name one"):
+        sharing.shared()
+    monkeypatch.setenv(sharing.SHARE, "yes")
+    with pytest.raises(ConfigError, match="expected 1 or 0"):
+        sharing.shared()
+    monkeypatch.delenv(sharing.SHARE)
+    assert not sharing.shared()
