@@ -1,0 +1,81 @@
+"""Stages as DVC runs them, in a repository with two of them; no Prefect server is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from pipelines.stage import StageFailed, run_stage
+
+PIPELINE = """
+stages:
+  first:
+    cmd: cat setting > one
+    deps: [setting]
+    outs: [one]
+  second:
+    cmd: while test -e hold; do sleep 0.1; done; cp one two && grep -vq wrong one
+    deps: [one]
+    outs: [two]
+"""
+
+
+@pytest.fixture(autouse=True)
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("dvc.yaml").write_text(PIPELINE)
+    Path("setting").write_text("quick\n")
+    for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
+        subprocess.run(command, check=True)
+    return tmp_path
+
+
+def run(name: str, said: list[str] | None = None) -> str | None:
+    return run_stage(name, (said if said is not None else []).append, {})
+
+
+@pytest.mark.slow
+def test_a_stage_runs_only_if_something_changed() -> None:
+    said: list[str] = []
+    assert run("first", said) is None and "> cat setting > one" in said
+    assert run("first") == "nothing that this stage depends on has changed"
+    Path("setting").write_text("other\n")
+    assert run("first") is None
+    Path("setting").write_text("quick\n")
+    assert run("first") == "these inputs were run before: outputs are taken from DVC's cache"
+    assert Path("one").read_text() == "quick\n"
+
+
+@pytest.mark.slow
+def test_a_failed_stage_repeats_its_last_lines_and_says_what_next() -> None:
+    Path("setting").write_text("wrong\n")
+    run("first")
+    with pytest.raises(StageFailed, match=r"(?s)^second failed .*exited with 1\n.*start the run"):
+        run("second")
+
+
+@pytest.mark.slow
+def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_writes() -> None:
+    run("first")
+    hold = Path("hold")
+    hold.touch()
+    begun = threading.Event()
+
+    def listen(line: str) -> None:
+        if line.startswith("> while"):
+            begun.set()
+
+    def let_go(line: str) -> None:
+        if "second waits for process" in line:
+            hold.unlink()
+
+    runner = threading.Thread(target=run_stage, args=("second", listen, {}))
+    runner.start()
+    assert begun.wait(60)
+    assert "others are using it" in (run("first") or "")
+    assert run_stage("second", let_go, {}) == "nothing that this stage depends on has changed"
+    runner.join(60)
+    assert not hold.exists() and Path("two").read_text() == "quick\n"
