@@ -59,16 +59,18 @@ def _resolving(inner: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[
 async def _full_name(client: Any, name: str) -> str:
     """FLOW/DEPLOYMENT of the one deployment called `name`; else the command ends with one line."""
     import httpx
+    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 
+    # A server gives out so many deployments at a time: those of the name are asked for.
+    called_so = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
     try:
-        deployments = await client.read_deployments()
-        flows = {flow.id: flow.name for flow in await client.read_flows()}
+        found = await client.read_deployments(deployment_filter=called_so)
+        full = sorted([f"{(await client.read_flow(each.flow_id)).name}/{name}" for each in found])
+        others = [] if full else await client.read_deployments()
     except httpx.ConnectError:
         raise SystemExit(f"error: no server at {client.api_url}; 'make serve' starts one") from None
-    full = [f"{flows[each.flow_id]}/{each.name}" for each in deployments if each.name == name]
     if len(full) == 1:
         return full[0]
     if full:
-        raise SystemExit(f"error: '{name}' is ambiguous, give one of: {', '.join(sorted(full))}")
-    known = nearest(name, {each.name for each in deployments})
-    raise SystemExit(f"error: no deployment '{name}'{known}")
+        raise SystemExit(f"error: '{name}' is ambiguous, give one of: {', '.join(full)}")
+    raise SystemExit(f"error: no deployment '{name}'{nearest(name, {o.name for o in others})}")

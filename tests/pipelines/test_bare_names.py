@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.filters import DeploymentFilter
 
 from manymatch import bare_names
 
@@ -29,11 +30,18 @@ class Client:
     async def read_deployment_by_name(self, name: str) -> str:
         return name
 
-    async def read_flows(self) -> list[Named]:
-        return [Named(1, "train"), Named(2, "other")]
+    async def read_flow(self, flow_id: int) -> Named:
+        return {1: Named(1, "train"), 2: Named(2, "other")}[flow_id]
 
-    async def read_deployments(self) -> list[Named]:
-        return [Named(1, "train-cora", 1), Named(2, "twice", 1), Named(3, "twice", 2)]
+    async def read_deployments(
+        self, *, deployment_filter: DeploymentFilter | None = None
+    ) -> list[Named]:
+        known = [Named(1, "train-cora", 1), Named(2, "twice", 1), Named(3, "twice", 2)]
+        if deployment_filter is None:
+            return known
+        assert deployment_filter.name is not None
+        wanted = deployment_filter.name.any_ or []
+        return [each for each in known if each.name in wanted]
 
 
 def read(name: str, **changed: Any) -> str:
@@ -61,7 +69,7 @@ def test_a_name_without_one_answer_ends_with_one_line(name: str, said: str) -> N
 
 
 def test_without_a_server_it_says_how_to_start_one() -> None:
-    async def unreachable(self: Client) -> None:
+    async def unreachable(self: Client, **filters: Any) -> None:
         raise httpx.ConnectError("refused")
 
     with pytest.raises(SystemExit, match="'make serve' starts one"):
@@ -72,7 +80,7 @@ def test_prefects_own_client_still_has_what_the_plug_in_needs() -> None:
     """If this fails, `prefect deployment run` wants FLOW/DEPLOYMENT again: adapt bare_names.py."""
     kind = type("Copy", (PrefectClient,), {})
     assert bare_names.accept_bare_names(kind)
-    for name in ("read_deployments", "read_flows", "api_url"):
+    for name in ("read_deployments", "read_flow", "api_url"):
         assert hasattr(PrefectClient, name)
     (found,) = entry_points(group="prefect.plugins", name="manymatch")
     assert found.load() is bare_names
