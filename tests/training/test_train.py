@@ -331,6 +331,7 @@ def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -
     assert again.stderr is not None
     first = next(line for line in again.stderr if line.startswith(("resuming", "epoch")))
     assert first.startswith("resuming after epoch")
+    assert next(line for line in again.stderr if line.startswith("epoch"))  # both are at work
     # torchrun's processes are in sessions of their own, which a killed group does not reach.
     family = wait_for_epoch(again, last)
     again.kill()

@@ -13,6 +13,8 @@ from torch import distributed
 TORCHRUN = "MANYMATCH_TORCHRUN"
 """The environment variable with its options: `--standalone --nproc-per-node 4`, or on the first of
 two hosts `--nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr HOST --master-port 29400`."""
+_AGENT = "MANYMATCH_TORCHRUN_PID"
+"""What tells torchrun's processes its number: one that starts slowly may find it gone already."""
 
 
 def relaunch() -> None:
@@ -20,6 +22,7 @@ def relaunch() -> None:
     starts, and where the environment does not ask for it, nothing happens."""
     options = shlex.split(os.environ.get(TORCHRUN, ""))
     if options and not distributed.is_torchelastic_launched():
+        os.environ[_AGENT] = str(os.getpid())  # kept by exec
         torchrun = [sys.executable, "-m", "torch.distributed.run", *options]
         os.execv(sys.executable, [*torchrun, "-m", "manymatch", *sys.argv[1:]])
 
@@ -31,7 +34,8 @@ def end_with_torchrun() -> None:
     `torchrun` but not them, and they would go on to write beside the next run.
     """
     if distributed.is_torchelastic_launched():
-        threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+        agent = int(os.environ.get(_AGENT, os.getppid()))
+        threading.Thread(target=_watch, args=(agent,), daemon=True).start()
 
 
 def _watch(parent: int) -> None:

@@ -1,0 +1,45 @@
+"""`python divided_run.py`: a stage divided twice here, with the commands of `make.py` and of
+`broken.py`; prints as JSON what was made, who listened and what was told.
+
+A process of its own: what Prefect and Dask leave in one makes forks of it end with an error.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import psutil
+from prefect.testing.utilities import prefect_test_harness
+
+from pipelines import parts
+from pipelines.stage import StageFailed
+
+
+def main() -> None:
+    divided = parts.divided.with_options(task_runner=parts._runner("", 3))
+    hosts: set[str] = set()
+    threading.Thread(target=_note_hosts, args=(hosts,), daemon=True).start()
+    with prefect_test_harness():
+        divided("shards", "python make.py", 3)
+        made = sorted(path.name for path in Path().glob("*-of-3"))
+        told = ""
+        try:
+            divided("shards", "python broken.py", 3)
+        except StageFailed as fault:
+            told = str(fault)
+    print(json.dumps({"made": made, "hosts": sorted(hosts), "told": told}))
+
+
+def _note_hosts(hosts: set[str]) -> None:
+    """The addresses at which this process listens, as long as it runs."""
+    while True:
+        ports = psutil.Process().net_connections()
+        hosts.update(each.laddr.ip for each in ports if each.status == "LISTEN")
+        time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    main()
