@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,9 +80,15 @@ class Workspace:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """`kill -9` of the whole group: DVC, the stage and its workers."""
+    """`kill -9` of the whole group, DVC, the stage and its workers, until none of it is left: on a
+    busy machine a process may hold DVC's lock for a while yet."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    deadline = time.monotonic() + 60
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(process.pid, 0)
+            time.sleep(0.05)
 
 
 def stages_run(output: str) -> list[str]:

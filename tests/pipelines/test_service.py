@@ -63,13 +63,13 @@ def test_names_that_cannot_be_resolved_are_one_line(service: Service) -> None:
 def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
     service: Service, name: str, parameters: dict[str, str], said: str
 ) -> None:
-    before = service.run("git", "status", "--short")
+    before = service.run("git", "status", "--short", "--untracked-files=no")
     run = service.begin(name, parameters=parameters)
     state = service.ended(run)
     assert state["type"] == "FAILED" and "\n" not in state["message"]
     assert said in state["message"]
     assert service.stages(run) == {}
-    assert service.run("git", "status", "--short") == before
+    assert service.run("git", "status", "--short", "--untracked-files=no") == before
 
 
 def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes(
