@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,13 +68,7 @@ def divided(stage: str, command: str, parts: int) -> None:
 @task(name="part", task_run_name="part {number} of {parts}", cache_policy=NO_CACHE)
 def part(command: str, number: int, parts: int) -> None:
     """Make one part; its output is passed on line by line."""
-    output: deque[str] = deque(maxlen=12)
-    logger = get_run_logger()
-
-    def listen(line: str) -> None:
-        output.append(line)
-        logger.info(line)
-
     whole = f"{command} --part {number}/{parts}"
-    if code := process.run(shlex.split(whole), listen):
+    code, output = process.run_keeping(12, shlex.split(whole), get_run_logger().info)
+    if code:
         raise StageFailed(f"{whole} failed (exit code {code}):\n" + "\n".join(output))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -61,6 +62,23 @@ def run(
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def run_keeping(
+    last: int,
+    command: list[str],
+    tell: Callable[[str], None],
+    environment: Mapping[str, str] | None = None,
+) -> tuple[int, list[str]]:
+    """`run`, and with the exit code the `last` lines of the output."""
+    kept: deque[str] = deque(maxlen=last)
+
+    def listen(line: str) -> None:
+        kept.append(line)
+        tell(line)
+
+    code = run(command, listen, environment)
+    return code, list(kept)
 
 
 def lines(stream: int) -> Iterator[str]:

@@ -8,7 +8,6 @@ run, outputs and what they were made from are pushed. Nobody has to commit or me
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +19,8 @@ from manymatch.errors import ConfigError, ManyMatchError
 from pipelines import process
 
 SHARE = "MANYMATCH_SHARE"
+RETRY_DELAYS: list[float] = [10, 20, 40]
+"""Seconds until what failed, perhaps by the network, is tried again."""
 
 
 class PushFailed(ManyMatchError):
@@ -47,13 +48,9 @@ def _check_remote() -> None:
 
 def push(name: str, tell: Callable[[str], None]) -> None:
     """Push the outputs of the stage `name`, and what it ran with, to the remote."""
-    output: deque[str] = deque(maxlen=1)
-
-    def listen(line: str) -> None:
-        output.append(line)
-        tell(line)
-
-    if process.run(["dvc", "--wait-for-lock", "push", "--run-cache", name], listen):
+    command = ["dvc", "--wait-for-lock", "push", "--run-cache", name]
+    code, output = process.run_keeping(1, command, tell)
+    if code:
         raise PushFailed(
             f"{name} is finished here, but could not be pushed: {' '.join(output)}; "
             "start the run again to push it"
@@ -64,8 +61,8 @@ def push(name: str, tell: Callable[[str], None]) -> None:
     name="push",
     task_run_name="push {name}",
     cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=[10, 20, 40],
+    retries=len(RETRY_DELAYS),
+    retry_delay_seconds=RETRY_DELAYS,
 )
 def push_stage(name: str) -> None:
     """`push` as a task of its own: what failed may be the network."""

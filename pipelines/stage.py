@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 
 import psutil
@@ -40,13 +39,7 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
     pull = ["--pull"] if sharing.shared() else []
     command = ["dvc", "--wait-for-lock", "repro", *pull, "--single-item", name]
     while True:
-        output: deque[str] = deque(maxlen=200)
-
-        def listen(line: str, output: deque[str] = output) -> None:
-            output.append(line)
-            tell(line)
-
-        code = process.run(command, listen, environment)
+        code, output = process.run_keeping(200, command, tell, environment)
         if code == 0:
             return _unchanged(output)
         if not (users := _busy(output)):
@@ -69,7 +62,7 @@ def _is_up_to_date(name: str, environment: Mapping[str, str]) -> bool:
     return process.run(command, said.append, environment) == 0 and said[-1:] == ["{}"]
 
 
-def _unchanged(output: deque[str]) -> str | None:
+def _unchanged(output: list[str]) -> str | None:
     if any("didn't change, skipping" in line for line in output):
         return "nothing that this stage depends on has changed"
     if any("is cached - skipping run" in line for line in output):
@@ -77,12 +70,12 @@ def _unchanged(output: deque[str]) -> str | None:
     return None
 
 
-def _busy(output: deque[str]) -> list[int]:
+def _busy(output: list[str]) -> list[int]:
     return sorted({int(found[1]) for line in output if (found := _BUSY.match(line))})
 
 
-def _failure(name: str, code: int, output: deque[str]) -> str:
-    shown = "\n".join(list(output)[-_SHOWN:])
+def _failure(name: str, code: int, output: list[str]) -> str:
+    shown = "\n".join(output[-_SHOWN:])
     return (
         f"{name} failed (exit code {code}). Its last lines:\n{shown}\n"
         "Mend what they say and start the run again: finished stages are kept, and a stage goes "
@@ -105,7 +98,9 @@ def stage(name: str, environment: dict[str, str]) -> State:
 
 
 network_stage = stage.with_options(
-    name="network stage", retries=3, retry_delay_seconds=[10, 20, 40]
+    name="network stage",
+    retries=len(sharing.RETRY_DELAYS),
+    retry_delay_seconds=sharing.RETRY_DELAYS,
 )
 """The same for a stage that fetches something: what failed may be the network."""
 

@@ -21,6 +21,12 @@ class OfDataset(Record):
     dataset: str
 
 
+class Named(Record):
+    """What one file holds about the experiment `name`."""
+
+    name: str
+
+
 class Ranks(Record):
     """Recalls in percent, median and mean 1-based rank."""
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 from manymatch.errors import DataError
 from manymatch.reporting.curves import Curves, read_curves
-from manymatch.reporting.records import BothWays, MultiMatch, OfDataset, Recall, Record
+from manymatch.reporting.records import BothWays, MultiMatch, Named, OfDataset, Recall, Record
 from manymatch.reporting.set_results import SetMetrics, ShownSets
 from manymatch.scene_graphs.graph import SceneGraph
 
@@ -205,6 +205,7 @@ def read_json(path: Path, model: type[_Model], again: str) -> _Model:
 
 
 _OfDataset = TypeVar("_OfDataset", bound=OfDataset)
+_Named = TypeVar("_Named", bound=Named)
 
 
 def read_placed(path: Path, model: type[_OfDataset], again: str, key: str = "preset") -> _OfDataset:
@@ -213,6 +214,14 @@ def read_placed(path: Path, model: type[_OfDataset], again: str, key: str = "pre
     dataset, name = found.dataset, getattr(found, key)
     if (dataset, name) != (path.parent.name, path.stem):
         raise DataError(f"{path}: belongs to '{dataset}/{name}', not where it lies; {again}")
+    return found
+
+
+def read_named(path: Path, model: type[_Named], again: str) -> _Named:
+    """`read_json` of a file `NAME.json`, of that `name`."""
+    found = read_json(path, model, again)
+    if found.name != path.stem:
+        raise DataError(f"{path}: belongs to '{found.name}', not where it lies; {again}")
     return found
 
 

@@ -9,11 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manymatch.errors import DataError
 from manymatch.reporting.estimates import Estimate, ExperimentView, Table, against, compared
 from manymatch.reporting.published_results import published_results
-from manymatch.reporting.records import Record
-from manymatch.reporting.results import read_json
+from manymatch.reporting.records import Named, Record
+from manymatch.reporting.results import read_named
 
 METRICS = {"map": "mAP", "map_at_200": "mAP@200", "p_at_200": "P@200"}
 """As they are called in the files, and as papers call them."""
@@ -43,10 +42,9 @@ class SketchPoint(Record):
         return [getattr(run, metric) for run in self.runs]
 
 
-class SketchResults(Record):
+class SketchResults(Named):
     """`reports/sketches/NAME.json`."""
 
-    name: str
     about: str
     dataset: str
     baseline: str | None
@@ -61,11 +59,7 @@ def read_all_sketches(reports: Path) -> list[SketchResults]:
 
 def read_sketches(path: Path) -> SketchResults:
     """One file; a fault is a one-line `DataError`."""
-    again = "run 'manymatch sketches' for it again"
-    found = read_json(path, SketchResults, again)
-    if found.name != path.stem:
-        raise DataError(f"{path}: belongs to '{found.name}', not where it lies; {again}")
-    return found
+    return read_named(path, SketchResults, "run 'manymatch sketches' for it again")
 
 
 def view(found: SketchResults) -> ExperimentView:

@@ -9,10 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manymatch.errors import DataError
 from manymatch.reporting.estimates import Estimate, ExperimentView, Table, against, compared
-from manymatch.reporting.records import Record
-from manymatch.reporting.results import read_json
+from manymatch.reporting.records import Named, Record
+from manymatch.reporting.results import read_named
 
 KINDS = ("pair", "class")
 
@@ -51,10 +50,9 @@ class SyntheticPoint(Record):
     runs: Annotated[list[SyntheticRun], Field(min_length=1)]
 
 
-class Experiment(Record):
+class Experiment(Named):
     """`reports/synthetic/NAME.json`; `published` is R@1 by point and kind."""
 
-    name: str
     about: str
     baseline: str | None
     published: dict[str, dict[str, float]]
@@ -70,11 +68,7 @@ def read_experiments(reports: Path) -> list[Experiment]:
 
 def read_experiment(path: Path) -> Experiment:
     """One file; a fault is a one-line `DataError`."""
-    again = "run 'manymatch synthetic' for it again"
-    found = read_json(path, Experiment, again)
-    if found.name != path.stem:
-        raise DataError(f"{path}: belongs to '{found.name}', not where it lies; {again}")
-    return found
+    return read_named(path, Experiment, "run 'manymatch synthetic' for it again")
 
 
 def table(experiment: Experiment) -> Table:
