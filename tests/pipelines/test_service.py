@@ -6,6 +6,7 @@ The tests run in this order on one service, each with runs of its own.
 from __future__ import annotations
 
 import json
+import re
 
 import psutil
 import pytest
@@ -93,7 +94,9 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
         stage.kill()
     state = service.ended(second, within=40)
     assert state["type"] == "FAILED" and "train@scenes-cora failed" in state["message"]
-    assert "exited with -9" in state["message"] and "/2000: loss" in state["message"]
+    # DVC sees the signal itself, or the code of a shell between it and the stage.
+    assert re.search(r"exited with (-9|137)\b", state["message"])
+    assert "/2000: loss" in state["message"]
     assert "start the run again" in state["message"]
 
 
