@@ -13,86 +13,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
-import yaml
-
-ROOT = Path(__file__).parents[1]
-METHODS = ("vsepp", "cora")
-TINY = {
-    "params.yaml": {
-        "datasets": ["scenes"],
-        "methods": list(METHODS),
-        "features": ["lite0"],
-        "sources.scenes.train": 48,
-        "sources.scenes.validation": 16,
-        "sources.scenes.test": 16,
-        "shards.images_per_shard": 16,
-    },
-    **{
-        f"presets/scenes/{method}.yaml": {"training.epochs": 4, "training.images_per_batch": 16}
-        for method in METHODS
-    },
-}
-
-
-@dataclass(frozen=True)
-class Machine:
-    """A clone in which commands run with the sources of that clone."""
-
-    folder: Path
-    server: str
-
-    @property
-    def environment(self) -> dict[str, str]:
-        own = {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(self.folder / "src"),
-            "MANYMATCH_SHARE": "1",
-            "PREFECT_HOME": str(self.folder / ".prefect"),
-            "PREFECT_API_URL": self.server,
-            "PREFECT_PLUGINS_ENABLED": "false",
-        }
-        return os.environ | own
-
-    def run(self, *command: str) -> str:
-        """What the command printed; it must succeed."""
-        done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, text=True, capture_output=True
-        )
-        if done.returncode:
-            sys.exit(f"{self.folder.name}: {' '.join(command)}\n{done.stdout}{done.stderr}")
-        return done.stdout
-
-    @contextlib.contextmanager
-    def running(self, *command: str) -> Iterator[Path]:
-        """The command in the background, for the block; yields its log."""
-        path = self.folder.with_name(f"{self.folder.name}-{command[1]}.log")
-        with path.open("w") as log:
-            process = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log
-            )
-        try:
-            yield path
-        finally:
-            process.terminate()
-            process.wait()
-
-    def commit(self, message: str) -> None:
-        self.run(
-            "git", "-c", "user.name=one", "-c", "user.email=one@host", "commit", "-qam", message
-        )
+from clones import METHODS, Machine, clone, free_port, timed, wait_for
 
 
 def main() -> None:
@@ -112,9 +41,7 @@ def _options() -> argparse.Namespace:
 
 
 def rehearse(folder: Path) -> None:
-    server = f"http://127.0.0.1:{_free_port()}/api"
-    one, two, three = (Machine(folder / name, server) for name in ("one", "two", "three"))
-    _prepare_clones(folder, one, two, three)
+    one, two, three = _machines(folder)
     with _service(one), _worker(one) as first:
         with timed("one prepares the data and pushes it"):
             one.run(*_deployment("prepare/prepare-data"))
@@ -126,37 +53,30 @@ def rehearse(folder: Path) -> None:
     judge(said, three, (one, two))
 
 
-def _prepare_clones(folder: Path, one: Machine, *others: Machine) -> None:
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(one.folder)], check=True)
-    for file, changes in TINY.items():
-        edit(one.folder / file, changes)
-    one.run("git", "rm", "-q", "dvc.lock")
+def _machines(folder: Path) -> tuple[Machine, Machine, Machine]:
+    settings = {
+        "MANYMATCH_SHARE": "1",
+        "PREFECT_API_URL": f"http://127.0.0.1:{free_port()}/api",
+        "PREFECT_PLUGINS_ENABLED": "false",
+    }
+    one = clone(folder / "one", **settings)
     deployments = one.folder / "prefect.yaml"  # the workers' logs tell what their runs did
     deployments.write_text(deployments.read_text().replace("output: false", "output: true"))
     one.run("dvc", "remote", "add", "-q", "--default", "shared", str(folder / "remote"))
-    one.commit("A tiny project with a shared remote")
-    for other in others:
+    one.commit("A shared remote")
+    two, three = (Machine(folder / name, settings) for name in ("two", "three"))
+    for other in (two, three):
         subprocess.run(["git", "clone", "-q", str(one.folder), str(other.folder)], check=True)
-
-
-def edit(path: Path, changes: dict[str, Any]) -> None:
-    """Set dotted keys of a YAML file."""
-    value = yaml.safe_load(path.read_text())
-    for key, setting in changes.items():
-        *groups, last = key.split(".")
-        group = value
-        for name in groups:
-            group = group[name]
-        group[last] = setting
-    path.write_text(yaml.safe_dump(value, sort_keys=False))
+    return one, two, three
 
 
 @contextlib.contextmanager
 def _service(machine: Machine) -> Iterator[None]:
     """A server with a pool whose queues let two runs go at once, and the deployments."""
-    port = machine.server.removesuffix("/api").rpartition(":")[2]
+    server = machine.settings["PREFECT_API_URL"]
+    port = server.removesuffix("/api").rpartition(":")[2]
     with machine.running("prefect", "server", "start", "--host", "127.0.0.1", "--port", port):
-        _wait_for(f"{machine.server}/health")
+        wait_for(f"{server}/health")
         machine.run("prefect", "work-pool", "create", "manymatch", "--type", "process")
         machine.run("prefect", "--no-prompt", "deploy", "--all")
         yield
@@ -204,19 +124,6 @@ def judge(said: dict[str, str], assembled: Machine, workers: tuple[Machine, ...]
 
 def _stages(log: str) -> list[str]:
     return [line.split("'")[1] for line in log.splitlines() if "Running stage '" in line]
-
-
-@contextlib.contextmanager
-def timed(what: str) -> Iterator[None]:
-    started = time.monotonic()
-    yield
-    print(f"{what}: {time.monotonic() - started:.0f} s", flush=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_for(url: str) -> None:

@@ -1,0 +1,109 @@
+"""What the service adds to a pipeline: the same stages by `dvc repro` and by Prefect, in turn.
+
+    python benchmarks/orchestration.py [--rounds 2] [--folder DIR]
+
+Each round makes two fresh clones of this checkout on a tiny `scenes`. One runs all that CORA needs
+by `dvc repro`; in the other the service is started and a run asked for as a person would. Printed:
+
+- seconds from `make serve` to the run's first stage (wanted: under 30);
+- seconds that a stage takes longer than by `dvc repro`, counted from the first stage to the end
+  of the run, its artifacts included (wanted: under 5), for stages that run and for unchanged ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import httpx
+from clones import Machine, clone, free_port
+
+LAST = "evaluate@scenes-cora"
+WANTED_START, WANTED_ADDED = 30.0, 5.0
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round took, in seconds: until the first stage, and added to each stage."""
+
+    start: float
+    ran: float
+    unchanged: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=None, help="where the clones are made")
+    options = parser.parse_args()
+    rounds = []
+    for number in range(1, options.rounds + 1):
+        folder = Path(tempfile.mkdtemp(dir=options.folder, prefix="orchestration-"))
+        rounds.append(measure(folder))
+        shutil.rmtree(folder)
+        print(f"round {number}: {rounds[-1]}", flush=True)
+    report("from 'make serve' to the first stage", [r.start for r in rounds], WANTED_START)
+    report("added to a stage that runs", [r.ran for r in rounds], WANTED_ADDED)
+    report("added to an unchanged stage", [r.unchanged for r in rounds], WANTED_ADDED)
+
+
+def report(what: str, values: list[float], wanted: float) -> None:
+    verdict = "ok" if max(values) < wanted else "TOO SLOW"
+    print(f"{what}: {statistics.median(values):.1f} s (wanted: under {wanted:.0f}): {verdict}")
+
+
+def measure(folder: Path) -> Round:
+    by_hand = clone(folder / "by_hand")
+    served = clone(folder / "served", PREFECT_API_URL=f"http://127.0.0.1:{free_port()}/api")
+    plain = [seconds(lambda: by_hand.run("dvc", "repro", LAST)) for _ in range(2)]
+    asked = time.time()
+    served.run("python", "-m", "pipelines.serve")
+    try:
+        first, count, ran = run_of(served)
+        _, _, unchanged = run_of(served)
+    finally:
+        served.run("python", "-m", "pipelines.serve", "stop")
+    return Round(first - asked, (ran - plain[0]) / count, (unchanged - plain[1]) / count)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+def run_of(served: Machine) -> tuple[float, int, float]:
+    """When the first stage of a new run began (Unix time), how many there were, and the seconds
+    from there to the end of the run's last artifact."""
+    watched = subprocess.run(
+        ("prefect", "deployment", "run", "train-cora", "--watch"),
+        cwd=served.folder,
+        env=served.environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    api = served.settings["PREFECT_API_URL"]
+    newest = {"sort": "START_TIME_DESC", "limit": 1}
+    (run,) = httpx.post(f"{api}/flow_runs/filter", json=newest).raise_for_status().json()
+    assert run["id"] in watched.stdout, "another run than the one that was asked for"
+    chosen = {"flow_runs": {"id": {"any_": [run["id"]]}}}
+    stages = httpx.post(f"{api}/task_runs/filter", json=chosen).raise_for_status().json()
+    began = min(unix(stage["start_time"]) for stage in stages)
+    return began, len(stages), unix(run["end_time"]) - began
+
+
+def unix(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+if __name__ == "__main__":
+    main()
