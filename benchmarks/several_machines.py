@@ -126,16 +126,5 @@ def _stages(log: str) -> list[str]:
     return [line.split("'")[1] for line in log.splitlines() if "Running stage '" in line]
 
 
-def _wait_for(url: str) -> None:
-    deadline = time.monotonic() + 120
-    while True:
-        with contextlib.suppress(OSError):
-            urlopen(url).close()
-            return
-        if time.monotonic() > deadline:
-            sys.exit(f"no answer from {url}")
-        time.sleep(0.5)
-
-
 if __name__ == "__main__":
     main()
