@@ -18,6 +18,7 @@ from manymatch.features.store import FeatureStore
 from manymatch.files import replacing, sha256, write_json
 from manymatch.parts import WHOLE, Part, Parts, identity_of
 from manymatch.progress import track
+from manymatch.shards.aside import Disk, WrittenAside
 from manymatch.shards.index import NAME, Index, Split
 from manymatch.shards.joining import join
 from manymatch.shards.sample import Sample, encode
@@ -192,25 +193,29 @@ class _Writers(dict[str, "_SplitWriter"]):
         super().__init__()
         self._folder = folder
         self._images_per_shard = images_per_shard
+        self._disk = Disk()
 
     def __missing__(self, split: str) -> _SplitWriter:
-        self[split] = writer = _SplitWriter(self._folder, split, self._images_per_shard)
+        self[split] = writer = _SplitWriter(self._folder, split, self._images_per_shard, self._disk)
         return writer
 
     def close(self) -> None:
-        for writer in self.values():
-            writer.close()
+        with contextlib.closing(self._disk):
+            for writer in self.values():
+                writer.close()
 
 
 class _SplitWriter:
     """Fills the shards of one split, one after another."""
 
-    def __init__(self, folder: Path, split: str, images_per_shard: int) -> None:
+    def __init__(self, folder: Path, split: str, images_per_shard: int, disk: Disk) -> None:
         self._folder = folder
         self._split = split
         self._images_per_shard = images_per_shard
+        self._disk = disk
         self._images: dict[str, int] = {}
         """In each shard."""
+        self._files: list[WrittenAside] = []
         self._captions = 0
         self._open = contextlib.ExitStack()
 
@@ -226,9 +231,10 @@ class _SplitWriter:
     def _start(self, shard: str) -> None:
         self.close()
         self._images[shard] = 0
-        stream = self._open.enter_context((self._folder / shard).open("wb"))
+        file = self._open.enter_context(contextlib.closing(self._disk.file(self._folder / shard)))
+        self._files.append(file)
         # No time, user or group: equal inputs give equal bytes.
-        tar = TarWriter(stream, encoder=False, mtime=0, user="", group="")
+        tar = TarWriter(file, encoder=False, mtime=0, user="", group="")
         self._tar = self._open.enter_context(tar)
 
     def close(self) -> None:
@@ -239,7 +245,7 @@ class _SplitWriter:
         return Split(
             shards=list(self._images),
             shard_images=list(self._images.values()),
-            sha256=[sha256(self._folder / name) for name in self._images],
+            sha256=[file.sha256() for file in self._files],
             images=sum(self._images.values()),
             captions=self._captions,
         )

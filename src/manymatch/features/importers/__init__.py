@@ -1,7 +1,7 @@
 """Features that somebody else has extracted and published, brought into a store.
 
 A new format is one file with a function `open_published(path, table, max_regions) -> Published`
-(see `published.py`) and one line here.
+(see `published.py`) and its name here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,8 @@ if TYPE_CHECKING:
     from manymatch.features.importers.published import Published
     from manymatch.features.importers.table import Table
 
-FORMATS = {
-    "butd_tsv": "butd_tsv",
-    "scan": "scan",
-    "vse_infinity": "vse_infinity",
-    "npy_folder": "npy_folder",
-    "clips": "clips",
-}
-"""Name in the configuration -> module of this package."""
+FORMATS = ("butd_tsv", "scan", "vse_infinity", "npy_folder", "clips")
+"""Names in the configuration; each is a module of this package."""
 
 
 def check_format(name: str) -> None:
@@ -35,6 +29,6 @@ def check_format(name: str) -> None:
 def open_published(name: str, path: Path, table: Table, max_regions: int | None) -> Published:
     """The published features at `path`, in the format called `name`."""
     check_format(name)
-    module = import_module(f"{__name__}.{FORMATS[name]}")
+    module = import_module(f"{__name__}.{name}")
     published: Published = module.open_published(path, table, max_regions)
     return published
