@@ -432,12 +432,12 @@ def ablate(
     from manymatch.ablation import command
     from manymatch.reporting import ablations
 
-    if file and (preset or over or overrides or seeds):
+    if file and (preset or over or seeds):
         raise ConfigError("ablate: give either --file or a preset with --over, not both")
+    settings = dict(_override(text) for text in overrides or [])
     if file:
-        name, plan = command.plan_from_file(file, dataset)
+        name, plan = command.plan_from_file(file, dataset, settings)
     else:
-        settings = dict(_override(text) for text in overrides or [])
         chosen = dataset or "scenes"
         name, plan = command.plan_from_options(preset, over or [], seeds or "0", chosen, settings)
     options = stage.Options(jobs, keep, accept_stale)

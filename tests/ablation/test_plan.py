@@ -64,6 +64,7 @@ def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: P
     assert name == "vsepp-margin-text_pooling-x"
     assert plan_from_file(path, "scenes")[0] == "what"
     assert plan_from_file(path, "scenes")[1].dataset == "scenes"
+    assert plan_from_file(path, settings={"training.epochs": 3})[1].set["training.epochs"] == 3
 
 
 FILES: dict[str, tuple[dict[str, Any], str]] = {

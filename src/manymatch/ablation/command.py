@@ -12,10 +12,14 @@ from manymatch.config.strict import validate
 from manymatch.errors import ConfigError
 
 
-def plan_from_file(path: Path, dataset: str | None = None) -> tuple[str, Plan]:
-    """The ablation in a file, and its name; on another data set, if one is given."""
+def plan_from_file(
+    path: Path, dataset: str | None = None, settings: Settings | None = None
+) -> tuple[str, Plan]:
+    """The ablation in a file, and its name; on another data set, if one is given, and with
+    `settings` that every point has."""
     plan = read_plan(path)
-    return path.stem, plan.model_copy(update={"dataset": dataset}) if dataset else plan
+    changed = {"dataset": dataset or plan.dataset, "set": {**plan.set, **(settings or {})}}
+    return path.stem, checked(plan.model_copy(update=changed), str(path))
 
 
 def plan_from_options(
