@@ -20,6 +20,7 @@ from manymatch.errors import DataError
 from manymatch.losses.triplet import triplet
 from manymatch.methods.matching import Matching
 from manymatch.reporting.published_results import published_results
+from manymatch.sketches import experiment as experiment_stage
 from manymatch.sketches.data import class_of, read_data
 from manymatch.sketches.run import Partners, _loss, run
 from manymatch.sketches.settings import DataSettings, SketchSettings, read_sketches
@@ -216,6 +217,22 @@ def test_the_command_trains_tests_and_writes(
         for one in point["runs"]:
             assert one["map"] > 35, "a sixth by chance"
     assert all(len(digest) == 64 for _, digest in record["provenance"]["files"])
+
+    # Finished runs are kept: a second go with one seed more trains that one alone.
+    trained = []
+    monkeypatch.setattr(experiment_stage.run, "run", lambda *of: trained.append(of[2]) or run(*of))
+    command = ["sketches", "made.yaml", "--seeds", "0,1,2"]
+    CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    assert trained == [2, 2]
+    longer = json.loads((tmp_path / "reports/sketches/made.json").read_text())
+    for before, after in zip(record["points"], longer["points"], strict=True):
+        assert after["runs"][:2] == before["runs"]
+
+    # Runs on other data are others: one class fewer is unseen.
+    experiment["data"] = data | {"unseen": UNSEEN[1:]}
+    (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
+    CliRunner().invoke(cli.app, ["sketches", "made.yaml", "--seeds", "0"], catch_exceptions=False)
+    assert trained == [2, 2, 0, 0]
 
 
 FILES = sorted((Path(__file__).parents[2] / "sketches").glob("*.yaml"))

@@ -106,3 +106,8 @@ class Layout:
 
     def sketches(self, name: str) -> Path:
         return self.reports / "sketches" / f"{name}.json"
+
+    @property
+    def sketch_runs(self) -> Path:
+        """Finished runs of all such experiments."""
+        return self.models / ".sketches"

@@ -9,27 +9,34 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from manymatch import __version__, files
+from manymatch.ablation import kept
+from manymatch.ablation.sources import code_hash
 from manymatch.config.layout import Layout
 from manymatch.evaluation.arrays import file_of
 from manymatch.evaluation.provenance import effort, git_revision
 from manymatch.progress import say
+from manymatch.sketches import run
 from manymatch.sketches.data import Data, Side, files_of, read_data
-from manymatch.sketches.run import CPU, run
 from manymatch.sketches.settings import SketchExperiment, SketchSettings
 from manymatch.synthetic.plan import settings_of
 
 
 def perform(
-    name: str, experiment: SketchExperiment, layout: Layout, device: torch.device = CPU
+    name: str, experiment: SketchExperiment, layout: Layout, device: torch.device = run.CPU
 ) -> Path:
-    """Run `experiment` on `device` and write `reports/sketches/NAME.json`.
+    """Run what is missing of `experiment` on `device` and write `reports/sketches/NAME.json`.
+
+    Finished runs are kept in `models/.sketches`, so that a killed or extended experiment does only
+    the rest.
 
     Raises:
         ConfigError: a point's settings do not fit; DataError: the data (before any training).
@@ -38,27 +45,50 @@ def perform(
     points = settings_of(SketchSettings, experiment)
     data = read_data(experiment.data)
     say(f"{name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen")
+    origin = _origin(experiment)
+    known = {"settings": experiment.data.model_dump(mode="json"), "files": origin["files"]}
+    place = Place(layout.sketch_runs, known, device)
     record = {
         "name": name,
         **experiment.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
         **_sizes(data),
         "points": [
-            _point(label, chosen, data, experiment.seeds, device)
-            for label, chosen in points.items()
+            _point(label, chosen, data, experiment.seeds, place) for label, chosen in points.items()
         ],
-        "provenance": {**_origin(experiment), **effort(device, started)},
+        "provenance": {**origin, **effort(device, started)},
     }
     target = layout.sketches(name)
     files.write_json(target, record)
     return target
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where runs are kept, what tells the data that they read, and what they run on."""
+
+    folder: Path
+    known: dict[str, Any]
+    device: torch.device
+
+    def finished(self, settings: SketchSettings, data: Data, seed: int) -> dict[str, Any]:
+        """The result of a run, now or from before."""
+        key = kept.key_of(
+            settings=settings.model_dump(mode="json"),
+            seed=seed,
+            data=self.known,
+            device=self.device.type,
+            code=code_hash([Path(run.__file__)]),
+        )
+        work = functools.partial(run.run, settings, data, seed, self.device)
+        return kept.finished(self.folder / f"{key}.json", work)
+
+
 def _point(
-    label: str, settings: SketchSettings, data: Data, seeds: list[int], device: torch.device
+    label: str, settings: SketchSettings, data: Data, seeds: list[int], place: Place
 ) -> dict[str, Any]:
     runs = []
     for seed in seeds:
-        found = run(settings, data, seed, device)
+        found = place.finished(settings, data, seed)
         say(f"{label}, seed {seed}: mAP {found['map']:.2f} of epoch {found['epoch']}")
         runs.append({"seed": seed, **found})
     return {"label": label, "settings": settings.model_dump(mode="json"), "runs": runs}

@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -17,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from manymatch import files
+from manymatch.ablation import kept
+from manymatch.ablation.kept import Result
 from manymatch.ablation.sources import code_hash
 from manymatch.ablation.workers import side_by_side, workers_for
 from manymatch.config.layout import Layout
@@ -25,8 +25,6 @@ from manymatch.side_by_side import on_one_core
 from manymatch.synthetic import run as training
 from manymatch.synthetic.plan import Experiment, run_settings
 from manymatch.synthetic.settings import RunSettings
-
-Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,7 @@ def _rows(experiment: Experiment, folder: Path) -> dict[str, list[Job]]:
 
 def _job(name: str, settings: RunSettings, seed: int, folder: Path, code: str) -> Job:
     """Equal runs of equal code have the same file."""
-    known = {"settings": settings.model_dump(mode="json"), "seed": seed, "code": code}
-    key = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
+    key = kept.key_of(settings=settings.model_dump(mode="json"), seed=seed, code=code)
     return Job(f"{name}, seed {seed}", settings, seed, folder / f"{key}.json")
 
 
@@ -90,9 +87,7 @@ def _run_all(name: str, jobs: Sequence[Job], workers: int) -> None:
 def finish(job: Job) -> Result:
     """The result of `job`, which its file holds from now on."""
     with on_one_core():  # sums depend on how many cores share them
-        result = training.run(job.settings, job.seed)
-    files.write_json(job.file, result)
-    return result
+        return kept.finished(job.file, lambda: training.run(job.settings, job.seed))
 
 
 def _record(name: str, experiment: Experiment, rows: dict[str, list[Job]]) -> dict[str, Any]:
@@ -103,13 +98,8 @@ def _record(name: str, experiment: Experiment, rows: dict[str, list[Job]]) -> di
             {
                 "label": label,
                 "settings": jobs[0].settings.model_dump(mode="json"),
-                "runs": [{"seed": job.seed, **_read(job.file)} for job in jobs],
+                "runs": [{"seed": job.seed, **kept.read(job.file)} for job in jobs],
             }
             for label, jobs in rows.items()
         ],
     }
-
-
-def _read(path: Path) -> Result:
-    result: Result = json.loads(path.read_text(encoding="utf-8"))
-    return result
