@@ -44,7 +44,7 @@ def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch):
     recipe = read_recipe(path)
     settings = check_model(recipe.method, recipe.model).model_dump()
     model, batch = {**small(settings), "size": SIZE}, make_batch(range(4))
-    pixels = bool(model.get("image", {}).get("cnn"))
+    pixels = bool({**model, **model.get("image", {})}.get("cnn"))
     batch = pictures(batch) if pixels else batch
     words = vocabulary_of(recipe.method, model, vocabulary)
     torch.manual_seed(0)

@@ -37,6 +37,19 @@ def test_cosine_falls_each_step_to_zero() -> None:
     assert learning_rate_factor(10, 5, training) == pytest.approx(0.0)
 
 
+def test_cosine_begins_anew() -> None:
+    found = factors(5, 2, name="cosine", restarts=(2, 3), factor=0.1, warmup_epochs=0.5)
+    whole = [1, *((1 + math.cos(math.pi * n / 3)) / 2 for n in range(3))]
+    again = [0.1, 0.05]
+    last = [(1 + math.cos(math.pi * n / 4)) / 200 for n in range(4)]
+    assert found == pytest.approx([*whole, *again, *last])
+
+
+def test_restarts_that_do_not_rise() -> None:
+    with pytest.raises(ValueError, match="each must be later than the one before"):
+        factors(5, 2, restarts=(3, 3))
+
+
 @pytest.mark.parametrize("name", ["constant", "step", "cosine"])
 def test_warmup_rises_linearly_to_one(name: str) -> None:
     found = factors(4, 4, name=name, warmup_epochs=1.5)

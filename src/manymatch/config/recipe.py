@@ -31,6 +31,12 @@ def _compiles(expression: str) -> str:
     return expression
 
 
+def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
+    if sorted(set(epochs)) != list(epochs):
+        raise ValueError("each must be later than the one before")
+    return epochs
+
+
 Expression = Annotated[str, AfterValidator(_compiles)]
 
 
@@ -57,12 +63,14 @@ class ParameterGroup(Strict):
 
 class Schedule(Strict):
     """Learning rate over time: `constant`, `step` (x `factor` every `every` epochs, or after the
-    numbers of epochs in `milestones`) or `cosine` (per step, to zero at the last); before it a
-    linear warm-up over `warmup_epochs`."""
+    numbers of epochs in `milestones`) or `cosine` (per step, to zero at the last; begun anew after
+    the numbers of epochs in `restarts`, each time from `factor` of the height before); before it
+    a linear warm-up over `warmup_epochs`."""
 
     name: Literal["constant", "step", "cosine"] = "cosine"
     every: Count = 10
     milestones: tuple[Count, ...] | None = None
+    restarts: Annotated[tuple[Count, ...], AfterValidator(_rising)] = ()
     factor: Positive = 0.1
     warmup_epochs: NonNegative = 0.0
 

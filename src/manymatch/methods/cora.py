@@ -27,7 +27,8 @@ from manymatch.config.strict import Strict
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
-from manymatch.encoders.regions import RegionEncoder
+from manymatch.encoders.cnn import CNNSettings
+from manymatch.encoders.image import ImageEncoder, ImageSettings, image_encoder
 from manymatch.encoders.scene_graph import (
     BertConceptEncoder,
     ConceptEncoder,
@@ -75,6 +76,8 @@ class CORASettings(Strict):
     last_activation: bool = True
     """Without the last layer's ReLU, which is not in the paper, captions spread over all
     directions, as images do, instead of one orthant: they are learned faster."""
+    cnn: CNNSettings | None = None
+    """A network whose map is the regions, which are then made of pixels and fine-tuned."""
     region_attention: bool = True
     region_position_size: Count | None = 16
     """Of the code of the regions' order; null where the order means nothing."""
@@ -121,8 +124,8 @@ class CORA(Method):
         return bert_vocabulary(settings.bert) if settings.concept_encoder == "bert" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        local = self.regions(batch.features, batch.region_mask)
-        return Embeddings(self._normalised(self.pool_regions(local, batch.region_mask)))
+        regions = self.regions(batch.features, batch.region_mask)
+        return Embeddings(self._normalised(self.pool_regions(regions.local, regions.mask)))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
         graphs = _graphs(batch)
@@ -214,14 +217,15 @@ def _entities(texts: Embeddings) -> _Entities:
     )
 
 
-def _region_encoder(settings: CORASettings, feature_width: int) -> RegionEncoder:
-    return RegionEncoder(
-        feature_width,
-        settings.size,
+def _region_encoder(settings: CORASettings, feature_width: int) -> ImageEncoder:
+    chosen = ImageSettings(
+        encoder="regions",
         dropout=settings.feature_dropout,
         position_size=settings.region_position_size,
         attention_heads=settings.heads if settings.region_attention else None,
+        cnn=settings.cnn,
     )
+    return image_encoder(chosen, feature_width, settings.size)
 
 
 def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGraphEncoder:

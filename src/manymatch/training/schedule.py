@@ -10,17 +10,21 @@ from manymatch.config.recipe import Schedule, Training
 def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) -> float:
     """The factor at `step` (0-based) of a training with `steps_per_epoch`.
 
-    Warm-up rises linearly to 1; after it `cosine` falls to zero over the remaining steps, `step`
-    falls by `factor` after every `every` epochs, or after each of `milestones`, both counted from
-    the start of training.
+    Warm-up rises linearly to 1; after it `cosine` falls to zero at the next of `restarts`, where
+    it begins anew at `factor` of its height, or at the last step; `step` falls by `factor` after
+    every `every` epochs, or after each of `milestones`, all counted from the start of training.
     """
     schedule = training.schedule
     warmup = schedule.warmup_epochs * steps_per_epoch
     if step < warmup:
         return min(1.0, (step + 1) / warmup)
     if schedule.name == "cosine":
-        remaining = training.epochs * steps_per_epoch - warmup
-        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / remaining)))
+        restarts = [epoch * steps_per_epoch for epoch in schedule.restarts]
+        phase = sum(step >= restart for restart in restarts)
+        begun = [warmup, *restarts][phase]
+        length = [*restarts, training.epochs * steps_per_epoch][phase] - begun
+        height: float = schedule.factor**phase
+        return height * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - begun) / length)))
     if schedule.name == "step":
         return schedule.factor ** _falls(step // steps_per_epoch, schedule)
     return 1.0
