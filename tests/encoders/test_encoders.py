@@ -228,6 +228,17 @@ def test_a_residual_region_is_mlp_plus_itself():
     torch.testing.assert_close(encoder(x, everything)[0], encoder.widen(h) + h)
 
 
+def test_a_residual_region_is_dropped_in_the_end():
+    encoder, x = ResidualEncoder(10, 16, dropout=0.5), values(3, 8, 10)
+    everything = torch.ones(3, 8, dtype=torch.bool)
+    dropped = encoder(x, everything)
+    encoder.dropout.p = 0.0
+    whole = encoder(x, everything)
+    kept = dropped != 0
+    assert 0.4 < kept.float().mean() < 0.6
+    torch.testing.assert_close(dropped[kept], 2 * whole[kept])
+
+
 def test_options_of_another_encoder_are_refused():
     with pytest.raises(ValueError, match="position_size is an option of the encoder 'regions'"):
         ImageSettings(encoder="linear", position_size=16)

@@ -28,7 +28,7 @@ class ImageSettings(Strict):
 
     encoder: Literal["raw", "linear", "residual", "regions"] = "residual"
     dropout: Probability = 0.0
-    """Of the features' elements."""
+    """Of the features' elements; of `residual`, of the local features."""
     position_size: Count | None = None
     """`regions`: size of the code of the regions' order (CORA: 16)."""
     attention_heads: Count | None = None

@@ -16,7 +16,7 @@ class ResidualEncoder(nn.Module):
     Args:
         width: F, size of the features.
         size: D.
-        dropout: of the features' elements.
+        dropout: of what comes out, as in the released code; the paper does not say where.
 
     References:
         Kim, Kim and Kwak, DivE, CVPR 2023, section 3.2.
@@ -33,5 +33,5 @@ class ResidualEncoder(nn.Module):
 
     def forward(self, features: Tensor, mask: Tensor) -> Tensor:
         """`features (n, R, F)`, `mask (n, R)` -> `(n, R, D)`, zero where padded."""
-        narrow = self.linear(self.dropout(features[mask]))
-        return scattered(self.widen(narrow) + narrow, mask)
+        narrow = self.linear(features[mask])
+        return scattered(self.dropout(self.widen(narrow) + narrow), mask)
