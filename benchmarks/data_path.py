@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.datasets.base import CAPTIONS
+from manymatch.datasets.place import Place as RawPlace
 from manymatch.features.importers.importing import import_features
 from manymatch.files import remove
 from manymatch.parts import Parts
@@ -96,6 +97,10 @@ class Place:
     def shards(self) -> Path:
         return self.folder / "shards"
 
+    @property
+    def raw(self) -> Path:
+        return self.folder / "raw"
+
     def write_tables(self) -> None:
         captions, graphs = [], []
         graph = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}
@@ -108,6 +113,8 @@ class Place:
                 graphs.append({**graph, "caption_id": caption_id})
         pq.write_table(pa.Table.from_pylist(captions, schema=CAPTIONS), self.captions)
         pq.write_table(pa.Table.from_pylist(graphs, schema=SCHEMA), self.graphs)
+        self.raw.mkdir()
+        RawPlace(absent=True).write(self.raw)
         self.precomp.mkdir()
         texts = "\n".join(row["caption"] for row in captions)
         (self.precomp / "train_caps.txt").write_text(texts)
@@ -149,9 +156,8 @@ class Place:
         return lambda: import_features("butd", format, path, self.captions, self.store, REGIONS)
 
     def pack(self) -> None:
-        raw = self.folder / "raw"
         tables, parts = (self.captions, self.graphs), Parts(self.folder / "parts")
-        write_shards(*tables, self.store, raw, self.shards, 250, 112, parts=parts)
+        write_shards(*tables, self.store, self.raw, self.shards, 250, 112, parts=parts)
 
 
 def compare(

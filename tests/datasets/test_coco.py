@@ -15,7 +15,7 @@ from dataset_stages import split_of
 from manymatch.datasets import transfer
 from manymatch.errors import ConfigError, DataError, SourceError
 from manymatch.features.images import list_images
-from manymatch.shards.thumbnail import thumbnail
+from manymatch.shards.thumbnail import Pictures
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_without_images_nothing_is_looked_for(folder, stages, tmp_path):
     settings = {"captions": str(folder / "dataset_coco.json"), "without_images": True}
     rows = stages(settings)
     assert found(rows) == expected()
-    assert thumbnail(stages.raw, rows[0]["file"], 10) is None
+    assert Pictures(stages.raw).thumbnail(rows[0]["file"], 10) is None
     with pytest.raises(DataError, match="fetched without its images"):
         list_images(tmp_path / "table", stages.raw)
 

@@ -13,25 +13,32 @@ from manymatch.errors import DataError
 _QUALITY = 80
 
 
-def thumbnail(folder: Path, file: str, side: int) -> bytes | None:
-    """`file` of the raw `folder` as a JPEG, at most `side` pixels on its longest side; None without
-    a file."""
-    path = picture(folder, file)
-    if path is None:
-        return None
-    try:
-        with Image.open(path) as image:
-            image.draft("RGB", (side, side))
-            small = image.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(f"{path}: not a usable image ({error})") from None
-    small.thumbnail((side, side), Image.Resampling.BICUBIC)
-    stream = io.BytesIO()
-    small.save(stream, "JPEG", quality=_QUALITY)
-    return stream.getvalue()
+class Pictures:
+    """The picture files of a raw folder."""
 
+    def __init__(self, raw: Path) -> None:
+        self._raw = raw
+        self._place = read_place(raw)
 
-def picture(folder: Path, file: str) -> Path | None:
-    """Where `file` of the raw `folder` lies; None if it is not there."""
-    path = picture_path(folder, file, read_place(folder)) if file else None
-    return path if path is not None and path.is_file() else None
+    def path(self, file: str) -> Path | None:
+        """Where `file` lies; None if it is not there."""
+        if not file or self._place.absent:
+            return None
+        path = picture_path(self._raw, file, self._place)
+        return path if path.is_file() else None
+
+    def thumbnail(self, file: str, side: int) -> bytes | None:
+        """`file` as a JPEG, at most `side` pixels on its longest side; None without a file."""
+        path = self.path(file)
+        if path is None:
+            return None
+        try:
+            with Image.open(path) as image:
+                image.draft("RGB", (side, side))
+                small = image.convert("RGB")
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise DataError(f"{path}: not a usable image ({error})") from None
+        small.thumbnail((side, side), Image.Resampling.BICUBIC)
+        stream = io.BytesIO()
+        small.save(stream, "JPEG", quality=_QUALITY)
+        return stream.getvalue()

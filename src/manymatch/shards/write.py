@@ -23,8 +23,7 @@ from manymatch.shards.index import NAME, Index, Split
 from manymatch.shards.joining import join
 from manymatch.shards.sample import Sample, encode
 from manymatch.shards.tables import Image, distinct, read_images
-from manymatch.shards.thumbnail import picture
-from manymatch.shards.thumbnail import thumbnail as thumbnail_of
+from manymatch.shards.thumbnail import Pictures
 
 _BLOCK = 64  # images whose features are read at once
 
@@ -59,7 +58,8 @@ def write_shards(
     images = distinct(captions, "image_id")
     with FeatureStore(store) as features:
         rows = _rows(images, captions, features.image_ids, store)
-        shards = _Shards(captions, graphs, features, rows, raw, images_per_shard, thumbnail)
+        pictures = Pictures(raw)
+        shards = _Shards(captions, graphs, features, rows, pictures, images_per_shard, thumbnail)
 
         @functools.cache
         def identity() -> str:
@@ -79,7 +79,7 @@ def write_shards(
 def _identity(shards: _Shards) -> str:
     """Of all parts the same: it tells what all shards are made from. Pictures are known by their
     size, as they decide nothing but thumbnails beside the features."""
-    found = (picture(shards.raw, file) for file in distinct(shards.captions, "file"))
+    found = map(shards.pictures.path, distinct(shards.captions, "file"))
     return identity_of(
         Path(__file__).parent,
         [sha256(shards.captions), sha256(shards.graphs), shards.features.sha256],
@@ -98,7 +98,7 @@ class _Shards:
     features: FeatureStore
     rows: dict[str, int]
     """Of the store, by image id."""
-    raw: Path
+    pictures: Pictures
     images_per_shard: int
     thumbnail: int
 
@@ -111,7 +111,7 @@ class _Shards:
             chosen = _numbered(told, self.images_per_shard, part)
             with contextlib.closing(_Writers(partial, self.images_per_shard)) as writers:
                 for split, sample in _samples(chosen, self.features, self.rows):
-                    small = thumbnail_of(self.raw, sample.file, self.thumbnail)
+                    small = self.pictures.thumbnail(sample.file, self.thumbnail)
                     writers[split].write(replace(sample, thumbnail=small))
             part.refuse_empty(writers, "shards")
             write_json(partial / NAME, self._index(writers).model_dump())
