@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manymatch.shards.order import batches_of, image_order, shard_order
+from manymatch.shards.order import batches_of, image_order, one_per_class, shard_order
 
 
 @pytest.mark.parametrize("buffer", [1, 3, 40, 100, 1000])
@@ -67,3 +67,23 @@ def test_drop_last_keeps_an_only_batch() -> None:
 
 def test_a_batch_smaller_than_the_processes_is_dropped() -> None:
     assert [len(part) for part in batches_of(np.arange(9), 2, 3, 4, False)] == [2]
+
+
+@pytest.mark.parametrize(("sizes", "whole"), [((3, 3, 3), 2), ((9, 2, 2, 2, 1), 3), ((5, 5), 2)])
+def test_groups_of_one_image_a_class(sizes: tuple[int, ...], whole: int) -> None:
+    """As many groups as there can be: no class is in more of them than it has images."""
+    classes = np.repeat(np.arange(len(sizes)), sizes)
+    most = max(g for g in range(20) if sum(min(size, g) for size in sizes) >= g * whole)
+    seen = set()
+    for epoch in range(30):
+        order = image_order(len(classes), 100, (0, epoch))
+        groups = one_per_class(order, classes, whole).reshape(-1, whole)
+        assert len(groups) == most
+        assert all(len(set(classes[group])) == whole for group in groups)
+        assert len(set(groups.flatten().tolist())) == groups.size
+        seen |= set(groups.flatten().tolist())
+    assert seen == set(range(len(classes))), "an image that is left out comes in another epoch"
+
+
+def test_more_images_than_classes_make_no_group() -> None:
+    assert len(one_per_class(np.arange(6), np.array([0, 0, 1, 1, 2, 2]), 4)) == 0

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny_data import TinyData
+from tiny_data import TinyData, make_data
 
 from manymatch.config.recipe import Augmentation
 from manymatch.datasets.vocabulary import Vocabulary, tokenize
@@ -22,7 +24,7 @@ from manymatch.errors import DataError
 from manymatch.shards import order
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
-from manymatch.shards.read import batches, samples
+from manymatch.shards.read import batches, classes_of, samples
 from manymatch.shards.sample import array_from
 
 DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_word_mask=0.1)
@@ -113,6 +115,43 @@ def test_ranks_share_each_batch(tiny: TinyData, vocabulary: Vocabulary, world: i
         names = [name for part in together for name in part.image_ids]
         assert names == whole.image_ids
         assert by_caption(together) == by_caption([whole])
+
+
+def test_batches_of_one_image_a_class(tiny: TinyData, vocabulary: Vocabulary) -> None:
+    classes = np.arange(24) % 5
+    rows = {sample.image_id: row for row, sample in enumerate(samples(tiny.shards, "train"))}
+
+    def classes_in(epoch: int, world: int, rank: int) -> list[list[int]]:
+        found = batches(
+            tiny.shards, "train", vocabulary, 4 // world, shuffle=(0, epoch), classes=classes,
+            rank=rank, world=world, drop_last=True,
+        )  # fmt: skip
+        return [[int(classes[rows[name]]) for name in batch.image_ids] for batch in found]
+
+    for epoch in range(3):
+        alone = classes_in(epoch, 1, 0)
+        assert len(alone) == 6 and all(len(set(batch)) == 4 for batch in alone)
+        ranks = zip(classes_in(epoch, 2, 0), classes_in(epoch, 2, 1), strict=True)
+        assert [first + second for first, second in ranks] == alone
+    with pytest.raises(DataError, match="5 classes, fewer than the 6 images of a batch"):
+        batches(tiny.shards, "train", vocabulary, 6, shuffle=(0, 0), classes=classes)
+
+
+def test_the_classes_of_images(tmp_path: Path) -> None:
+    data = make_data(tmp_path)
+    data.write_shards()
+    expected = [sample.labels[0] for sample in samples(data.shards, "train")]
+    assert classes_of(data.shards, "train").tolist() == expected and len(set(expected)) > 3
+
+    table = pq.read_table(data.captions)
+    labels = table.schema.field("labels")
+    none = pa.array([[]] * len(table), labels.type)
+    pq.write_table(
+        table.set_column(table.schema.names.index("labels"), labels, none), data.captions
+    )
+    data.write_shards()
+    with pytest.raises(DataError, match=r"image 'train.0' has 0 classes, and training.one_per"):
+        classes_of(data.shards, "train")
 
 
 def test_drawn_captions_change_with_the_epoch(tiny: TinyData, vocabulary: Vocabulary) -> None:

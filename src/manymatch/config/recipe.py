@@ -94,6 +94,8 @@ class Training(Strict):
     images_per_batch: Count = 64
     captions_per_image: Count | None = None
     """Captions drawn per image and epoch; None takes all."""
+    one_per_class: bool = False
+    """No two images of a batch are of one class; each image must have exactly one (CUB)."""
     optimizer: Optimizer = Optimizer()
     parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()

@@ -7,6 +7,8 @@ worker knows the whole order and fetches only its own part of it.
 
 from __future__ import annotations
 
+import heapq
+from collections import deque
 from random import Random
 
 import numpy as np
@@ -41,6 +43,27 @@ def image_order(images: int, buffer: int, shuffle: tuple[int, int] | None) -> np
         if entering >= images:
             held.pop()
     return order
+
+
+def one_per_class(order: np.ndarray, classes: np.ndarray, whole: int) -> np.ndarray:
+    """`order` in groups of `whole` images of as many classes, as many groups as can be made.
+
+    Each group takes from the classes with the most images left, of each the next one in `order`,
+    so that how many groups there are does not depend on `order`.
+
+    Args:
+        classes: (images,) of each position.
+    """
+    left: dict[int, deque[tuple[int, int]]] = {}
+    for rank, position in enumerate(order.tolist()):
+        left.setdefault(int(classes[position]), deque()).append((rank, position))
+    chosen: list[int] = []
+    while len(left) >= whole:
+        for number in heapq.nsmallest(whole, left, key=lambda it: (-len(left[it]), left[it][0])):
+            chosen.append(left[number].popleft()[1])
+            if not left[number]:
+                del left[number]
+    return np.array(chosen, dtype=np.int64)
 
 
 def batches_of(

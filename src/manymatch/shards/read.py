@@ -10,16 +10,23 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from manymatch.config.recipe import Augmentation
 from manymatch.datasets.wordpieces import AnyVocabulary
+from manymatch.errors import DataError
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import collate
 from manymatch.shards.fetch import fetch
 from manymatch.shards.index import Index, read_index
-from manymatch.shards.order import BUFFER_BYTES, batches_of, image_order, shard_order
+from manymatch.shards.order import (
+    BUFFER_BYTES,
+    batches_of,
+    image_order,
+    one_per_class,
+    shard_order,
+)
 from manymatch.shards.prepare import Preparation
-from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode
+from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
 from manymatch.shards.tar import RawSample
 
-__all__ = ["Batches", "Index", "batches", "read_index", "samples"]
+__all__ = ["Batches", "Index", "batches", "classes_of", "read_index", "samples"]
 
 
 def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iterator[Sample]:
@@ -30,6 +37,23 @@ def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iter
     order = shard_order(len(shards.shards), None)
     for _, raw in fetch(folder, shards, order, wanted, {JSON, FEATURES, BOXES, THUMBNAIL}):
         yield decode(raw, index.width, f"{folder} ({split})", index.dtype)
+
+
+def classes_of(folder: Path, split: str) -> np.ndarray:
+    """(images,) the class of each image of a split in table order; each must have exactly one."""
+    index = read_index(folder)
+    shards = index.split(split)
+    order = shard_order(len(shards.shards), None)
+    classes = []
+    for _, raw in fetch(folder, shards, order, range(shards.images), {JSON}):
+        image_id, labels = labels_of(raw, f"{folder} ({split})")
+        if len(labels) != 1:
+            raise DataError(
+                f"{folder} ({split}): image '{image_id}' has {len(labels)} classes, and "
+                "training.one_per_class needs exactly one"
+            )
+        classes += labels
+    return np.array(classes)
 
 
 def batches(
@@ -44,6 +68,7 @@ def batches(
     rank: int = 0,
     world: int = 1,
     drop_last: bool = False,
+    classes: np.ndarray | None = None,
 ) -> Batches:
     """The batches of one epoch of a split.
 
@@ -55,17 +80,33 @@ def batches(
         rank, world: this process of so many. Together their i-th batches are the i-th batch of
             one process with `world * images_per_batch` images.
         drop_last: leave out a last batch that is not full, unless it is the only one.
+        classes: (images,) of each image in table order (`classes_of`): no two images of a batch
+            are of one class, and images for which no full batch is left are left out.
+
+    Raises:
+        DataError: there are fewer `classes` than images in a batch.
     """
     if shuffle is None and not (captions_per_image is None and augmentation is None):
         raise ValueError("captions are drawn and augmented from a seed: give `shuffle`")
     index = read_index(folder)
     shards = index.split(split)
     order = image_order(shards.images, max(1, BUFFER_BYTES // index.sample_bytes), shuffle)
+    reading = shard_order(len(shards.shards), shuffle)
+    if classes is not None:
+        rows = np.split(np.arange(shards.images), np.cumsum(shards.shard_images)[:-1])
+        in_stream = classes[np.concatenate([rows[shard] for shard in reading])]
+        order = one_per_class(order, in_stream, images_per_batch * world)
+        if not len(order):
+            raise DataError(
+                f"{folder} ({split}): {len(set(classes.tolist()))} classes, fewer than the "
+                f"{images_per_batch * world} images of a batch with one of each; lower "
+                "training.images_per_batch"
+            )
     return Batches(
         folder=folder,
         split=split,
         index=index,
-        shards=shard_order(len(shards.shards), shuffle),
+        shards=reading,
         plan=batches_of(order, images_per_batch, rank, world, drop_last),
         prepare=Preparation(vocabulary, captions_per_image, augmentation, shuffle),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -80,10 +81,24 @@ def decode(raw: RawSample, width: int, where: str, dtype: str = "float16") -> Sa
     try:
         return _decode(raw, key, width, _STORED[dtype])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise DataError(
-            f"{where}: sample '{key}' cannot be used ({type(error).__name__}: {error}); "
-            "run the stage 'shards' again"
-        ) from None
+        raise _unusable(where, key, error) from None
+
+
+def labels_of(raw: RawSample, where: str) -> tuple[str, list[int]]:
+    """Image id and labels of a sample of which no more than its `JSON` was read."""
+    try:
+        value = json.loads(raw[JSON])
+        return _text(value["image_id"]), [operator.index(label) for label in value["labels"]]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        key = raw["__key__"].decode(errors="replace")
+        raise _unusable(where, key, error) from None
+
+
+def _unusable(where: str, key: str, error: Exception) -> DataError:
+    return DataError(
+        f"{where}: sample '{key}' cannot be used ({type(error).__name__}: {error}); "
+        "run the stage 'shards' again"
+    )
 
 
 def _decode(raw: RawSample, key: str, width: int, dtype: str) -> Sample:

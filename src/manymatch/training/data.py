@@ -11,7 +11,7 @@ from manymatch.config.recipe import Recipe
 from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
-from manymatch.shards.read import Batches, batches
+from manymatch.shards.read import Batches, batches, classes_of
 
 _MOST_WORKERS = 4
 
@@ -40,6 +40,8 @@ class TrainingBatches:
         self._world = world
         self._gpu = gpu
         self.epoch = 0
+        chosen = recipe.training.one_per_class
+        self._classes = classes_of(data.shards, "train") if chosen else None
         self._length = len(self._of_epoch())
 
     def __len__(self) -> int:
@@ -62,6 +64,7 @@ class TrainingBatches:
             rank=self._rank,
             world=self._world,
             drop_last=True,
+            classes=self._classes,
         )
 
 

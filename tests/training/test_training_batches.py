@@ -1,0 +1,23 @@
+"""The batches of a recipe."""
+
+from __future__ import annotations
+
+from tiny_data import TinyData
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.shards.read import classes_of, samples
+from manymatch.training.data import Data, TrainingBatches
+
+
+def test_one_image_a_class_in_every_epoch(tiny: TinyData) -> None:
+    training = {"images_per_batch": 6, "captions_per_image": 1, "one_per_class": True}
+    recipe = Recipe.model_validate({"method": "vsepp", "features": "grid", "training": training})
+    names = [sample.image_id for sample in samples(tiny.shards, "train")]
+    class_of = dict(zip(names, classes_of(tiny.shards, "train").tolist(), strict=True))
+    found = TrainingBatches(recipe, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
+    for epoch in range(3):
+        found.epoch = epoch
+        read = [[class_of[name] for name in batch.image_ids] for batch in found]
+        assert len(read) == len(found) >= 5
+        assert all(len(set(batch)) == 6 for batch in read)
