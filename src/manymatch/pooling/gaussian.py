@@ -47,7 +47,7 @@ class GaussianHead(nn.Module):
         self.of_attended, self.of_global = glorot_linear(width, size), glorot_linear(size, size)
         nn.init.constant_(self.of_global.bias, log_variance)
 
-    def forward(self, local: Tensor, mask: Tensor, globals: Tensor) -> Gaussian:
+    def forward(self, local: Tensor, mask: Tensor | None, globals: Tensor) -> Gaussian:
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Gaussian`."""
         means = self.mean.predict(local, mask, globals)
         attended, _ = self.attention(local, mask)
