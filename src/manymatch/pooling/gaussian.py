@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from manymatch.layers.glorot import glorot_linear
 from manymatch.pooling.pie_net import HeadAttention, PIENet
+from manymatch.similarities.pairs import full_precision
 
 
 class Gaussian(NamedTuple):
@@ -52,8 +53,8 @@ class GaussianHead(nn.Module):
         means = self.mean.predict(local, mask, globals)
         attended, _ = self.attention(local, mask)
         log_variance = self.of_attended(attended[:, 0]) + self.of_global(globals)
-        mean = functional.normalize(means.vectors[:, 0].float(), dim=1)
-        return Gaussian(mean, log_variance.float(), means.attention)
+        mean = functional.normalize(full_precision(means.vectors[:, 0]), dim=1)
+        return Gaussian(mean, full_precision(log_variance), means.attention)
 
 
 def samples(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
