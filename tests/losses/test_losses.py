@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -110,6 +112,23 @@ def test_a_single_image_gives_zero_and_finite_gradients(loss):
     value.backward()
     assert value == 0
     assert torch.equal(scores.grad, torch.zeros_like(scores))
+
+
+@pytest.mark.parametrize("mining", ["hardest", "all"])
+@pytest.mark.parametrize("n", [0, 3])
+def test_no_captions_give_zero_with_a_gradient(mining, n):
+    owner = torch.zeros(0, dtype=torch.int64)
+    for loss in (info_nce, partial(triplet, mining=mining)):
+        scores = random_scores(n, 0)
+        value = loss(scores, owner, 0.2)
+        value.backward()
+        assert value == 0
+        assert scores.grad.shape == (n, 0)
+
+
+def test_an_unknown_mining_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"mining is 'foo': expected 'hardest' or 'all'$"):
+        triplet(random_scores(2, 2), torch.tensor([0, 1]), 0.2, "foo")
 
 
 def test_info_nce_stays_finite_at_a_sharp_temperature_in_single_precision():

@@ -18,6 +18,7 @@ from manymatch.losses.sinkhorn import (
     sinkhorn,
     transport,
 )
+from manymatch.losses.swapped_labels import LabelSettings
 
 SHARP = [(0.01, 20.0), (0.025, 5.0)]
 SHAPES = [(6, 4), (4, 4), (3, 7), (1, 5), (5, 1), (1, 1)]
@@ -167,13 +168,58 @@ def test_there_is_no_gradient():
     assert not sinkhorn(log_p, 5.0, tolerance=1e-3).requires_grad
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("end", [{"rounds": 2}, {"tolerance": 1e-3}])
-def test_what_is_not_finite_is_refused(value, end):
+def with_impossible(n, n_classes):
+    """Log-probabilities and which classes a sample can have: about half, its own among them."""
+    generator = torch.Generator().manual_seed(3)
+    possible = torch.rand(n, n_classes, generator=generator) < 0.5
+    possible[torch.arange(n), torch.arange(n) % n_classes] = True
+    return log_p_of(n, n_classes, 0.2).masked_fill(~possible, -torch.inf), possible
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_impossible_classes_get_nothing_by_rounds(dtype):
+    log_p, possible = with_impossible(12, 4)
+    found = sinkhorn(log_p.to(dtype), 2.0, rounds=4)
+    assert (found[~possible] == 0).all()
+    close = {"atol": 1e-9 if dtype == torch.float64 else 1e-5, "rtol": 0}
+    expected = naive(log_p.masked_fill(~possible, -1e5), 2.0, 4)
+    torch.testing.assert_close(found.double(), expected, **close)
+
+
+def test_impossible_classes_get_nothing_to_a_tolerance():
+    log_p, possible = with_impossible(12, 4)
+    found = sinkhorn(log_p, 2.0, tolerance=1e-9)
+    assert (found[~possible] == 0).all()
+    assert marginal_error(found) <= 1e-9
+    torch.testing.assert_close(found, sinkhorn(log_p, 2.0, rounds=3000), atol=1e-8, rtol=0)
+
+
+def test_too_few_possible_classes_do_not_reach_a_tolerance():
+    """Two of three samples can only be of the first of two classes, whose share is one and a
+    half."""
+    log_p = torch.tensor([[0.0, -math.inf], [0.0, -math.inf], [-1.0, -1.0]])
+    with pytest.raises(DataError, match="does not reach the tolerance"):
+        sinkhorn(log_p, 1.0, tolerance=1e-6)
+    assert sinkhorn(log_p, 1.0, rounds=50).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ((1, 2), math.nan, "NaN or infinity"),
+        ((1, 2), math.inf, "NaN or infinity"),
+        ((1,), -math.inf, "a class that no sample can have"),
+        ((slice(None), 2), -math.inf, "a class that no sample can have"),
+    ],
+)
+@pytest.mark.parametrize("end", [{}, {"rounds": 2}, {"tolerance": 1e-3}])
+def test_what_cannot_be_assigned_is_refused(where, value, message, end):
     log_p = log_p_of(4, 3)
-    log_p[1, 2] = value
-    with pytest.raises(DataError, match="not finite"):
+    log_p[where] = value
+    with pytest.raises(DataError, match=message):
         sinkhorn(log_p, 5.0, **end)
+    with pytest.raises(DataError, match="a class that no sample can have"):
+        sinkhorn(log_p[:0], 5.0, **end)
 
 
 def test_a_tolerance_beyond_rounding_is_one_line():
@@ -181,7 +227,35 @@ def test_a_tolerance_beyond_rounding_is_one_line():
         sinkhorn(log_p_of(7, 5, 0.1), 20.0, tolerance=1e-20)
 
 
-@pytest.mark.parametrize("end", [{}, {"rounds": 2, "tolerance": 1e-3}])
-def test_there_is_one_way_to_end(end):
-    with pytest.raises(ValueError, match="either rounds or a tolerance"):
-        sinkhorn(log_p_of(4, 3), 5.0, **end)
+def test_three_rounds_unless_told_otherwise():
+    log_p = log_p_of(20, 8, 0.1)
+    assert torch.equal(sinkhorn(log_p, 5.0), sinkhorn(log_p, 5.0, rounds=3))
+    assert LabelSettings().rounds == 3
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-4])
+def test_with_both_the_rounds_stop_at_the_tolerance(shape, dtype, tolerance):
+    log_p = log_p_of(*shape, dtype=dtype)
+    found = transport(log_p, 2.0, rounds=500, tolerance=tolerance)
+    assert found.error <= tolerance
+    assert found.rounds < 500
+    torch.testing.assert_close(found.q, sinkhorn(log_p, 2.0, rounds=found.rounds))
+    if found.rounds > 1:
+        assert transport(log_p, 2.0, rounds=found.rounds - 1).error > tolerance
+
+
+def test_with_both_there_are_never_more_rounds():
+    log_p = log_p_of(40, 25, 0.025)
+    found = transport(log_p, 5.0, rounds=4, tolerance=1e-6)
+    assert found.rounds == 4
+    assert found.error > 1e-6
+    assert torch.equal(found.q, sinkhorn(log_p, 5.0, rounds=4))
+
+
+@pytest.mark.parametrize("rounds", [0, -2])
+@pytest.mark.parametrize("tolerance", [None, 1e-3])
+def test_no_rounds_are_refused(rounds, tolerance):
+    with pytest.raises(ValueError, match=rf"sinkhorn: {rounds} rounds; expected 1 or more$"):
+        sinkhorn(log_p_of(4, 3), 5.0, rounds, tolerance)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
@@ -43,6 +45,25 @@ def test_a_sample_is_embedded_alike_alone_and_in_any_batch(build, make_batch, na
             found = texts.vectors[first : first + len(own)]
             torch.testing.assert_close(own.vectors, found, atol=1e-5, rtol=1e-4)
             first += len(own)
+
+
+@variants
+def test_double_precision_is_kept_from_the_features_to_the_gradients(
+    build, make_batch, name, settings
+):
+    method, batch = build(name, settings).double(), make_batch(range(4))
+    batch = replace(batch, features=batch.features.double())
+    images, texts = encode(method, batch)
+    terms = method.loss(images, texts, batch)
+    torch.stack(list(terms.values())).sum().backward()
+    found = [*images.parts().values(), *texts.parts().values(), *terms.values()]
+    found.append(method.score(images, texts))
+    assert {part.dtype for part in found if part.is_floating_point()} == {torch.float64}
+    for side in (images, texts):
+        lengths = side.vectors.norm(dim=2)
+        torch.testing.assert_close(lengths, torch.ones_like(lengths), atol=1e-12, rtol=0)
+    gradients = [p.grad for p in method.parameters() if p.requires_grad]
+    assert all(gradient.isfinite().all() for gradient in gradients)
 
 
 @variants

@@ -180,6 +180,26 @@ def test_attention_is_shown_out_of_training(build, make_batch, name):
 
 
 @set_methods
+def test_padding_of_sets_is_not_scored_and_not_trained_on(build, make_batch, name):
+    method, batch = build(name).eval(), make_batch(range(3))
+    images, texts = encode(method, batch)
+    mask = torch.ones(images.vectors.shape[:2], dtype=torch.bool)
+    whole = replace(images, mask=mask)
+    torch.testing.assert_close(method.score(whole, texts), method.score(images, texts))
+    torch.testing.assert_close(method.loss(whole, texts, batch), method.loss(images, texts, batch))
+    mask = mask.clone()
+    mask[1, 0] = False
+    padded, cut = replace(images, mask=mask), replace(images, vectors=images.vectors[:, 1:])
+    scores = method.score(padded, texts)
+    torch.testing.assert_close(scores[[0, 2]], method.score(images, texts)[[0, 2]])
+    torch.testing.assert_close(scores[1], method.score(cut, texts)[1])
+    none = torch.zeros(texts.vectors.shape[:2], dtype=torch.bool)
+    for sides in ((padded, texts), (images, replace(texts, mask=none))):
+        with pytest.raises(ValueError, match="sets of one size"):
+            method.loss(*sides, batch)
+
+
+@set_methods
 def test_the_loss_needs_only_embeddings_and_owners(build, make_batch, name):
     """What several processes gather is enough: two halves put together are the whole."""
     method, whole = build(name), make_batch(range(6))

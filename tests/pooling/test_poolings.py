@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional
@@ -19,10 +21,10 @@ from manymatch.pooling.gpo import GPO
 SIZES = [3, 1, 5, 3]
 
 
-def ragged(size=6):
+def ragged(size=6, garbage=7.0):
     generator = torch.Generator().manual_seed(0)
     sets = [torch.randn(n, size, generator=generator) for n in SIZES]
-    local = torch.full((len(sets), max(SIZES) + 2, size), 7.0)
+    local = torch.full((len(sets), max(SIZES) + 2, size), garbage)
     mask = torch.zeros(local.shape[:2], dtype=torch.bool)
     for row, members in enumerate(sets):
         local[row, : len(members)], mask[row, : len(members)] = members, True
@@ -30,8 +32,9 @@ def ragged(size=6):
 
 
 @pytest.mark.parametrize("name", ["mean", "max", "gpo"])
-def test_a_set_is_pooled_alike_alone_and_padded(name):
-    sets, local, mask = ragged()
+@pytest.mark.parametrize("garbage", [7.0, -1e8, torch.inf, torch.nan])
+def test_a_set_is_pooled_alike_alone_and_padded(name, garbage):
+    sets, local, mask = ragged(garbage=garbage)
     pool = pooling(name)
     together = pool(local, mask)
     assert together.shape == (len(sets), 1, 6)
@@ -41,12 +44,14 @@ def test_a_set_is_pooled_alike_alone_and_padded(name):
 
 
 @pytest.mark.parametrize("name", ["mean", "max", "gpo"])
-def test_what_stands_in_the_padding_gets_no_gradient(name):
-    _, local, mask = ragged()
+@pytest.mark.parametrize("garbage", [7.0, torch.nan])
+def test_what_stands_in_the_padding_gets_no_gradient(name, garbage):
+    _, local, mask = ragged(garbage=garbage)
     local.requires_grad_()
     pooling(name)(local, mask).square().sum().backward()
     assert (local.grad[~mask] == 0).all()
     assert (local.grad[mask] != 0).any()
+    assert local.grad.isfinite().all()
 
 
 def test_mean_and_max_are_what_they_say():
@@ -84,6 +89,14 @@ def test_gpo_does_not_mind_where_the_real_rows_stand():
     torch.testing.assert_close(pool(local[:, order], mask[:, order]), pool(local, mask))
 
 
+def test_gpo_takes_values_however_low():
+    pool = GPO()
+    sets, local, mask = ragged()
+    low = torch.full_like(sets[0], -1e6)
+    local[0, :3] = low
+    torch.testing.assert_close(pool(local, mask)[0, 0], low[0])
+
+
 def test_gpo_weights_are_distributions_over_the_real_places():
     weights = GPO().weights(torch.tensor([2, 5, 2]), 5)
     torch.testing.assert_close(weights.sum(1), torch.ones(3))
@@ -98,6 +111,17 @@ def test_the_position_code_is_the_papers():
             angle = torch.tensor(place / 10000 ** (2 * i / 6))
             torch.testing.assert_close(code[place, 2 * i], angle.sin())
             torch.testing.assert_close(code[place, 2 * i + 1], angle.cos())
+
+
+def test_the_position_code_is_as_exact_as_its_type():
+    place, size = 700, 8
+    angles = [place / 10000 ** (2 * i / size) for i in range(size // 2)]
+    exact = [part for angle in angles for part in (math.sin(angle), math.cos(angle))]
+    for dtype, error in ((torch.float64, 1e-12), (torch.bfloat16, 4e-3)):
+        code = sine_code(place + 1, size, dtype=dtype)
+        assert code.dtype == dtype
+        expected = torch.tensor(exact, dtype=torch.float64)
+        torch.testing.assert_close(code[place].double(), expected, atol=error, rtol=0)
 
 
 SEGMENT = torch.tensor([0, 0, 2, 2, 2, 3])

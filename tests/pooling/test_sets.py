@@ -61,9 +61,9 @@ def naive_slots(module, inputs):
     """One sample: slots before the last LayerNorm, and the maps of every pass."""
     block, slots = module.block, list(module.slots)
     heads, width = block.heads, block.query.out_features // block.heads
-    code = sine_code(len(inputs), WIDTH) if module.position_code else torch.zeros(len(inputs), 1)
+    code = sine_code(len(inputs), WIDTH, dtype=torch.float64) * module.position_code
     normed = [block.input_norm(x) for x in inputs]
-    keys = [block.key(x + c.double()) for x, c in zip(normed, code, strict=True)]
+    keys = [block.key(x + c) for x, c in zip(normed, code, strict=True)]
     values = [block.value(x) for x in normed]
     maps = []
     for _ in range(module.iterations):

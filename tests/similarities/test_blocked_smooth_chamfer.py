@@ -61,6 +61,50 @@ def test_other_precisions(dtype: torch.dtype) -> None:
     )
 
 
+@pytest.mark.parametrize("alpha", [16.0, 85.0, 300.0])
+@pytest.mark.parametrize(("n_image", "n_text"), [(4, 4), (1, 1), (1, 3), (6, 2)])
+@pytest.mark.parametrize("length", [0.0, 0.1, 1.1, 2.3, 2.4, 2.5, 30.0, 1e4])
+def test_vectors_of_any_length(alpha: float, n_image: int, n_text: int, length: float) -> None:
+    images, texts = length * _sets(5, n_image, 0), _sets(7, n_text, 1)
+    expected = _naive(images, texts, alpha)
+    found = smooth_chamfer(images, texts, alpha).double()
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
+    learning = smooth_chamfer(images.requires_grad_(), texts, alpha).detach().double()
+    torch.testing.assert_close(found, learning, atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1.0, 2.4, 30.0])
+def test_one_long_vector_is_enough_and_may_hide_a_short_sum(length: float) -> None:
+    """Sums that are too small for the type, in one product with such as are too large."""
+    image, texts = _sets(1, 1, 0), _sets(3, 2, 1)
+    images = torch.cat([length * image, -length * image], 1)
+    texts[1] = torch.cat([image[0], image[0]])
+    expected = _naive(images, texts, 16.0)
+    found = smooth_chamfer(images, texts).double()
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("cosine", [-1.0, 1.0])
+def test_what_is_of_unit_length_takes_the_fast_path(
+    monkeypatch: pytest.MonkeyPatch, cosine: float
+) -> None:
+    monkeypatch.setattr(module, "by_logsumexp", None)
+    images = _sets(5, 3, 0)
+    smooth_chamfer(images, cosine * images)
+    smooth_chamfer(images.bfloat16(), cosine * images.bfloat16())
+
+
+@pytest.mark.parametrize("learning", [False, True])
+def test_alpha_may_be_learned(learning: bool) -> None:
+    alpha = torch.tensor(16.0, dtype=torch.float64, requires_grad=True)
+    images, texts = _sets(2, 3, 0, torch.float64), _sets(3, 2, 1, torch.float64)
+    images.requires_grad_(learning)
+    assert torch.autograd.gradcheck(lambda a: smooth_chamfer(images, texts, a), alpha)
+    with torch.no_grad():
+        found = smooth_chamfer(images, texts, alpha)
+    torch.testing.assert_close(found, smooth_chamfer(images, texts, 16.0).detach())
+
+
 def test_no_texts() -> None:
     assert smooth_chamfer(_sets(3, 2, 0), _sets(0, 2, 1)).shape == (3, 0)
 

@@ -61,6 +61,50 @@ def test_both_modes(name, inference, training, retrieval, learning) -> None:
         module.eval()
 
 
+EVERY = [(name, None) for name in ("cosine", "mil", "mp", "chamfer", "smooth_chamfer")]
+EVERY += [("max_match", rule) for rule in ("matching", "topk", "max", "smooth_chamfer")]
+MASKS = {
+    "images": (torch.tensor([[1, 0, 1, 1], [0, 1, 0, 0], [1, 1, 1, 1]]).bool(), None),
+    "texts": (None, torch.tensor([[1, 0, 0, 0]] * 2 + [[0, 1, 1, 0]] * 3).bool()),
+    "none left out": (torch.ones(3, 4).bool(), torch.ones(5, 4).bool()),
+}
+MASKS["both"] = (MASKS["images"][0], MASKS["texts"][1])
+
+
+def only_real(sets, mask):
+    return [row if mask is None else row[mask[i]] for i, row in enumerate(sets)]
+
+
+@pytest.mark.parametrize(("name", "inference"), EVERY)
+@pytest.mark.parametrize("masks", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("garbage", [5.0, torch.nan])
+def test_what_a_mask_leaves_out_does_not_count(name, inference, masks, training, garbage) -> None:
+    module = SetSimilarity(SimilaritySettings(name=name, inference=inference)).train(training)
+    images, texts = IMAGES.clone(), TEXTS.clone()
+    for sets, mask in zip((images, texts), masks, strict=True):
+        if mask is not None:
+            sets[~mask] = garbage
+        sets.requires_grad_(training)
+    found = module(images, texts, *masks)
+    real = [only_real(sets, mask) for sets, mask in zip((IMAGES, TEXTS), masks, strict=True)]
+    expected = [torch.cat([module(x[None], y[None]) for y in real[1]], 1) for x in real[0]]
+    torch.testing.assert_close(found, torch.cat(expected))
+    if training:
+        found.sum().backward()
+        for sets, mask in zip((images, texts), masks, strict=True):
+            assert sets.grad.isfinite().all()
+            assert mask is None or (sets.grad[~mask] == 0).all()
+
+
+def test_a_set_of_nothing_is_refused() -> None:
+    module = SetSimilarity(SimilaritySettings(name="mil"))
+    mask = torch.ones(5, 4, dtype=torch.bool)
+    mask[2] = False
+    with pytest.raises(ValueError, match="a set has no real element"):
+        module(IMAGES, TEXTS, None, mask)
+
+
 def test_only_match_probability_has_something_to_learn() -> None:
     module = SetSimilarity(SimilaritySettings(name="mp", scale=3.0, shift=1.0))
     module(IMAGES, TEXTS).sum().backward()

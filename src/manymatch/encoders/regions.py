@@ -66,7 +66,8 @@ class OrderCode(nn.Module):
     def forward(self, length: int) -> Tensor:
         """`(length, D)`."""
         weight = self.linear.weight
-        return self.norm(self.linear(sine_code(length, weight.shape[1], weight.device)))
+        code = sine_code(length, weight.shape[1], weight.device, weight.dtype)
+        return self.norm(self.linear(code))
 
 
 def _context_layer(size: int, heads: int, dropout: float) -> nn.Module:

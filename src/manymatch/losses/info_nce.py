@@ -14,7 +14,8 @@ def info_nce(scores: Tensor, owner: Tensor, temperature: float) -> Tensor:
     With `z = scores / temperature` and i the image of caption j, the mean over all captions j of
     `-log(exp z(i, j) / (exp z(i, j) + sum_k exp z(i, k)))`, k over captions of OTHER images, plus
     the mean over j of `-log(exp z(i, j) / sum_k exp z(k, j))`, k over all images. So the other
-    captions of an image count neither as negatives nor in the denominator.
+    captions of an image count neither as negatives nor in the denominator. Without captions the
+    loss is 0.
 
     Args:
         scores: `(n, m)`, images by captions.
@@ -25,6 +26,8 @@ def info_nce(scores: Tensor, owner: Tensor, temperature: float) -> Tensor:
         van den Oord et al., Representation Learning with Contrastive Predictive Coding, 2018;
         MaxMatch's `L_con`.
     """
+    if not len(owner):
+        return scores.sum()  # 0, and part of the graph
     own = own_pairs(scores, owner)
     logits = scores / temperature
     to_texts = contrastive_terms(logits, own)[own].mean()

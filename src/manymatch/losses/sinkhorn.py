@@ -15,6 +15,8 @@ from manymatch.similarities.pairs import full_precision
 # 2^-120 of the largest term changes no sum, and keeps exp2 from subnormal numbers, which cost a
 # CPU ten times as much.
 _SMALLEST = -120.0
+_ROUNDS = 3
+"""Where neither rounds nor a tolerance are asked for: as many as SwAMP takes here by default."""
 
 
 class Transport(NamedTuple):
@@ -39,10 +41,13 @@ def sinkhorn(
     gradient.
 
     Args:
-        log_p: `(N, n_classes)` log-probabilities, finite.
+        log_p: `(N, n_classes)` log-probabilities. -inf is a class that a sample cannot have, for
+            which q is 0; each sample needs a possible class, each class a possible sample.
         eta: > 0, inverse regularisation.
-        rounds: this many times, scale the columns, then the rows.
-        tolerance: instead of `rounds`, the `marginal_error` to reach.
+        rounds: this many times, scale the columns, then the rows; 3 where neither this nor a
+            tolerance is given.
+        tolerance: the `marginal_error` to reach, by Newton's method; with `rounds`, by at most
+            so many rounds, whether they suffice or not.
 
     Returns:
         `(N, n_classes)` in the type of `log_p`, rows sum to 1.
@@ -74,10 +79,11 @@ def transport(
     """As `sinkhorn`, with all there is to know; `potentials` of a similar problem are a start.
 
     Raises:
-        DataError: `log_p` is not finite, or the tolerance is finer than double precision allows.
+        DataError: `log_p` cannot be assigned, or the tolerance cannot be reached: it is finer than
+            double precision allows, or too few classes are possible for too many samples.
+        ValueError: there are no rounds.
     """
-    if not log_p.isfinite().all():
-        raise DataError("sinkhorn: log p holds values that are not finite")
+    _check(log_p)
     found, done = class_potentials(log_p, eta, rounds, tolerance, potentials)
     q = assignments(log_p, eta, found)
     return Transport(q, found, done, float(marginal_error(q)))
@@ -91,16 +97,19 @@ def class_potentials(
     tolerance: float | None = None,
     start: Tensor | None = None,
 ) -> tuple[Tensor, int]:
-    """`(n_classes,)` potentials, in float64 where a tolerance is set, and the rounds taken."""
-    if (rounds is None) == (tolerance is None):
-        raise ValueError("sinkhorn takes either rounds or a tolerance")
-    if tolerance is not None:
+    """`(n_classes,)` potentials, in float64 if by Newton's method, and the rounds or steps taken.
+
+    `log_p` as `transport` takes it, but it is not checked.
+    """
+    if rounds is None and tolerance is not None:
         scores = log_p.double().cpu().numpy() * eta
         near = None if start is None else start.double().cpu().numpy()
         found, taken = solve_dual(scores, tolerance, near)
         return torch.from_numpy(found).to(log_p.device), taken
-    assert rounds is not None
-    return _after_rounds(full_precision(log_p), eta, rounds, start), rounds
+    rounds = _ROUNDS if rounds is None else rounds
+    if rounds < 1:
+        raise ValueError(f"sinkhorn: {rounds} rounds; expected 1 or more")
+    return _after_rounds(full_precision(log_p), eta, rounds, tolerance, start)
 
 
 @torch.no_grad()
@@ -117,19 +126,40 @@ def marginal_error(q: Tensor) -> Tensor:
     return (q.double().sum(0) - target).abs().max() / min(1.0, target)
 
 
-def _after_rounds(log_p: Tensor, eta: float, rounds: int, start: Tensor | None) -> Tensor:
-    """Log-domain rounds, in base 2. The last scaling of the rows is left to `assignments`."""
+def _check(log_p: Tensor) -> None:
+    if not (log_p < torch.inf).all():
+        raise DataError("sinkhorn: log p holds NaN or infinity")
+    possible = log_p > -torch.inf
+    if not (possible.any(0).all() and possible.any(1).all()):
+        raise DataError(
+            "sinkhorn: log p has a class that no sample can have, or a sample that can have none"
+        )
+
+
+def _after_rounds(
+    log_p: Tensor, eta: float, rounds: int, tolerance: float | None, start: Tensor | None
+) -> tuple[Tensor, int]:
+    """Potentials after log-domain rounds, in base 2, and how many these were: `rounds`, or fewer
+    that reach the tolerance. The last scaling of the rows is left to `assignments`."""
     scores = log_p * (eta / math.log(2.0))
     room = torch.empty_like(scores)
     target = math.log2(scores.shape[0] / scores.shape[1])
     rows = scores.new_zeros(scores.shape[0], 1)
     if start is not None:
         rows = -_log_sums(scores, start.to(scores) / math.log(2.0), 1, room)
-    for left in reversed(range(rounds)):
-        columns = target - _log_sums(scores, rows, 0, room)
-        if left:
-            rows = -_log_sums(scores, columns, 1, room)
-    return columns[0] * math.log(2.0)
+    columns = target - _log_sums(scores, rows, 0, room)
+    for taken in range(1, rounds):
+        rows = -_log_sums(scores, columns, 1, room)
+        after = target - _log_sums(scores, rows, 0, room)
+        if tolerance is not None and _moved(columns, after, target) <= tolerance:
+            return columns[0] * math.log(2.0), taken
+        columns = after
+    return columns[0] * math.log(2.0), rounds
+
+
+def _moved(columns: Tensor, after: Tensor, target: float) -> float:
+    """The `marginal_error` before a scaling of the columns: by how much it had to scale them."""
+    return float((columns - after).exp2().sub(1).abs().max()) * max(1.0, 2.0**target)
 
 
 def _log_sums(scores: Tensor, potentials: Tensor, dim: int, room: Tensor) -> Tensor:

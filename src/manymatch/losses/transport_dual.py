@@ -47,7 +47,7 @@ def solve_dual(scores: Array, tolerance: float, start: Array | None = None) -> t
     """Potentials g such that `softmax(scores + g)` over rows has equal sums of columns.
 
     Args:
-        scores: `(N, n)`, finite, in nats (`eta log p`).
+        scores: `(N, n)` in nats (`eta log p`); -inf where a row cannot have a column.
         tolerance: the `sinkhorn.marginal_error` to reach.
         start: `(n,)` potentials that may be near.
 
@@ -55,7 +55,7 @@ def solve_dual(scores: Array, tolerance: float, start: Array | None = None) -> t
         `(n,)` potentials of mean 0, and how many Newton steps it took.
 
     Raises:
-        DataError: rounding does not allow so fine a tolerance.
+        DataError: rounding does not allow so fine a tolerance, or -inf allows no equal sums.
     """
     potentials = np.zeros(scores.shape[1]) if start is None else start
     scale = min(1.0, _REACH / max(_distance(scores, potentials), _REACH))

@@ -28,7 +28,8 @@ class Embeddings:
     lemmatised name and of the attributes (0: none). `globals (n, D)`, `slots (n, K, D)` and
     `log_variance (n, D)` are other methods' parts. `attention (n, K, R)` says, out of training
     only, how much each element of a set looks at each region or word.
-    `mask (n, K)` marks the real vectors of sets of unequal size (None: all are real).
+    `mask (n, K)` bool marks the real vectors of sets of unequal size (None: all are real). The
+    score of the set methods counts these alone; their losses refuse sets with others.
     """
 
     vectors: Tensor

@@ -48,6 +48,7 @@ from manymatch.pooling.gpo import GPO
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
 from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine
+from manymatch.similarities.pairs import full_precision
 
 
 class CORASettings(Strict):
@@ -177,7 +178,7 @@ class CORA(Method):
         self.warm_up = min(1.0, epochs / length) if length else 1.0
 
     def _normalised(self, vectors: Tensor) -> Tensor:
-        return functional.normalize(self.dropout(vectors).float(), dim=-1)
+        return functional.normalize(full_precision(self.dropout(vectors)), dim=-1)
 
 
 def _graphs(batch: Batch) -> Graphs:

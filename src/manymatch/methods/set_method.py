@@ -81,7 +81,7 @@ class SetMethod(Method):
         return self.text(batch.words, batch.word_mask)
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        return self.similarity(images.vectors, texts.vectors)
+        return self.similarity(images.vectors, texts.vectors, images.mask, texts.mask)
 
     def start_epoch(self, epoch: int) -> None:
         self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
@@ -89,8 +89,14 @@ class SetMethod(Method):
     def matching_terms(
         self, images: Embeddings, texts: Embeddings, owner: Tensor
     ) -> dict[str, Tensor]:
-        """What draws matches together: triplet loss, MMD and, where it is wanted, InfoNCE."""
+        """What draws matches together: triplet loss, MMD and, where it is wanted, InfoNCE.
+
+        Raises:
+            ValueError: sets are padded, which `score` minds but the losses within sets do not.
+        """
         chosen = self.settings
+        if any(side.mask is not None and not side.mask.all() for side in (images, texts)):
+            raise ValueError("the losses take sets of one size, but a mask leaves elements out")
         scores = self.score(images, texts)
         x, y = images.vectors, texts.vectors
         return weighted(

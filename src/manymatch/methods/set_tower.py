@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.methods.base import Embeddings
+from manymatch.similarities.pairs import full_precision
 
 
 class SetTower(nn.Module):
@@ -23,7 +24,7 @@ class SetTower(nn.Module):
         local, mask, globals_ = self.encoder(rows, mask)
         sets = self.sets.predict(local, mask, globals_)
         return Embeddings(
-            vectors=functional.normalize(sets.vectors.float(), dim=2),
+            vectors=functional.normalize(full_precision(sets.vectors), dim=2),
             globals=globals_,
             slots=sets.slots,
             attention=None if self.training else sets.attention,

@@ -32,6 +32,7 @@ from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.pooling.prototype_attention import PrototypeAttention
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
+from manymatch.similarities.pairs import full_precision
 
 
 class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):
@@ -90,4 +91,4 @@ class SwAMP(Method):
 
     def _embedded(self, encoded: Encoding) -> Embeddings:
         read = self.dropout(self.read(encoded.local, encoded.mask)).flatten(1)
-        return Embeddings(functional.normalize(read.float(), dim=1)[:, None])
+        return Embeddings(functional.normalize(full_precision(read), dim=1)[:, None])

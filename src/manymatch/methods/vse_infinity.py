@@ -31,6 +31,7 @@ from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.pooling.gpo import GPO
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
+from manymatch.similarities.pairs import full_precision
 
 
 class VSEInfinitySettings(Grouped, MatchingSettings):
@@ -76,7 +77,7 @@ class VSEInfinity(Method):
 
     def _pooled(self, pool: GPO, encoded: Encoding) -> Embeddings:
         pooled = self.dropout(pool(encoded.local, encoded.mask))
-        return Embeddings(functional.normalize(pooled.float(), dim=2))
+        return Embeddings(functional.normalize(full_precision(pooled), dim=2))
 
 
 def _check_sizes(size: int, **local: int) -> None:

@@ -29,6 +29,7 @@ from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.pooling.by_name import PoolingName, pooling
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
+from manymatch.similarities.pairs import full_precision
 
 
 class VSEPPSettings(MatchingSettings):
@@ -78,7 +79,7 @@ class VSEPP(Method):
         self.matching.start_epoch(epoch)
 
     def _embedded(self, vectors: Tensor) -> Embeddings:
-        return Embeddings(functional.normalize(self.dropout(vectors).float(), dim=2))
+        return Embeddings(functional.normalize(full_precision(self.dropout(vectors)), dim=2))
 
 
 class ImageTower(nn.Module):

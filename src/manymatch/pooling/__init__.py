@@ -1,5 +1,5 @@
-"""From local features to embeddings: modules `(local (n, R, W), mask (n, R)) -> (n, K, D)`, which
-may take the samples' `globals (n, D)` too, and attention over the nodes of graphs."""
+"""From local features to embeddings: modules `(local (n, R, W), mask (n, R) or None, globals
+(n, D) or None) -> (n, K, D)`, and attention over the nodes of graphs."""
 
 from manymatch.pooling.decoder import TransformerDecoder
 from manymatch.pooling.gpo import GPO

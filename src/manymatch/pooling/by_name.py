@@ -14,5 +14,5 @@ _POOLINGS: dict[PoolingName, type[nn.Module]] = {"mean": MeanPooling, "max": Max
 
 
 def pooling(name: PoolingName) -> nn.Module:
-    """A fresh module `(local (n, R, D), mask (n, R)) -> (n, 1, D)`."""
+    """A fresh module `(local (n, R, D), mask (n, R) or None) -> (n, 1, D)`."""
     return _POOLINGS[name]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from manymatch.pooling.masked import real_rows
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 
 
@@ -37,7 +38,10 @@ class TransformerDecoder(SetModule):
         self.layers = nn.ModuleList(DecoderLayer(width, size, heads) for _ in range(layers))
         self.output = GlobalResidual(size)
 
-    def predict(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Sets:
+    def predict(
+        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
+    ) -> Sets:
+        mask = real_rows(local, mask)
         inputs = self.input_norm(local.masked_fill(~mask[:, :, None], 0.0))
         queries = self.queries.expand(len(local), -1, -1)
         for layer in self.layers:

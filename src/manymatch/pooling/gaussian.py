@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from manymatch.layers.glorot import glorot_linear
 from manymatch.pooling.pie_net import HeadAttention, PIENet
+from manymatch.similarities.pairs import full_precision
 
 
 class Gaussian(NamedTuple):
@@ -47,13 +48,13 @@ class GaussianHead(nn.Module):
         self.of_attended, self.of_global = glorot_linear(width, size), glorot_linear(size, size)
         nn.init.constant_(self.of_global.bias, log_variance)
 
-    def forward(self, local: Tensor, mask: Tensor, globals: Tensor) -> Gaussian:
+    def forward(self, local: Tensor, mask: Tensor | None, globals: Tensor) -> Gaussian:
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Gaussian`."""
         means = self.mean.predict(local, mask, globals)
         attended, _ = self.attention(local, mask)
         log_variance = self.of_attended(attended[:, 0]) + self.of_global(globals)
-        mean = functional.normalize(means.vectors[:, 0].float(), dim=1)
-        return Gaussian(mean, log_variance.float(), means.attention)
+        mean = functional.normalize(full_precision(means.vectors[:, 0]), dim=1)
+        return Gaussian(mean, full_precision(log_variance), means.attention)
 
 
 def samples(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:

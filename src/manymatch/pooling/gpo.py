@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from manymatch.layers.gru import BiGRU
 from manymatch.layers.position_code import sine_code
-
-_BELOW_ALL = -10000.0
+from manymatch.pooling.masked import real_rows
 
 
 class GPO(nn.Module):
@@ -34,10 +33,16 @@ class GPO(nn.Module):
         self.gru = BiGRU(code_size, hidden, directions="average")
         self.score = nn.Linear(hidden, 1, bias=False)
 
-    def forward(self, local: Tensor, mask: Tensor) -> Tensor:
-        """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; real rows may stand anywhere."""
+    def forward(
+        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
+    ) -> Tensor:
+        """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; real rows may stand anywhere.
+
+        `globals` are not looked at.
+        """
+        mask = real_rows(local, mask)
         sizes = mask.sum(1)
-        ordered = local.masked_fill(~mask[:, :, None], _BELOW_ALL).sort(1, descending=True).values
+        ordered = local.masked_fill(~mask[:, :, None], -torch.inf).sort(1, descending=True).values
         real = torch.arange(local.shape[1], device=local.device) < sizes[:, None]
         ordered = ordered.masked_fill(~real[:, :, None], 0.0)
         return self.weights(sizes, local.shape[1])[:, None] @ ordered
@@ -45,7 +50,8 @@ class GPO(nn.Module):
     def weights(self, sizes: Tensor, width: int) -> Tensor:
         """`(n, width)` weights for sets of `sizes (n,)`; rows sum to 1, 0 past the size."""
         distinct, row = sizes.unique(return_inverse=True)
-        codes = sine_code(width, self.code_size, sizes.device).expand(len(distinct), -1, -1)
+        kind = self.score.weight.dtype
+        codes = sine_code(width, self.code_size, sizes.device, kind).expand(len(distinct), -1, -1)
         real = torch.arange(width, device=sizes.device) < distinct[:, None]
         scores = self.score(self.gru(codes, real).states)[:, :, 0] / self.temperature
         return scores.masked_fill(~real, -torch.inf).softmax(1)[row]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from manymatch.layers.glorot import glorot_linear
-from manymatch.pooling.masked import masked_softmax
+from manymatch.pooling.masked import masked_softmax, real_rows
 from manymatch.pooling.prediction import SetModule, Sets
 
 
@@ -31,7 +31,9 @@ class PIENet(SetModule):
         self.residual = glorot_linear(width, size)
         self.norm = nn.LayerNorm(size)
 
-    def predict(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Sets:
+    def predict(
+        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
+    ) -> Sets:
         attended, attention = self.attention(local, mask)
         slots = self.residual(attended).sigmoid()
         elements = slots if globals is None else slots + globals[:, None]
@@ -58,8 +60,9 @@ class HeadAttention(nn.Module):
         for layer in (self.first, self.second):
             nn.init.xavier_uniform_(layer.weight)
 
-    def forward(self, local: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, local: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """`local (n, R, W)`, `mask (n, R)` -> attended `(n, K, W)`, weights `(n, K, R)`."""
+        mask = real_rows(local, mask)
         local = local.masked_fill(~mask[:, :, None], 0.0)
         weights = masked_softmax(self.second(self.first(local).tanh()).mT, mask)
         return weights.to(local.dtype) @ local, weights

@@ -26,13 +26,18 @@ class SetModule(nn.Module, ABC):
     """Local features and a global vector to a set of vectors."""
 
     @abstractmethod
-    def predict(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Sets:
+    def predict(
+        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
+    ) -> Sets:
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Sets`.
 
-        Every sample has at least one real input; without `globals` nothing is added.
+        Every sample has at least one real input, and without a `mask` all are real; without
+        `globals` nothing is added.
         """
 
-    def forward(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Tensor:
+    def forward(
+        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
+    ) -> Tensor:
         """The `vectors (n, K, D)` of `predict`."""
         return self.predict(local, mask, globals).vectors
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from manymatch.pooling.masked import masked_softmax
+from manymatch.pooling.masked import masked_softmax, real_rows
 
 
 class PrototypeAttention(nn.Module):
@@ -38,8 +38,11 @@ class PrototypeAttention(nn.Module):
         self.heads, self.temperature = heads, temperature
         self.queries = nn.Parameter(torch.randn(n_prototypes, size))
 
-    def forward(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Tensor:
+    def forward(
+        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
+    ) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are not looked at."""
+        mask = real_rows(local, mask)
         features = self._split(local.masked_fill(~mask[:, :, None], 0.0))
         scale = self.temperature * features.shape[-1] ** 0.5
         scores = self._split(self.queries.to(local.dtype)[None]) @ features.mT / scale

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.layers.position_code import sine_code
+from manymatch.pooling.masked import real_rows
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 from manymatch.similarities.pairs import full_precision
 
@@ -51,11 +52,13 @@ class SlotAttention(SetModule):
         self.block = SlotBlock(width, size, heads, attention_size or size)
         self.output = GlobalResidual(size)
 
-    def predict(self, local: Tensor, mask: Tensor, globals: Tensor | None = None) -> Sets:
+    def predict(
+        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
+    ) -> Sets:
         slots, attention = self._refine(local, mask)
         return self.output(slots, globals, attention[-1])
 
-    def attend(self, local: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def attend(self, local: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The element slots `(n, K, D)` and the maps of every pass `(T, n, K, R)`.
 
         A map is the mean over heads of the weights with which the slots gather the inputs.
@@ -63,15 +66,22 @@ class SlotAttention(SetModule):
         slots, attention = self._refine(local, mask)
         return self.output.slot_norm(slots), torch.stack(attention)
 
-    def _refine(self, local: Tensor, mask: Tensor) -> tuple[Tensor, list[Tensor]]:
-        _, length, width = local.shape
-        code = sine_code(length, width, local.device) if self.position_code else None
-        inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), code)
+    def _refine(self, local: Tensor, mask: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        mask = real_rows(local, mask)
+        inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), self._code(local))
         slots, attention = self.slots.expand(len(local), -1, -1), []
         for _ in range(self.iterations):
             slots, weights = self.block(slots, *inputs, mask)
             attention.append(weights.mean(1))
         return slots, attention
+
+    def _code(self, local: Tensor) -> Tensor | None:
+        """`(R, W)`: that of the places of `local (n, R, W)`, where places are told at all."""
+        if not self.position_code:
+            return None
+        _, length, width = local.shape
+        # Not in half precision: what it is added to need not be, under autocast.
+        return sine_code(length, width, local.device, torch.promote_types(local.dtype, torch.float))
 
 
 class SlotBlock(nn.Module):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from manymatch.similarities.blocks import in_blocks
+from manymatch.similarities.pairs import full_precision
 
 _LONGEST = 1.01
 """Norm products up to which `factors_per_log` holds (1, and some rounding of half precision)."""
@@ -33,18 +34,42 @@ def factors_per_log(alpha: float, size: int, dtype: torch.dtype) -> int:
 def blocked_smooth_chamfer(images: Tensor, texts: Tensor, alpha: float) -> Tensor:
     """`smooth_chamfer` of `images (n, K, D)` and `texts (m, L, D)`, without gradient.
 
-    Needs `factors_per_log(alpha, max(K, L), dtype) >= 1`; exact to rounding for every cosine.
+    Exact to rounding for vectors of any length and every alpha: where exponentials leave the range
+    of the type, as only those of long vectors or a large alpha do, all is done by `by_logsumexp`.
     """
-    return in_blocks(images, texts, partial(_reduce, alpha), scale=alpha)
+    size, dtype = max(images.shape[1], texts.shape[1]), full_precision(images).dtype
+    if factors_per_log(alpha, size, dtype) >= 1:
+        scores = in_blocks(images, texts, partial(_by_products, alpha), scale=alpha)
+        if scores.sum().isfinite():
+            return scores
+    return in_blocks(
+        images, texts, lambda scaled: by_logsumexp(alpha, scaled.permute(2, 3, 0, 1)), scale=alpha
+    )
 
 
-def _reduce(alpha: float, scaled: Tensor) -> Tensor:
+def by_logsumexp(alpha: float | Tensor, scaled: Tensor) -> Tensor:
+    """The scores `(n, m)` from `alpha` times the cosines, `scaled (n, m, K, L)`, of any size."""
+    to_texts, to_images = scaled.logsumexp(3).mean(2), scaled.logsumexp(2).mean(2)
+    return (to_texts + to_images) / (2 * alpha)
+
+
+def _by_products(alpha: float, scaled: Tensor) -> Tensor:
+    """The same from `scaled (K, L, n, m)`, faster, and not finite for a pair whose exponentials
+    leave the range."""
     n_image, n_text = scaled.shape[:2]
     exponentials = scaled.exp_()
     factors = factors_per_log(alpha, max(n_image, n_text), scaled.dtype)
-    to_texts = _sum_of_logs(exponentials.sum(1).unbind(0), factors)
-    to_images = _sum_of_logs(exponentials.sum(0).unbind(0), factors)
+    to_texts = _sum_of_logs(_in_range(exponentials.sum(1), alpha), factors)
+    to_images = _sum_of_logs(_in_range(exponentials.sum(0), alpha), factors)
     return to_texts.div_(2 * alpha * n_image).add_(to_images, alpha=1 / (2 * alpha * n_text))
+
+
+def _in_range(sums: Tensor, alpha: float) -> Sequence[Tensor]:
+    """The planes of `sums`, 0 instead of what is so small that products could lose their digits.
+
+    A product with 0 is 0 or NaN and its logarithm not finite; so is that of what overflows.
+    """
+    return torch.threshold_(sums, math.exp(-alpha * _LONGEST), 0.0).unbind(0)
 
 
 def _sum_of_logs(values: Sequence[Tensor], factors: int) -> Tensor:

@@ -20,6 +20,7 @@ from manymatch.similarities.max_match import max_match
 from manymatch.similarities.mil import mil
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
 from manymatch.similarities.top_match import top_match
+from manymatch.similarities.unequal import of_unequal
 
 SimilarityName = Literal["cosine", "mil", "mp", "chamfer", "smooth_chamfer", "max_match"]
 InferenceRule = Literal["matching", "topk", "max", "smooth_chamfer"]
@@ -50,6 +51,8 @@ class SimilaritySettings(Strict):
 class SetSimilarity(nn.Module):
     """`images (n, K, D)`, `texts (m, L, D)`, L2-normalised, -> scores `(n, m)`.
 
+    Of sets of unequal size their masks, `(n, K)` and `(m, L)`, say what is real; only that counts.
+
     In training mode the similarity of that name; in evaluation mode what it ranks by. These
     differ for MaxMatch alone. Only `mp` has parameters: its scale (as logarithm, so that it stays
     positive) and shift.
@@ -62,12 +65,21 @@ class SetSimilarity(nn.Module):
             self.log_scale = nn.Parameter(torch.tensor(math.log(settings.scale)))
             self.shift = nn.Parameter(torch.tensor(settings.shift))
 
-    def forward(self, images: Tensor, texts: Tensor) -> Tensor:
+    def forward(
+        self,
+        images: Tensor,
+        texts: Tensor,
+        image_mask: Tensor | None = None,
+        text_mask: Tensor | None = None,
+    ) -> Tensor:
+        return of_unequal(self._chosen(), images, texts, image_mask, text_mask)
+
+    def _chosen(self) -> Similarity:
         if self.settings.name == "mp":
-            return match_probability(images, texts, self.log_scale.exp(), self.shift)
+            return partial(match_probability, scale=self.log_scale.exp(), shift=self.shift)
         if self.settings.name == "max_match" and not self.training:
-            return self._rules()[self.settings.inference or "topk"](images, texts)
-        return self._similarities()[self.settings.name](images, texts)
+            return self._rules()[self.settings.inference or "topk"]
+        return self._similarities()[self.settings.name]
 
     def _similarities(self) -> dict[str, Similarity]:
         return {
