@@ -94,6 +94,16 @@ def test_a_web_address_ends_in_a_name(tmp_path, address):
         obtain(source(address), "it", tmp_path)
 
 
+def test_a_web_address_ends_in_a_short_name(tmp_path):
+    with pytest.raises(ConfigError, match="too long a name"):
+        obtain(source(f"https://host/{'x' * 300}"), "it", tmp_path)
+
+
+def test_the_home_of_nobody_is_one_line():
+    with pytest.raises(ConfigError, match="~nobody-at-all/x: "):
+        local_path("~nobody-at-all/x")
+
+
 @pytest.mark.parametrize("sha", ["abc", "G" * 64, ""])
 def test_a_checksum_that_is_none_is_refused(sha):
     with pytest.raises(ConfigError, match="x: sha256"):
