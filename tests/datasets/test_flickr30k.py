@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 from dataset_stages import split_of
+from served_sources import served_sources
 
 from manymatch.errors import ConfigError, DataError
 
@@ -105,6 +106,25 @@ def test_karpathys_archive(folder, stages, inside):
 def test_multi30k(folder, stages):
     write_multi30k(folder / "multi30k_task2")
     assert found(stages({"folder": str(folder)})) == expected()
+
+
+def test_a_folder_with_all_splits_is_preferred(folder, stages):
+    write_precomp(folder / "f30k_precomp")
+    (folder / "f30k_precomp" / "train_caps.txt").unlink()
+    write_multi30k(folder / "multi30k_task2")
+    assert found(stages({"folder": str(folder)})) == expected()
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda content: content[:-9], lambda content: b"<html>Sign in</html>"]
+)
+def test_captions_from_the_last_mirror(folder, server, stages, spoil):
+    """Of those that params.yaml names; the mirrors before give a part of the file, or a page."""
+    (folder / "good").mkdir()
+    (folder / "good" / "dataset_flickr30k.json").write_text(karpathy())
+    settings = served_sources("flickr30k", folder, server.url, spoil)
+    assert found(stages(settings | {"images": str(folder / "flickr30k-images")})) == expected()
+    assert server.asked[-1] == "/good/dataset_flickr30k.json" and len(server.asked) > 1
 
 
 def test_vse_infinitys_layout(folder, stages):

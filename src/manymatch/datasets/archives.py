@@ -231,6 +231,14 @@ def _tar_members(stream: BinaryIO | gzip.GzipFile) -> Iterator[_Member]:
             yield _tar_member(opened, info)
         if guarded.last != bytes(_BLOCK):
             raise tarfile.ReadError("its end mark is missing")
+        _read_padding(stream)
+
+
+def _read_padding(stream: BinaryIO | gzip.GzipFile) -> None:
+    """What follows the end mark, for behind it gzip has the checksum of all; it is never long."""
+    left = _READ
+    while left and (block := stream.read(left)):
+        left -= len(block)
 
 
 def _tar_member(opened: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
