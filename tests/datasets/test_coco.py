@@ -354,7 +354,7 @@ def test_everything_from_the_last_mirrors(folder, server, stages, spoil):
     """Of what params.yaml names; the mirrors before give half of each file, or a page."""
     good = folder / "good"
     good.mkdir()
-    made.write_karpathy(good)
+    made.write_karpathy(good, "caption_datasets.zip")
     made.write_annotations(good, "annotations_trainval2014.zip")
     for part in ("train2014", "val2014"):
         shutil.make_archive(str(good / part), "zip", folder / "images", part)

@@ -381,7 +381,7 @@ def only_content(path):
 def test_what_fails_its_check_is_not_kept_and_the_next_mirror_is_asked(server, mirror, target):
     server.content = CONTENT[:1000]
     wanted = Expected(check=only_content)
-    assert f"{server.url}: not what is wanted;" in fault([server.url], target, wanted)
+    assert f"{server.url}: file.bin: not what is wanted;" in fault([server.url], target, wanted)
     assert not list(target.parent.iterdir()) and server.asked == [None]
     fetch([server.url, mirror.url], target, wanted, "the file")
     assert target.read_bytes() == CONTENT

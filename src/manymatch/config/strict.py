@@ -34,7 +34,9 @@ def _one_line(model: type[BaseModel], error: ValidationError, where: str) -> str
     path = [str(part) for part in fault["loc"]]
     key = ".".join(path)
     if fault["type"] == "extra_forbidden":
-        return f"{where}: unknown key '{key}'{nearest(path[-1], _keys_at(model, fault['loc'][:-1]))}"
+        return (
+            f"{where}: unknown key '{key}'{nearest(path[-1], _keys_at(model, fault['loc'][:-1]))}"
+        )
     found = "" if fault["type"] == "missing" else f", found {fault['input']!r}"
     return f"{where}: {key or 'value'}: {fault['msg']}{found}"
 

@@ -69,7 +69,7 @@ def _refusal(check: Check, path: Path) -> str | None:
     except StorageError:
         raise
     except ManyMatchError as error:
-        return str(error).removeprefix(str(path)).removeprefix(": ")
+        return str(error).replace(str(path), path.name.removesuffix(".partial"))
     return None
 
 

@@ -48,8 +48,9 @@ def labels_of(table: pa.Table, image_ids: Sequence[str], where: str) -> Labels:
         missing = image_ids[place.is_valid().index(False).as_py()]
         raise DataError(f"{where}: no image '{missing}'; run the stage 'captions' again")
     own = table.take(pa.array(first_row[place.to_numpy()]))
-    earlier = ["train", "validation"] if "test" in pc.unique(own["split"]).to_pylist() else ["train"]
-    before = table.filter(pc.is_in(table["split"], pa.array(earlier)))["labels"]
+    of_test = "test" in pc.unique(own["split"]).to_pylist()
+    earlier = pa.array(["train", "validation"] if of_test else ["train"])
+    before = table.filter(pc.is_in(table["split"], earlier))["labels"]
     seen = pc.unique(pc.list_flatten(before)).to_pylist()
     labels = own["labels"].to_pylist()
     return Labels([tuple(of_image or ()) for of_image in labels], frozenset(seen))

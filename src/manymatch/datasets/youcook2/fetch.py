@@ -9,8 +9,8 @@ from typing import Any
 from manymatch.datasets.clips import without_pictures
 from manymatch.datasets.copying import copy_file
 from manymatch.datasets.gather import Gatherer, Usual
-from manymatch.datasets.youcook2.settings import Youcook2Settings
 from manymatch.datasets.whole import whole_json
+from manymatch.datasets.youcook2.settings import Youcook2Settings
 from manymatch.errors import DataError
 from manymatch.files import write_json
 from manymatch.pickles import read_pickle
