@@ -1,9 +1,14 @@
 """A made-up Flickr8k of six images, in both forms, for the tests of the dataset room."""
 
 import json
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from dataset_stages import Stages
+
+from manymatch.datasets import transfer
 
 SPLITS = {"train": "ab", "val": "cd", "test": "ef"}
 LISTS = {
@@ -69,3 +74,21 @@ def folder(tmp_path):
 @pytest.fixture
 def stages_of(tmp_path):
     return lambda name: Stages(name, tmp_path)
+
+
+@pytest.fixture
+def server(folder, monkeypatch):
+    """Serves the test's `folder`; `asked` are the lines of its log."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            asked.append(self.path)
+
+    asked = []
+    monkeypatch.setattr(transfer, "_PAUSES", (0,))
+    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
+    http.url, http.asked = f"http://127.0.0.1:{http.server_port}", asked
+    yield http
+    http.shutdown()
+    http.server_close()

@@ -6,7 +6,7 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from manymatch.datasets import captions
+from manymatch.datasets import DATASETS, captions
 from manymatch.datasets.base import CAPTIONS, Caption, Relevance
 from manymatch.datasets.captions import MAX_CHARACTERS, training_captions, write_captions
 from manymatch.datasets.vocabulary import Vocabulary
@@ -38,6 +38,14 @@ GOOD = [
     row("c", 0, "test", "a fish"),
     row("d", 0, "test", "a frog"),
 ]
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_without_its_files_the_stage_before_is_named(tmp_path, name):
+    outputs = [tmp_path / output for output in ("table", "words", "pairs")]
+    with pytest.raises(DataError, match="no such folder; run the stage download first"):
+        write_captions(name, tmp_path / "raw", *outputs, minimum_count=1)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

@@ -2,17 +2,14 @@
 
 import json
 import shutil
-import threading
 import zipfile
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import made_coco as made
 import numpy as np
 import pytest
 from dataset_stages import split_of
+from served_sources import served_sources
 
-from manymatch.datasets import transfer
 from manymatch.errors import ConfigError, DataError, SourceError
 from manymatch.features.images import list_images
 from manymatch.shards.thumbnail import Pictures
@@ -59,6 +56,15 @@ def test_karpathys_file(folder, stages):
     assert rows[0]["labels"] == []
 
 
+def test_of_more_captions_the_first_five_count(folder, stages):
+    """As in the arrays of caption ids and in SCAN's files; Karpathy's file has up to seven."""
+    value = made.karpathy()
+    more = [{"raw": f"One more {k} .", "sentid": 5000 + k} for k in range(2)]
+    value["images"][0]["sentences"] += more
+    (folder / made.KARPATHY).write_text(json.dumps(value))
+    assert found(stages({"folder": str(folder)})) == expected()
+
+
 @pytest.mark.parametrize(
     ("archive", "inside"),
     [("caption_datasets.zip", "dataset_coco.json"), ("coco.zip", "coco/dataset.json")],
@@ -78,6 +84,22 @@ def test_cocos_own_files_in_the_order_of_the_ids(folder, stages, archive):
     assert found(rows) == expected()
     labels = {row["image_id"]: row["labels"] for row in rows}
     assert labels == {"9": [1, 9, 90], "5": [], "3": [1, 3, 90], "7": [1, 7, 90], "4": [1, 4, 90]}
+
+
+def test_annotation_files_may_be_called_alike(folder, stages):
+    made.write_annotations(folder)
+    made.write_ids(folder / "ids")
+    settings = {"folder": str(folder)}
+    for kind in ("captions", "instances"):
+        settings[kind] = []
+        for part in ("train2014", "val2014"):
+            path = folder / part / f"{kind}.json"
+            path.parent.mkdir(exist_ok=True)
+            (folder / "annotations" / f"{kind}_{part}.json").rename(path)
+            settings[kind].append(str(path))
+    rows = stages(settings)
+    assert found(rows) == expected()
+    assert rows[0]["labels"] == [1, 4, 90] and rows[-10]["labels"] == [1, 9, 90]
 
 
 def test_instances_label_the_images_of_every_form(folder, stages):
@@ -305,22 +327,6 @@ def test_a_faulty_precomp_folder(tmp_path, stages, name, change, words):
 # From the web
 
 
-@pytest.fixture
-def server(folder, monkeypatch):
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            asked.append(self.path)
-
-    asked = []
-    monkeypatch.setattr(transfer, "_PAUSES", (0,))
-    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
-    http.url, http.asked = f"http://127.0.0.1:{http.server_port}", asked
-    yield http
-    http.shutdown()
-    http.server_close()
-
-
 def test_everything_from_the_web(folder, server, stages):
     made.write_karpathy(folder, "caption_datasets.zip")
     made.write_annotations(folder, "annotations_trainval2014.zip")
@@ -339,6 +345,50 @@ def test_everything_from_the_web(folder, server, stages):
     )
     assert found(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
     assert not (stages.raw.parent / ".downloads" / "coco").exists()
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda content: content[: len(content) // 2], lambda content: b"<html>Sign in</html>"]
+)
+def test_everything_from_the_last_mirrors(folder, server, stages, spoil):
+    """Of what params.yaml names; the mirrors before give half of each file, or a page."""
+    good = folder / "good"
+    good.mkdir()
+    made.write_karpathy(good, "caption_datasets.zip")
+    made.write_annotations(good, "annotations_trainval2014.zip")
+    for part in ("train2014", "val2014"):
+        shutil.make_archive(str(good / part), "zip", folder / "images", part)
+    rows = stages(served_sources("coco", folder, server.url, spoil))
+    assert found(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
+
+
+def test_only_the_missing_archive_of_images_is_downloaded(folder, server, stages):
+    made.write_karpathy(folder)
+    mine = folder / "mine"
+    mine.mkdir()
+    for part, place in (("train2014", mine), ("val2014", folder)):
+        shutil.make_archive(str(place / part), "zip", folder / "images", part)
+    sources = [f"{server.url}/{part}2014.zip" for part in ("train", "val")]
+    settings = {"folder": str(mine), "images": sources, "captions": str(folder / made.KARPATHY)}
+    assert found(stages(settings)) == expected()
+    assert server.asked == ["/val2014.zip"]
+
+
+def test_without_instances_who_has_the_captions_goes_on(folder, server, stages, capsys):
+    made.write_karpathy(folder)
+    settings = {"folder": str(folder), "instances": f"{server.url}/none.zip"}
+    rows = stages(settings)
+    assert found(rows) == expected() and rows[0]["labels"] == []
+    assert "HTTP 404" in (told := capsys.readouterr().err)
+    assert "going on without labels of the images: PMRP will not be computed" in told
+    (folder / "images" / "none.zip").write_text("damaged")
+    settings["instances"] = str(folder / "images" / "none.zip")
+    stages.refused(settings, DataError, "none.zip: expected a JSON object")
+    del settings["folder"]
+    settings["images"] = str(folder / "images")
+    settings["captions"] = f"{server.url}/{made.KARPATHY}"
+    settings["instances"] = f"{server.url}/none.zip"
+    stages.refused(settings, SourceError, "none.zip: HTTP 404")
 
 
 def test_what_lies_in_the_folder_is_not_downloaded(folder, server, stages):

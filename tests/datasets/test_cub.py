@@ -5,6 +5,7 @@ import tarfile
 import zipfile
 
 import pytest
+from served_sources import served_sources
 
 from manymatch.errors import ConfigError, DataError, SourceError
 
@@ -120,6 +121,35 @@ def test_archives_as_published(folder, stages, kind):
     assert rows[0]["file"] == "images/Albatross_0000.jpg"
     assert [row | {"file": ""} for row in rows] == [row | {"file": ""} for row in expected]
     assert not (stages.raw / "unpacked").exists()
+
+
+def test_everything_from_the_last_mirrors(folder, server, stages):
+    """Of what params.yaml names; the mirrors before give half of each file."""
+    good = folder / "good"
+    shutil.copytree(folder / "splits", good)
+    with tarfile.open(good / "CUB_200_2011.tgz", "w:gz") as opened:
+        opened.add(folder / "CUB_200_2011", "CUB_200_2011")
+    with tarfile.open(good / "download", "w:gz") as opened:
+        opened.add(folder / "text_c10", "cvpr2016_cub/text_c10")
+    half = served_sources("cub", folder, server.url, lambda content: content[: len(content) // 2])
+    rows = stages(half)
+    assert set(images_of(rows, "test")) == every(4) | {stem(2, 3), stem(2, 4)}
+    assert len(rows) == 3 * IMAGES * 10
+    assert any("/bad/" in path for path in server.asked)
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_captions_of_cub_are_a_whole_archive(folder, server, stages, is_whole):
+    """Their host tells no checksum."""
+    (folder / "web").mkdir()
+    with tarfile.open(folder / "web" / "good.tgz", "w:gz") as opened:
+        opened.add(folder / "text_c10", "text_c10")
+    shutil.rmtree(folder / "text_c10")
+    content = (folder / "web" / "good.tgz").read_bytes()
+    (folder / "web" / "bad.tgz").write_bytes(content if is_whole else content[:-20])
+    captions = {"url": f"{server.url}/web/bad.tgz", "mirrors": [f"{server.url}/web/good.tgz"]}
+    assert stages({"folder": str(folder), "captions": captions})
+    assert server.asked == ["/web/bad.tgz"] + ["/web/good.tgz"] * (not is_whole)
 
 
 def test_lost_bytes_in_published_captions_are_spaces(folder, stages):

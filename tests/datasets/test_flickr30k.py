@@ -8,8 +8,9 @@ import zipfile
 
 import pytest
 from dataset_stages import split_of
+from served_sources import served_sources
 
-from manymatch.errors import ConfigError, DataError
+from manymatch.errors import ConfigError, DataError, SourceError
 
 SPLITS = {"train": ["10", "30"], "val": ["20"], "test": ["15", "40"]}
 NAMES = {"train": "train", "val": "validation", "test": "test"}
@@ -105,6 +106,39 @@ def test_karpathys_archive(folder, stages, inside):
 def test_multi30k(folder, stages):
     write_multi30k(folder / "multi30k_task2")
     assert found(stages({"folder": str(folder)})) == expected()
+
+
+def test_a_folder_with_all_splits_is_preferred(folder, stages):
+    write_precomp(folder / "f30k_precomp")
+    (folder / "f30k_precomp" / "train_caps.txt").unlink()
+    write_multi30k(folder / "multi30k_task2")
+    assert found(stages({"folder": str(folder)})) == expected()
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("spoil", [lambda whole: whole[:-9], lambda whole: b"<html>Sign in</html>"])
+def test_captions_from_the_last_mirror(folder, server, stages, spoil, checksum):
+    """Of those that params.yaml names; the mirrors before give a part of the file, or a page."""
+    (folder / "good").mkdir()
+    with zipfile.ZipFile(folder / "good" / "caption_datasets.zip", "w") as opened:
+        opened.writestr("dataset_flickr30k.json", karpathy())
+    settings = served_sources("flickr30k", folder, server.url, spoil)
+    if not checksum:
+        settings["captions"] |= {"size": None, "sha256": None}
+    assert found(stages(settings | {"images": str(folder / "flickr30k-images")})) == expected()
+    assert server.asked == ["/bad/0/caption_datasets.zip", "/good/caption_datasets.zip"]
+
+
+def test_half_of_karpathys_json_is_not_taken(folder, server, stages):
+    """Its server does not tell that it was cut."""
+    (folder / "web").mkdir()
+    (folder / "web" / "cut.json").write_text(karpathy()[:-100])
+    (folder / "web" / "whole.json").write_text(karpathy())
+    captions = {"url": f"{server.url}/web/cut.json", "mirrors": [f"{server.url}/web/whole.json"]}
+    settings = {"images": str(folder / "flickr30k-images"), "captions": captions}
+    assert found(stages(settings)) == expected()
+    settings["captions"] = captions["url"]
+    stages.refused(settings, SourceError, "cut.json: cut.json:1: not valid JSON")
 
 
 def test_vse_infinitys_layout(folder, stages):

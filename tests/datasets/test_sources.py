@@ -3,6 +3,7 @@ import hashlib
 import pytest
 
 from manymatch.config.strict import validate
+from manymatch.datasets.coco.settings import CocoSettings
 from manymatch.datasets.sources import Source, local_path, obtain
 from manymatch.errors import ConfigError, SourceError
 
@@ -92,6 +93,24 @@ def test_a_web_address_is_no_path():
 def test_a_web_address_ends_in_a_name(tmp_path, address):
     with pytest.raises(ConfigError, match="does not end in a file's name"):
         obtain(source(address), "it", tmp_path)
+
+
+def test_a_web_address_ends_in_a_short_name(tmp_path):
+    with pytest.raises(ConfigError, match="too long a name"):
+        obtain(source(f"https://host/{'x' * 300}"), "it", tmp_path)
+
+
+def test_the_home_of_nobody_is_one_line():
+    with pytest.raises(ConfigError, match="~nobody-at-all/x: "):
+        local_path("~nobody-at-all/x")
+
+
+@pytest.mark.parametrize("before", [[], ["a"]])
+def test_an_unknown_key_of_a_source_names_the_nearest(before):
+    value = {"captions": [*before, {"url": "b", "mirror": []}]}
+    words = r"unknown key 'captions\.\d\.mirror'; did you mean 'mirrors'\?"
+    with pytest.raises(ConfigError, match=words):
+        validate(CocoSettings, value, "sources.coco")
 
 
 @pytest.mark.parametrize("sha", ["abc", "G" * 64, ""])

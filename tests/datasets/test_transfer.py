@@ -15,7 +15,7 @@ import pytest
 
 from manymatch.datasets import disk, parallel, transfer
 from manymatch.datasets.transfer import Expected, fetch
-from manymatch.errors import SourceError, StorageError
+from manymatch.errors import DataError, SourceError, StorageError
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA = hashlib.sha256(CONTENT).hexdigest()
@@ -33,6 +33,7 @@ class Server:
     def __init__(self):
         self.content = CONTENT
         self.etag = '"one"'
+        self.new_etags = None  # of which each answer has the next
         self.ranges = True
         self.tells_length = True
         self.heeds_if_range = True
@@ -123,6 +124,8 @@ class Server:
             http.send_header("Content-Range", f"bytes {start}-{last}/{len(self.content)}")
         if self.tells_length:
             http.send_header("Content-Length", str(len(body)))
+        if self.new_etags:
+            self.etag = next(self.new_etags)
         if self.etag:
             http.send_header("ETag", self.etag)
         http.end_headers()
@@ -353,6 +356,68 @@ def test_a_redirect_is_followed(server, mirror, target):
 def test_a_redirect_out_of_the_web_is_refused(server, target, goal):
     server.redirect = goal
     fault([server.url], target)
+
+
+def test_a_redirect_to_no_address_is_a_fault_of_that_mirror(server, mirror, target):
+    server.redirect = "http://[::bad"
+    assert "leads to, no address" in fault([server.url], target)
+    fetch([server.url, mirror.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT
+
+
+def test_an_address_that_is_not_ascii_is_asked_for(server, target):
+    fetch([server.url + "?größe=1 2%20"], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT
+
+
+# Without a checksum
+
+
+def only_content(path):
+    if path.read_bytes() != CONTENT:
+        raise DataError(f"{path}: not what is wanted")
+
+
+def test_what_fails_its_check_is_not_kept_and_the_next_mirror_is_asked(server, mirror, target):
+    server.content = CONTENT[:1000]
+    wanted = Expected(check=only_content)
+    assert f"{server.url}: file.bin: not what is wanted;" in fault([server.url], target, wanted)
+    assert not list(target.parent.iterdir()) and server.asked == [None]
+    fetch([server.url, mirror.url], target, wanted, "the file")
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_file_cut_unseen_is_not_complete(server, mirror, target):
+    server.tells_length, server.cuts = False, [1000]
+    fetch([server.url, mirror.url], target, Expected(check=only_content), "the file")
+    assert target.read_bytes() == CONTENT and mirror.asked == [None]
+
+
+def test_a_damaged_file_of_an_earlier_run_does_not_block(server, mirror, target):
+    """The server has no byte after those that are here, which says nothing of them."""
+    server.content = CONTENT[::-1]
+    fetch([server.url], target, Expected(), "the file")
+    fetch([server.url, mirror.url], target, Expected(check=only_content), "the file")
+    assert target.read_bytes() == CONTENT
+
+
+def test_with_a_checksum_the_check_is_not_needed(server, target):
+    def never(path):
+        raise AssertionError
+
+    fetch([server.url], target, Expected(sha256=SHA, check=never), "the file")
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_a_host_that_gives_another_file_each_time_is_given_up(
+    server, mirror, target, in_pieces, connections
+):
+    """Hosts behind one name, each with its own version, that do not heed If-Range."""
+    server.heeds_if_range, server.cuts = False, [100_000] * 50
+    server.new_etags = iter(f'"{n}"' for n in range(1000))
+    mirror.accepts_ranges = True
+    in_pieces([server.url, mirror.url], target, connections=connections)
+    assert target.read_bytes() == CONTENT and len(server.asked) < 40
 
 
 def test_a_finished_download_with_its_checksum_is_not_asked_for(server, target):

@@ -96,10 +96,13 @@ def _table(path: Path) -> Path:
 
 
 def test_labels_come_from_the_caption_table(tmp_path: Path) -> None:
-    found = read_labels(_table(tmp_path / "t.parquet"), ["d", "b", "c"])
-    assert found.of_images == [(4, 5), (3,), ()]
-    assert found.trained == {3}
-    assert found.part(slice(1, 3)).of_images == [(3,), ()]
+    table = _table(tmp_path / "t.parquet")
+    found = read_labels(table, ["d"])
+    assert found.of_images == [(4, 5)] and found.seen == {3}
+    found = read_labels(table, ["b", "c"])
+    assert found.of_images == [(3,), ()]
+    assert found.seen == {3, 4, 5}  # what chose the model is not unseen
+    assert found.part(slice(0, 1)).of_images == [(3,)]
 
 
 def test_faulty_tables_are_one_line(tmp_path: Path) -> None:
@@ -130,7 +133,7 @@ def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(
     table = _table(tmp_path / "t.parquet")
     assert suite.labels_for("scenes", table, ["b"]) is None
     assert suite.labels_for("cub", None, ["b"]) is None
-    assert suite.labels_for("cub", table, ["b"]) == Labels([(3,)], frozenset({3}))
+    assert suite.labels_for("cub", table, ["b"]) == Labels([(3,)], frozenset({3, 4, 5}))
 
 
 def test_protocols_by_name() -> None:

@@ -333,6 +333,10 @@ def integers(path: Path) -> None:
     np.save(path, np.zeros((10, 3, 8), np.int64))
 
 
+def long_floats(path: Path) -> None:
+    np.save(path, np.load(path).astype(np.longdouble))
+
+
 def not_a_number(path: Path) -> None:
     array = np.load(path)
     array[5, 1, 1] = np.nan
@@ -348,6 +352,7 @@ ARRAYS = [
     (flat, "not (images, regions, width)"),
     (text, "not a .npy file"),
     (integers, "int64"),
+    (long_floats, "float128"),
     (not_a_number, "row 5: "),
 ]
 

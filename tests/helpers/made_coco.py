@@ -18,6 +18,7 @@ ORDER = [4, 3, 7, 9, 5]
 SCAN = {"train": [4, 3], "dev": [7], "testall": [9, 5], "test": [9]}
 IDS = {"train": [4], "restval": [3], "dev": [7], "test": [9, 5]}
 CAPTIONS = 5
+KARPATHY = "dataset_coco.json"
 
 
 def file_name(image):
@@ -58,10 +59,10 @@ def karpathy():
     return {"images": images, "dataset": "coco"}
 
 
-def write_karpathy(folder, archive=None, inside="dataset_coco.json"):
+def write_karpathy(folder, archive=None, inside=KARPATHY):
     content = json.dumps(karpathy())
     if archive is None:
-        (folder / "dataset_coco.json").write_text(content)
+        (folder / KARPATHY).write_text(content)
         return
     with zipfile.ZipFile(folder / archive, "w") as opened:
         opened.writestr("dataset_flickr8k.json", "{}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -34,21 +34,30 @@ def _one_line(model: type[BaseModel], error: ValidationError, where: str) -> str
     path = [str(part) for part in fault["loc"]]
     key = ".".join(path)
     if fault["type"] == "extra_forbidden":
-        return f"{where}: unknown key '{key}'{nearest(path[-1], _keys_at(model, path[:-1]))}"
+        return (
+            f"{where}: unknown key '{key}'{nearest(path[-1], _keys_at(model, fault['loc'][:-1]))}"
+        )
     found = "" if fault["type"] == "missing" else f", found {fault['input']!r}"
     return f"{where}: {key or 'value'}: {fault['msg']}{found}"
 
 
-def _keys_at(model: type[BaseModel], path: list[str]) -> list[str]:
-    """The known keys of the group at `path` below `model`."""
-    current: Any = model
+def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The known keys of the group at `path` below `model`; whole numbers in it are places in a
+    list."""
+    current: type[BaseModel] | None = model
     for part in path:
-        field = current.model_fields.get(part) if hasattr(current, "model_fields") else None
-        if field is None:
-            return []
-        options = [field.annotation, *getattr(field.annotation, "__args__", ())]
-        current = next((kind for kind in options if hasattr(kind, "model_fields")), None)
+        if isinstance(part, str):
+            field = current.model_fields.get(part) if current is not None else None
+            current = _group_in(field.annotation) if field is not None else None
     return list(current.model_fields) if current is not None else []
+
+
+def _group_in(annotation: Any) -> type[BaseModel] | None:
+    """The first group of settings in a type such as `Group | None` or `tuple[Group, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_group_in(part) for part in get_args(annotation))
+    return next((group for group in found if group is not None), None)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

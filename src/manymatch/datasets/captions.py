@@ -38,6 +38,8 @@ def write_captions(
     first fault in the data is a `DataError`; then no file is replaced. Memory grows with the ids.
     """
     source = dataset(name)
+    if not raw.is_dir():
+        raise DataError(f"{raw}: no such folder; run the stage download first")
     ledger = Ledger(raw)
     with contextlib.ExitStack() as stack:
         new_table, new_words, new_relevance = (

@@ -1,18 +1,19 @@
 """The sources of a dataset, set one by one or found in a folder under their usual names.
 
 A path that is set for a file wins over the folder, and what is in the folder over the web: nobody
-downloads what they have.
+downloads what they have. Of several files of one setting those that are missed come from the web.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from manymatch.datasets.sources import Source, downloads, local_path, obtain
+from manymatch.datasets.sources import Source, downloads, file_name, local_path, obtain
+from manymatch.datasets.transfer import Check
 from manymatch.errors import ConfigError, SourceError
 
 
@@ -39,32 +40,49 @@ class Gatherer:
         folder: str | None,
         usual: Usual,
         given: Mapping[str, Sequence[Source] | Source | None],
+        has_all: Callable[[Path], bool] = lambda path: True,
     ) -> None:
+        """`has_all`: whether what is found in the folder has all that its setting needs; one that
+        has is preferred."""
         self._name, self._folder = name, folder
         self._waiting = downloads(raw, name)
         self._sources: dict[str, Sequence[Source]] = {}
-        if folder is not None:
-            self._sources |= _in_folder(name, folder, usual)
+        place = _place(name, folder) if folder is not None else None
+        if place is not None:
+            self._sources |= _in_folder(place, usual, has_all)
         for key, value in given.items():
             sources = (value,) if isinstance(value, Source) else value or ()
             if sources and (key not in self._sources or _is_local(sources)):
-                self._sources[key] = sources
+                self._sources[key] = [
+                    _nearest(source, place, f"{name} {key}") for source in sources
+                ]
+
+    def is_local(self, key: str) -> bool:
+        """Whether `key` names something on this machine."""
+        return self.has(key) and _is_local(self._sources[key])
 
     def has(self, key: str) -> bool:
         return key in self._sources
 
-    def all(self, key: str, advice: str = "set it to where the file is") -> list[Path]:
-        """Local paths of what `key` names; `advice` tells what to do where it names nothing."""
+    def all(
+        self, key: str, advice: str = "set it to where the file is", check: Check | None = None
+    ) -> list[Path]:
+        """Local paths of what `key` names; `advice` tells what to do where it names nothing.
+
+        Downloads without a checksum must pass `check`, else the next mirror is asked.
+        """
         if key not in self._sources:
             looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
             raise ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
         return [
-            obtain(source, f"{self._name} {key}", self._waiting / key / str(number))
+            obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
             for number, source in enumerate(self._sources[key])
         ]
 
-    def one(self, key: str, advice: str = "set it to where the file is") -> Path:
-        return self.all(key, advice)[0]
+    def one(
+        self, key: str, advice: str = "set it to where the file is", check: Check | None = None
+    ) -> Path:
+        return self.all(key, advice, check)[0]
 
 
 def _is_local(sources: Sequence[Source]) -> bool:
@@ -72,15 +90,30 @@ def _is_local(sources: Sequence[Source]) -> bool:
     return any(local_path(address) is not None for address in addresses)
 
 
-def _in_folder(name: str, folder: str, usual: Usual) -> dict[str, Sequence[Source]]:
+def _nearest(source: Source, folder: Path | None, what: str) -> Source:
+    """A source from the web, or the file of its name in the folder, which is checked as it is."""
+    if folder is None or _is_local([source]):
+        return source
+    path = folder / file_name(source.url, what)
+    return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
+
+
+def _place(name: str, folder: str) -> Path:
     path = local_path(folder)
     if path is None or not path.is_dir():
         raise SourceError(f"params.yaml: sources.{name}.folder: {folder} is not a folder here")
+    return path
+
+
+def _in_folder(
+    path: Path, usual: Usual, has_all: Callable[[Path], bool]
+) -> dict[str, Sequence[Source]]:
     found: dict[str, Sequence[Source]] = {}
     for key, choices in usual.items():
-        matches = next((hit for hit in (_matches(path, choice) for choice in choices) if hit), [])
-        if matches:
-            found[key] = tuple(Source(url=str(match)) for match in matches)
+        hits = [hit for hit in (_matches(path, choice) for choice in choices) if hit]
+        if hits:
+            best = max(hits, key=lambda hit: all(map(has_all, hit)))  # of equals the first
+            found[key] = tuple(Source(url=str(match)) for match in best)
     return found
 
 

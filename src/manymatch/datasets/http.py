@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import PurePosixPath
 from urllib import request
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from manymatch import __version__
 
@@ -61,7 +62,9 @@ def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
         if validator:
             headers["If-Range"] = validator
     try:
-        response = _opener().open(request.Request(url, headers=headers), timeout=_TIMEOUT)
+        # What is not ASCII is written in hexadecimals, as browsers do.
+        asked = request.Request(quote(url, safe=string.punctuation), headers=headers)
+        response = _opener().open(asked, timeout=_TIMEOUT)
     except HTTPError as error:
         if span.start and error.code == 416:
             whole = error.headers.get("Content-Range") == f"bytes */{span.start}"
@@ -70,6 +73,8 @@ def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
         raise kind(f"HTTP {error.code} {error.reason}") from None
     except (OSError, HTTPException) as error:
         raise Passing(_reason(error)) from None
+    except ValueError as error:
+        raise Final(f"it is, or leads to, no address ({_reason(error)})") from None
     _refuse_page(url, response)
     return response
 

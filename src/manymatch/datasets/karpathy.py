@@ -5,15 +5,17 @@ split and sentences (Karpathy and Fei-Fei 2015). COCO's `restval` is training da
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from manymatch.datasets.archives import extract, is_archive
+from manymatch.datasets.archives import extract, is_archive, member_names
 from manymatch.datasets.base import SPLITS
 from manymatch.datasets.copying import copy_file
 from manymatch.datasets.json_stream import elements
+from manymatch.datasets.transfer import Check
+from manymatch.datasets.whole import whole_members
 from manymatch.errors import DataError, SourceError
 from manymatch.files import remove
 
@@ -73,7 +75,7 @@ def copy_karpathy(source: Path, name: str, target: Path) -> None:
         copy_file(source, target)
         return
     unpacked = target.with_name("unpacked")
-    extract(source, unpacked, lambda member: PurePosixPath(member).name in (name, _BARE))
+    extract(source, unpacked, _called(name))
     found = sorted(path for path in unpacked.rglob("*") if path.is_file())
     if len(found) != 1:
         raise SourceError(f"{source}: expected one file {name} in it, found {len(found)}")
@@ -83,10 +85,21 @@ def copy_karpathy(source: Path, name: str, target: Path) -> None:
 
 def holds_karpathy(source: Path, name: str) -> bool:
     """Whether `source` is a zip archive with the JSON file in it."""
-    if not zipfile.is_zipfile(source):
-        return False
-    with zipfile.ZipFile(source) as opened:
-        return any(PurePosixPath(member).name in (name, _BARE) for member in opened.namelist())
+    return zipfile.is_zipfile(source) and any(map(_called(name), member_names(source)))
+
+
+def whole_karpathy(name: str) -> Check:
+    """That a download is what `copy_karpathy` takes."""
+    return whole_members(_called(name), _read_all)
+
+
+def _read_all(path: Path) -> None:
+    for _ in read_karpathy(path):
+        pass
+
+
+def _called(name: str) -> Callable[[str], bool]:
+    return lambda member: PurePosixPath(member).name in (name, _BARE)
 
 
 def _entry(value: Any, where: str) -> Entry:

@@ -39,6 +39,13 @@ def is_precomp(folder: Path) -> bool:
     return folder.is_dir() and any(folder.glob("*_caps.txt"))
 
 
+def has_all_splits(folder: Path) -> bool:
+    """Whether there are captions in SCAN's form of every split."""
+    return all(
+        any((folder / f"{name}_caps.txt").is_file() for name in names) for names in _SPLITS.values()
+    )
+
+
 def copy_precomp(source: Path, target: Path) -> None:
     """Copy the text files of a folder; its features stay where they are."""
     target.mkdir()

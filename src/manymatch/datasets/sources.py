@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
@@ -9,10 +10,12 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, model_validator
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.transfer import Expected, fetch
+from manymatch.datasets.transfer import Check, Expected, fetch
 from manymatch.errors import ConfigError, SourceError
 
 _WEB = ("http", "https")
+_LONGEST_NAME = 200
+"""Bytes; a file system takes 255, with the endings of what lies beside a download."""
 
 
 class Source(Strict):
@@ -53,11 +56,12 @@ def downloads(raw: Path, name: str) -> Path:
     return raw.parent / ".downloads" / name
 
 
-def obtain(source: Source, what: str, folder: Path) -> Path:
+def obtain(source: Source, what: str, folder: Path, check: Check | None = None) -> Path:
     """A local path with the content of `source`, checked against its size and checksum.
 
     What lies on this machine is used where it lies; what comes from the web is downloaded to
-    `folder`, under the last part of its address. `what` names it in messages.
+    `folder`, under the last part of its address. `what` names it in messages; a download without a
+    checksum must pass `check`.
     """
     local = [path for path in map(local_path, source.addresses) if path is not None]
     for path in local:
@@ -67,8 +71,8 @@ def obtain(source: Source, what: str, folder: Path) -> Path:
     if not web:
         tried = ", ".join(str(path) for path in local)
         raise SourceError(f"{what}: no such file or folder: {tried}; correct it in params.yaml")
-    target = folder / _file_name(web[0], what)
-    fetch(web, target, source.expected, what, source.connections)
+    target = folder / file_name(web[0], what)
+    fetch(web, target, replace(source.expected, check=check), what, source.connections)
     return target
 
 
@@ -85,10 +89,18 @@ def local_path(address: str) -> Path | None:
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
             raise ConfigError(f"{address}: names another host; write file:///FOLDER/FILE")
-        return Path(unquote(parts.path)).expanduser()
+        return _at_home(unquote(parts.path), address)
     if len(parts.scheme) > 1 and "//" in address:
         raise ConfigError(f"{address}: expected http:, https:, file: or a path")
-    return Path(address).expanduser()
+    return _at_home(address, address)
+
+
+def _at_home(path: str, address: str) -> Path:
+    """With `~` and `~USER` replaced by their folders."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{address}: {error}") from None
 
 
 def _checked(path: Path, source: Source, what: str) -> Path:
@@ -102,8 +114,11 @@ def _checked(path: Path, source: Source, what: str) -> Path:
     return path
 
 
-def _file_name(address: str, what: str) -> str:
+def file_name(address: str, what: str) -> str:
+    """What a download from `address` is called; a `ConfigError` that names `what` if nothing."""
     name = Path(unquote(urlsplit(address).path)).name
     if not name or name.startswith(".") or not name.isprintable():
         raise ConfigError(f"{what}: {address}: the address does not end in a file's name")
+    if len(name.encode()) > _LONGEST_NAME:
+        raise ConfigError(f"{what}: {address}: the address ends in too long a name for a file")
     return name

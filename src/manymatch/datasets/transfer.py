@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from http.client import HTTPResponse
 from pathlib import Path
@@ -34,20 +34,23 @@ from manymatch.datasets.http import (
     version,
 )
 from manymatch.datasets.parallel import Pieces, fetch_pieces
-from manymatch.errors import SourceError
+from manymatch.errors import ManyMatchError, SourceError, StorageError
 from manymatch.progress import say, track
 
 _PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
 """Seconds between the rounds over the mirrors."""
 _MEBIBYTE = 2**20
+Check = Callable[[Path], None]
+"""Reads a file; an error of ours, in one line, if it is not what is wanted or not whole."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is known of a file beforehand."""
+    """What is known of a file beforehand. `check` is asked where there is no checksum."""
 
     size: int | None = None
     sha256: str | None = None
+    check: Check | None = None
 
     def fault(self, path: Path) -> str | None:
         """How the file at `path` differs, in words."""
@@ -55,9 +58,19 @@ class Expected:
         if self.size is not None and size != self.size:
             return f"it has {size} bytes, expected {self.size}"
         if self.sha256 is None:
-            return None
+            return _refusal(self.check, path) if self.check else None
         found = files.sha256(path)
         return None if found == self.sha256 else f"its sha256 is {found}, expected {self.sha256}"
+
+
+def _refusal(check: Check, path: Path) -> str | None:
+    try:
+        check(path)
+    except StorageError:
+        raise
+    except ManyMatchError as error:
+        return str(error).replace(str(path), path.name.removesuffix(".partial"))
+    return None
 
 
 @dataclass(frozen=True)
@@ -136,15 +149,18 @@ def _download(url: str, target: Path, expected: Expected, connections: int) -> b
 
     Returns whether its bytes may be of more than one version of the file.
     """
-    resumed = False
+    resumed = changed_before = False
     while True:
         before = _progress(target)
         try:
             return _connect_once(url, target, expected, connections) or resumed
         except Stale:
+            _forget(target)
+            if changed_before:
+                raise Passing("it is another file each time") from None
             say(f"{target.name}: it has changed on the server; starting again")
             connections = 1  # Hosts behind one name may each have their own version.
-            _forget(target)
+            changed_before = True
         except NoParts:
             connections = 1
         except Passing as fault:

@@ -16,8 +16,8 @@ SETTINGS = ("all_classes", "zero_shot")
 def classes(subject: Subject) -> dict[str, dict[str, dict[str, float]]]:
     """`i2t` and `t2i` with `r_precision` and `r1`, in percent, of each setting with images here.
 
-    What is of the query's class is relevant. `all_classes` are the images of the classes that
-    training images have, `zero_shot` those of all others; each setting has a gallery of its own.
+    What is of the query's class is relevant. `all_classes` are the images of seen classes
+    (`Labels.seen`), `zero_shot` those of all others; each setting has a gallery of its own.
 
     References:
         Chun et al., PCME, CVPR 2021, section 4.3; R-Precision of Musgrave et al., ECCV 2020.
@@ -25,10 +25,10 @@ def classes(subject: Subject) -> dict[str, dict[str, dict[str, float]]]:
     labels = subject.labels
     if labels is None or any(len(of_image) != 1 for of_image in labels.of_images):
         raise DoesNotApply("R-Precision on classes needs one class label of every image")
-    if not labels.trained:
+    if not labels.seen:
         raise DoesNotApply("no class of a training image is known, so none is known to be unseen")
     of_image = torch.tensor([label for (label,) in labels.of_images])
-    seen = torch.tensor([label in labels.trained for (label,) in labels.of_images])
+    seen = torch.tensor([label in labels.seen for (label,) in labels.of_images])
     chosen = zip(SETTINGS, (seen, ~seen), strict=True)
     return {name: _setting(subject, of_image, rows) for name, rows in chosen if rows.any()}
 

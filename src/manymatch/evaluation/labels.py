@@ -16,15 +16,16 @@ from manymatch.errors import DataError
 
 @dataclass(frozen=True)
 class Labels:
-    """`of_images`: the class labels of each image, maybe none; `trained`: all that an image of the
-    training split has."""
+    """`of_images`: the class labels of each image, maybe none; `seen`: all that an image of the
+    training split has, and for test images all that one of the validation split has too: a fold's
+    validation classes chose the model and are none of the unseen ones."""
 
     of_images: Sequence[tuple[int, ...]]
-    trained: frozenset[int] = frozenset()
+    seen: frozenset[int] = frozenset()
 
     def part(self, images: slice) -> Labels:
         """Those of a run of the images."""
-        return Labels(self.of_images[images], self.trained)
+        return Labels(self.of_images[images], self.seen)
 
 
 def read_labels(table: Path, image_ids: Sequence[str]) -> Labels:
@@ -46,10 +47,13 @@ def labels_of(table: pa.Table, image_ids: Sequence[str], where: str) -> Labels:
     if place.null_count:
         missing = image_ids[place.is_valid().index(False).as_py()]
         raise DataError(f"{where}: no image '{missing}'; run the stage 'captions' again")
-    labels = table["labels"].take(pa.array(first_row[place.to_numpy()])).to_pylist()
-    training = table.filter(pc.equal(table["split"], "train"))["labels"]
-    trained = pc.unique(pc.list_flatten(training)).to_pylist()
-    return Labels([tuple(of_image or ()) for of_image in labels], frozenset(trained))
+    own = table.take(pa.array(first_row[place.to_numpy()]))
+    of_test = "test" in pc.unique(own["split"]).to_pylist()
+    earlier = pa.array(["train", "validation"] if of_test else ["train"])
+    before = table.filter(pc.is_in(table["split"], earlier))["labels"]
+    seen = pc.unique(pc.list_flatten(before)).to_pylist()
+    labels = own["labels"].to_pylist()
+    return Labels([tuple(of_image or ()) for of_image in labels], frozenset(seen))
 
 
 def _read(path: Path) -> pa.Table:

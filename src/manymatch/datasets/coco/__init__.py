@@ -1,5 +1,6 @@
 """COCO captions (Chen et al. 2015) in Karpathy's splits: 113,287 training images (`restval` among
-them), 5,000 for validation, 5,000 for test, five captions and some more each.
+them), 5,000 for validation, 5,000 for test, five captions each: where Karpathy's file has more, the
+first five, which the arrays of caption ids and SCAN's files hold.
 
 An image's id is COCO's, a caption's id that of its annotation: what ECCV Caption and CxC name.
 (A `*_precomp` folder does not tell the annotations: a caption is then IMAGE#k.) Labels are the
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from manymatch.datasets.base import Caption, Relevance
-from manymatch.datasets.coco.annotations import read_annotations
+from manymatch.datasets.coco.annotations import files_below, read_annotations
 from manymatch.datasets.coco.fetch import fetch
 from manymatch.datasets.coco.names import CAPTIONS, IDS, KARPATHY, LABELS, PRECOMP, coco_id
 from manymatch.datasets.coco.settings import CocoSettings
@@ -21,7 +22,7 @@ from manymatch.datasets.json_file import read_object
 from manymatch.datasets.karpathy import by_split
 from manymatch.datasets.pictures import Pictures
 from manymatch.datasets.place import read_place
-from manymatch.datasets.precomp import read_precomp
+from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, read_precomp
 from manymatch.errors import DataError
 
 Line = tuple[str, str, str]
@@ -71,7 +72,7 @@ def _from_karpathy(raw: Path) -> Iterator[Image]:
         if entry.cocoid is None:
             raise DataError(f"{entry.where}: expected 'cocoid'; not the file of COCO?")
         lines = []
-        for line in entry.sentences:
+        for line in entry.sentences[:CAPTIONS_PER_IMAGE]:
             if line.sentid is None:
                 raise DataError(f"{line.where}: expected 'sentid'")
             lines.append((str(line.sentid), line.text, line.where))
@@ -79,7 +80,7 @@ def _from_karpathy(raw: Path) -> Iterator[Image]:
 
 
 def _from_annotations(raw: Path) -> Iterator[Image]:
-    files = sorted((raw / CAPTIONS).iterdir())
+    files = files_below(raw / CAPTIONS)
     for image in read_annotations(files, raw / IDS, read_place(raw).only_present):
         lines = [(str(line.id), line.text, line.where) for line in image.captions]
         yield str(image.id), image.split, image.file, lines

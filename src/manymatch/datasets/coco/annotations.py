@@ -71,6 +71,11 @@ def read_annotations(
         say(f"only_present: left out {missing} caption ids that are in none of the files")
 
 
+def files_below(folder: Path) -> list[Path]:
+    """The annotation files below `folder`, each source's in a folder of its own."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
 def _read_captions(files: Iterable[Path]) -> tuple[dict[int, Annotation], dict[int, str]]:
     """Caption id -> caption, image id -> file name."""
     captions: dict[int, Annotation] = {}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.archives import extract, is_archive
-from manymatch.datasets.coco.annotations import ID_FILES, read_categories
+from manymatch.datasets.coco.annotations import ID_FILES, files_below, read_categories
 from manymatch.datasets.coco.names import CAPTIONS, IDS, KARPATHY, LABELS, PRECOMP, USUAL
 from manymatch.datasets.coco.settings import CocoSettings
 from manymatch.datasets.copying import copy_file
 from manymatch.datasets.gather import Gatherer
-from manymatch.datasets.karpathy import copy_karpathy, holds_karpathy
+from manymatch.datasets.karpathy import copy_karpathy, holds_karpathy, whole_karpathy
 from manymatch.datasets.pictures import settle_pictures
 from manymatch.datasets.precomp import copy_precomp, is_precomp
+from manymatch.datasets.transfer import Check
+from manymatch.datasets.whole import whole_archive, whole_json, whole_members
 from manymatch.errors import SourceError
 from manymatch.files import remove, write_json
+from manymatch.progress import say
 
 _IMAGES = (
     "set it to train2014.zip and val2014.zip or to the folder they were unpacked to, or set "
@@ -31,20 +35,26 @@ def fetch(settings: CocoSettings, raw: Path, name: str) -> None:
     gatherer = Gatherer(name, raw, settings.folder, USUAL, given)
     _fetch_captions(gatherer, raw)
     if gatherer.has("instances"):
-        _fetch_categories(gatherer.all("instances"), raw)
-    images = None if settings.without_images else gatherer.all("images", _IMAGES)
+        _fetch_categories(gatherer, raw)
+    images = None if settings.without_images else gatherer.all("images", _IMAGES, whole_archive)
     settle_pictures(images, raw, settings.only_present)
 
 
 def _fetch_captions(gatherer: Gatherer, raw: Path) -> None:
-    sources = gatherer.all("captions")
+    def check(path: Path) -> None:
+        (whole_karpathy(KARPATHY) if is_karpathy(path) else _whole_annotations("captions"))(path)
+
+    def is_karpathy(path: Path) -> bool:
+        return not gatherer.has("caption_ids") or holds_karpathy(path, KARPATHY)
+
+    sources = gatherer.all("captions", check=check)
     if is_precomp(sources[0]):
         copy_precomp(sources[0], raw / PRECOMP)
-    elif gatherer.has("caption_ids") and not holds_karpathy(sources[0], KARPATHY):
+    elif is_karpathy(sources[0]):
+        copy_karpathy(sources[0], KARPATHY, raw / KARPATHY)
+    else:
         _fetch_ids(gatherer.one("caption_ids"), raw / IDS)
         _fetch_annotations(sources, "captions", raw / CAPTIONS)
-    else:
-        copy_karpathy(sources[0], KARPATHY, raw / KARPATHY)
 
 
 def _fetch_ids(source: Path, target: Path) -> None:
@@ -58,28 +68,42 @@ def _fetch_ids(source: Path, target: Path) -> None:
 
 
 def _fetch_annotations(sources: list[Path], kind: str, target: Path) -> None:
-    """The files `KIND_*.json` of files and archives to the folder `target`."""
+    """The files `KIND_*.json` of files and archives below the folder `target`: a folder for each
+    source, for two may be called alike."""
     target.mkdir()
-    for source in sources:
+    for number, source in enumerate(sources):
+        place = target / str(number)
         if is_archive(source):
-            unpacked = target / "unpacked"
-            extract(source, unpacked, lambda name: _is_annotation(PurePosixPath(name), kind))
-            for path in sorted(unpacked.rglob("*.json")):
-                path.rename(target / path.name)
-            remove(unpacked)
+            extract(source, place, _annotations(kind))
         else:
-            copy_file(source, target / source.name)
-    if not any(target.iterdir()):
+            place.mkdir()
+            copy_file(source, place / source.name)
+    if not files_below(target):
         raise SourceError(f"{sources[0]}: no {kind}_*.json in it")
 
 
-def _is_annotation(name: PurePosixPath, kind: str) -> bool:
-    return name.match(f"{kind}_*.json") and not name.name.startswith(".")
+def _annotations(kind: str) -> Callable[[str], bool]:
+    return lambda name: PurePosixPath(name).match(f"{kind}_*.json")
 
 
-def _fetch_categories(sources: list[Path], raw: Path) -> None:
-    """Keep what is used of the instances: the categories of each image."""
+def _whole_annotations(kind: str) -> Check:
+    lists = ("images", "annotations") if kind == "captions" else ("annotations",)
+    return whole_members(_annotations(kind), whole_json(*lists))
+
+
+def _fetch_categories(gatherer: Gatherer, raw: Path) -> None:
+    """Keep what is used of the instances: the categories of each image.
+
+    Who has the captions is not held up by instances that the web does not give.
+    """
+    try:
+        sources = gatherer.all("instances", check=_whole_annotations("instances"))
+    except SourceError as error:
+        if gatherer.is_local("instances") or not gatherer.is_local("captions"):
+            raise
+        say(f"{error}; going on without labels of the images: PMRP will not be computed")
+        return
     files = raw / "instances"
     _fetch_annotations(sources, "instances", files)
-    write_json(raw / LABELS, read_categories(sorted(files.iterdir())))
+    write_json(raw / LABELS, read_categories(files_below(files)))
     remove(files)

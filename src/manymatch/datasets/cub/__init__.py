@@ -3,7 +3,8 @@ of each by Reed et al. 2016, in the class splits of PCME.
 
 An image's id is its file's stem, a caption's id IMAGE#k; the label is the class's number, 1 to 200.
 The test split holds the images of the 50 unseen classes and the seen test images of the 150
-others: a test image belongs to an unseen class where no training image has its label.
+others: a test image belongs to an unseen class where no image that trains or validates has its
+label.
 """
 
 from __future__ import annotations

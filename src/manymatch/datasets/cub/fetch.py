@@ -11,6 +11,7 @@ from manymatch.datasets.copying import copy_file
 from manymatch.datasets.cub.settings import CubSettings
 from manymatch.datasets.gather import Gatherer, Usual
 from manymatch.datasets.pictures import settle_pictures
+from manymatch.datasets.whole import whole_archive
 from manymatch.errors import SourceError
 from manymatch.files import remove
 
@@ -51,9 +52,9 @@ def fetch(settings: CubSettings, raw: Path, name: str) -> None:
     for key, file in LISTS.items():
         if key != _OPTIONAL or gatherer.has(key):
             copy_file(gatherer.one(key), raw / file)
-    _fetch_texts(gatherer.one("captions"), raw)
+    _fetch_texts(gatherer.one("captions", check=whole_archive), raw)
     advice = "set it to CUB_200_2011.tgz or the folder it was unpacked to"
-    settle_pictures(gatherer.all("images", advice), raw, settings.only_present)
+    settle_pictures(gatherer.all("images", advice, whole_archive), raw, settings.only_present)
 
 
 def _fetch_texts(source: Path, raw: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from manymatch.datasets.flickr30k.multi30k import copy_multi30k, is_multi30k
 from manymatch.datasets.flickr30k.settings import Flickr30kSettings
 from manymatch.datasets.gather import Gatherer, Usual
-from manymatch.datasets.karpathy import copy_karpathy
+from manymatch.datasets.karpathy import copy_karpathy, whole_karpathy
 from manymatch.datasets.pictures import settle_pictures
-from manymatch.datasets.precomp import copy_precomp, is_precomp
+from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp
+from manymatch.datasets.whole import whole_archive
 
 KARPATHY = "dataset_flickr30k.json"
 PRECOMP = "precomp"
@@ -39,10 +40,14 @@ _IMAGES = (
 def fetch(settings: Flickr30kSettings, raw: Path, name: str) -> None:
     """Fill `raw`; raises `SourceError` or `ConfigError` for what is missing or unsound."""
     given = {key: getattr(settings, key) for key in USUAL}
-    gatherer = Gatherer(name, raw, settings.folder, USUAL, given)
-    _fetch_captions(gatherer.one("captions"), raw)
-    images = None if settings.without_images else gatherer.all("images", _IMAGES)
+    gatherer = Gatherer(name, raw, settings.folder, USUAL, given, _has_all_splits)
+    _fetch_captions(gatherer.one("captions", check=whole_karpathy(KARPATHY)), raw)
+    images = None if settings.without_images else gatherer.all("images", _IMAGES, whole_archive)
     settle_pictures(images, raw, settings.only_present)
+
+
+def _has_all_splits(path: Path) -> bool:
+    return not is_precomp(path) or has_all_splits(path)
 
 
 def _fetch_captions(source: Path, raw: Path) -> None:

@@ -18,6 +18,8 @@ from manymatch.datasets.flickr8k.names import (
 from manymatch.datasets.flickr8k.settings import Flickr8kSettings
 from manymatch.datasets.pictures import copy_pictures, unpack_pictures
 from manymatch.datasets.sources import Source, downloads, local_path, obtain
+from manymatch.datasets.transfer import Check
+from manymatch.datasets.whole import whole_archive
 from manymatch.errors import ConfigError, SourceError
 
 
@@ -30,16 +32,16 @@ def fetch(settings: Flickr8kSettings, raw: Path, name: str) -> None:
     sources |= {key: value for key, value in settings if isinstance(value, Source)}
     waiting = downloads(raw, name)
 
-    def get(key: str) -> Path:
+    def get(key: str, check: Check | None = None) -> Path:
         if key not in sources:
             raise ConfigError(f"params.yaml: sources.{name}: {_missing(key, settings)}")
-        return obtain(sources[key], f"{name} {key}", waiting / key)
+        return obtain(sources[key], f"{name} {key}", waiting / key, check)
 
     _fetch_captions(get, raw)
     for key, target in (("expert", EXPERT), ("crowd", CROWD)):
         if key in sources:
             copy_file(get(key), raw / target)
-    _fetch_images(get("images"), raw)
+    _fetch_images(get("images", whole_archive), raw)
 
 
 def _missing(key: str, settings: Flickr8kSettings) -> str:

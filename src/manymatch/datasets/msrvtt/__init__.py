@@ -16,6 +16,7 @@ from manymatch.datasets.copying import copy_file
 from manymatch.datasets.gather import Gatherer, Usual
 from manymatch.datasets.json_file import read_object
 from manymatch.datasets.msrvtt.settings import MsrvttSettings
+from manymatch.datasets.whole import whole_json
 from manymatch.errors import DataError
 
 FILES = {
@@ -44,7 +45,8 @@ class Msrvtt:
         gatherer = Gatherer(self.name, raw, settings.folder, USUAL, given)
         for key, file in FILES.items():
             if key != _OPTIONAL or gatherer.has(key):
-                copy_file(gatherer.one(key), raw / file)
+                check = whole_json("sentences") if key == "captions" else None
+                copy_file(gatherer.one(key, check=check), raw / file)
         without_pictures(raw)
 
     def captions(self, raw: Path) -> Iterator[Caption]:

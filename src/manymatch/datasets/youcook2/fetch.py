@@ -9,6 +9,7 @@ from typing import Any
 from manymatch.datasets.clips import without_pictures
 from manymatch.datasets.copying import copy_file
 from manymatch.datasets.gather import Gatherer, Usual
+from manymatch.datasets.whole import whole_json
 from manymatch.datasets.youcook2.settings import Youcook2Settings
 from manymatch.errors import DataError
 from manymatch.files import write_json
@@ -37,7 +38,7 @@ def fetch(settings: Youcook2Settings, raw: Path, name: str) -> None:
         for split, file in LISTS.items():
             write_json(raw / file, {"clips": _captions(gatherer.one(split))})
     else:
-        copy_file(gatherer.one("annotations", _ADVICE), raw / ANNOTATIONS)
+        copy_file(gatherer.one("annotations", _ADVICE, whole_json()), raw / ANNOTATIONS)
     without_pictures(raw)
 
 

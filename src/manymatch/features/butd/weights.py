@@ -45,6 +45,8 @@ def _checked(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
         if found[key].shape != expected[key].shape:
             shapes = f"{tuple(found[key].shape)}, not {tuple(expected[key].shape)}"
             raise ConfigError(f"{path}: not the weights of {PUBLIC}: '{key}' is {shapes}")
+        if not found[key].isfinite().all():
+            raise ConfigError(f"{path}: '{key}' holds NaN or infinity; fetch the weights again")
     tensors = {key: found[key].float().contiguous() for key in expected.keys() - counters}
     return tensors | {key: torch.zeros((), dtype=torch.long) for key in counters}
 

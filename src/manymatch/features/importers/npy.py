@@ -18,6 +18,8 @@ from manymatch.errors import DataError
 
 MAX_ROW_BYTES = 64 * 2**20
 """An image's features are far smaller; more is taken for a damaged header."""
+_DOUBLE = 8
+"""Bytes of the longest floats that are read; longer ones differ from machine to machine."""
 _HEADERS = {
     (1, 0): npy_format.read_array_header_1_0,
     (2, 0): npy_format.read_array_header_2_0,
@@ -95,7 +97,7 @@ def array_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
     shape, fortran_order, dtype = _HEADERS[version](file)
     if dtype.hasobject:
         raise ValueError("it holds pickled objects, which can run code")
-    if dtype.kind != "f" or fortran_order:
+    if dtype.kind != "f" or dtype.itemsize > _DOUBLE or fortran_order:
         raise ValueError(f"{dtype}, {'columns' if fortran_order else 'rows'} first")
     if any(size < 0 for size in shape):
         raise ValueError(f"shape {shape}")

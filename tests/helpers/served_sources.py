@@ -1,0 +1,46 @@
+"""`sources` of params.yaml as they stand, with their web addresses replaced by ones on this
+machine: the last address of a file gives it, those before it something else."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from manymatch.config.strict import read_yaml
+
+PARAMS = Path(__file__).parents[2] / "params.yaml"
+
+
+def served_sources(dataset: str, folder: Path, url: str, spoil: Any) -> Any:
+    """The settings of `dataset`. What is served from `folder` at `url` lies at `folder/good`, by
+    the names of the last addresses; `spoil` makes of its bytes what the other addresses give."""
+    return _replaced(read_yaml(PARAMS)["sources"][dataset], folder, url, spoil)
+
+
+def _replaced(value: Any, *served: Any) -> Any:
+    if isinstance(value, list):
+        return [_replaced(entry, *served) for entry in value]
+    if isinstance(value, dict) and "url" in value:
+        return _source(value, *served)
+    if isinstance(value, dict):
+        return {key: _replaced(entry, *served) for key, entry in value.items()}
+    return _source({"url": value}, *served) if str(value).startswith("http") else value
+
+
+def _source(value: dict[str, Any], folder: Path, url: str, spoil: Any) -> dict[str, Any]:
+    *others, last = (_name(address) for address in (value["url"], *value.get("mirrors", ())))
+    content = (folder / "good" / last).read_bytes()
+    addresses = []
+    for place, name in enumerate(others):
+        bad = folder / "bad" / str(place) / name
+        bad.parent.mkdir(parents=True, exist_ok=True)
+        bad.write_bytes(spoil(content))
+        addresses.append(f"{url}/bad/{place}/{name}")
+    first, *mirrors = [*addresses, f"{url}/good/{last}"]
+    known = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    kept = {key: known[key] for key in known if key in value}
+    return value | {"url": first, "mirrors": mirrors} | kept
+
+
+def _name(address: str) -> str:
+    return Path(urlsplit(address).path).name
