@@ -176,7 +176,7 @@ def test_the_protocols_of_the_data_set_or_those_asked_for(files: Files) -> None:
     assert list(expected) == ["all_classes", "zero_shot"]
     asked = score("anything", made, files.captions, protocols=["classes", "pmrp"])
     assert asked["classes"] == expected
-    assert set(asked["pmrp"]) == {"5k"}
+    assert set(asked["pmrp"]) == {"all"}
     with pytest.raises(DataError, match="CxC"):
         score("anything", made, files.captions, protocols=["cxc"])
 
