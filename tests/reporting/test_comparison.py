@@ -214,6 +214,19 @@ def test_what_is_not_on_the_papers_test_images_stands_beside_none(
     assert "**coco**" in text and "the papers' numbers" not in text
 
 
+def test_settings_have_leaderboards_of_their_own(coco: Path) -> None:
+    text = to_markdown(read_runs(coco)).partition("**coco**")[2].partition("\n\n**COCO")[0]
+    assert [line.split("|")[2].strip() for line in text.splitlines() if "| 50" in line] == [
+        "reproduced",
+        "small-scale",
+        "external",
+    ]
+    assert text.count("**coco** (test: 5,000 images") == 2
+    report(coco)
+    page = (coco / "index.html").read_text(encoding="utf-8")
+    assert page.count('aria-label="Leaderboard of coco, ') == 3
+
+
 def test_the_leaderboard_has_the_columns_of_the_protocols(coco: Path) -> None:
     text = to_markdown(read_runs(coco))
     (head,) = [line for line in text.partition("**coco**")[2].splitlines() if "1K rsum" in line][:1]

@@ -90,7 +90,8 @@ class DatasetView:
     terms: list[tuple[str, str]]
     """What the settings and kinds of these runs mean."""
     runs: list[RunView]
-    table: leaderboard.Table
+    boards: list[tuple[leaderboard.Table, list[RunView]]]
+    """A table a setting, and its runs."""
     bars: list[Bars]
     published: list[comparison.Comparison]
     """Beside the papers' numbers, where they have any."""
@@ -167,7 +168,10 @@ def _dataset(
         judged=any(run.metrics.multi for run in runs),
         terms=[*leaderboard.settings(runs), *leaderboard.kinds(runs)],
         runs=views,
-        table=leaderboard.table(runs),
+        boards=[
+            (table, [view for view in views if view.run in table.runs])
+            for table in leaderboard.tables(runs)
+        ],
         bars=_bars(views),
         published=comparison.comparisons(name, runs),
         of_methods=[_ablation(anchor, each) for each in tried if each.of_methods],
