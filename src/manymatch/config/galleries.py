@@ -20,7 +20,7 @@ IMAGES: dict[str, dict[str, int]] = {
 
 
 def is_whole(dataset: str, images: Mapping[str, int]) -> bool:
-    """Whether splits of so many images are the papers'; never of a data set that they do not use."""
+    """Whether splits of so many images are the papers'; no papers' data set, no whole one."""
     known = IMAGES.get(dataset, {})
     return bool(known) and all(images.get(split) == count for split, count in known.items())
 

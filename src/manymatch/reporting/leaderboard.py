@@ -110,9 +110,7 @@ def by_dataset(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
 def tables(runs: Sequence[Run]) -> list[Table]:
     """The leaderboard of one data set's runs: a table a setting, so that numbers of different worth
     stand in no column together."""
-    groups = [
-        [run for run in runs if run.provenance.setting == mark] for mark in comparison.MARKS
-    ]
+    groups = [[run for run in runs if run.provenance.setting == mark] for mark in comparison.MARKS]
     return [table(group) for group in groups if group]
 
 
@@ -177,7 +175,8 @@ _COMPACT = {
 
 
 def to_markdown(runs: list[Run]) -> str:
-    """Of each data set a compact table a setting, those beside the papers' numbers, and what `setting` means."""
+    """Of each data set a compact table a setting, those beside the papers' numbers, and what
+    `setting` means."""
     parts = [
         part
         for name, group in by_dataset(runs)
