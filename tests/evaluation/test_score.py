@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ from manymatch.cli import app
 from manymatch.datasets.base import CAPTIONS, RELEVANCE
 from manymatch.errors import ConfigError, DataError, ManyMatchError
 from manymatch.evaluation.class_matches import classes
-from manymatch.evaluation.labels import Labels
+from manymatch.evaluation.labels import Labels, read_labels
+from manymatch.evaluation.listed import read_listed
 from manymatch.evaluation.made import Made
 from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.outcome import Places
@@ -219,7 +222,36 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
     (files.folder / "broken.h5").write_bytes(b"no")
     np.save(files.folder / "pickled.npy", np.array([{}]), allow_pickle=True)
     here = str(files.folder)
+    _damage(files, "damaged.npz", lambda path: np.savez_compressed(path, a=_noise()))
+    _damage(files, "damaged.h5", lambda path: _packed(path, _noise()))
+    Path(files.made("renamed.npz", files.table)).rename(files.folder / "zip.npy")
+    Path(files.made("renamed.npy", files.table)).rename(files.folder / "plain.npz")
+    with h5py.File(files.folder / "empty.h5", "w") as file:
+        file["nothing"] = h5py.Empty("f4")
+    with zipfile.ZipFile(files.folder / "words.npz", "w") as archive:
+        archive.writestr("a.txt", "words")
     return {
+        "zip": ({"scores": f"{here}/zip.npy"}, "an archive of arrays, not one"),
+        "plain": ({"scores": f"{here}/plain.npz"}, "not an archive of arrays"),
+        "words": ({"scores": f"{here}/words.npz"}, "words.npz:a.txt: not an array"),
+        "packed": ({"scores": f"{here}/damaged.npz"}, "cannot be read as .npz"),
+        "chunk": ({"scores": f"{here}/damaged.h5"}, "cannot be read as .h5"),
+        "empty": ({"scores": f"{here}/empty.h5"}, "empty.h5:nothing: an empty dataset"),
+        "zip of ids": (
+            {"scores": table, "image_ids": files.folder / "zip.npy"},
+            "zip.npy: an archive of arrays",
+        ),
+        "no vectors": (
+            {"images": files.made("n.npy", np.zeros((5, 0, 4))), "texts": texts},
+            "5 x 0 x 4: no numbers",
+        ),
+        "no width": (
+            {
+                "images": files.made("v.npy", np.zeros((5, 0))),
+                "texts": files.made("u.npy", np.zeros((9, 0))),
+            },
+            "5 x 0: no numbers",
+        ),
         "turned": ({"scores": files.made("x.npy", files.table.T)}, "9 images x 5.*other way round"),
         "shape": ({"scores": files.made("y.npy", files.table[:4])}, "4 images x 9 .*5 x 9 are"),
         "cube": ({"scores": files.made("z.npy", files.table[None])}, "found 1 x 5 x 9"),
@@ -253,9 +285,28 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
         "npz": ({"scores": f"{here}/broken.npz"}, "cannot be read as .npz"),
         "safetensors": ({"scores": f"{here}/broken.safetensors"}, "cannot be read as"),
         "h5": ({"scores": f"{here}/broken.h5"}, "cannot be read as .h5"),
-        "pickle": ({"scores": f"{here}/pickled.npy"}, "cannot be read as .npy"),
+        "pickle": ({"scores": f"{here}/pickled.npy"}, "pickled.npy: not an array"),
         "text": ({"scores": files.made("c.npy", np.array([["a"] * 9] * 5))}, "not real numbers"),
     }
+
+
+def _noise() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(5, 9)).astype("f4")
+
+
+def _packed(path: Path, array: np.ndarray) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=array, compression="gzip")
+
+
+def _damage(files: Files, name: str, write: Callable[[Path], None]) -> None:
+    """The file, with bytes changed where the numbers are."""
+    path = files.folder / name
+    write(path)
+    content = bytearray(path.read_bytes())
+    middle = len(content) - 120 if path.suffix == ".h5" else len(content) // 2
+    content[middle : middle + 40] = bytes(40)
+    path.write_bytes(content)
 
 
 def test_every_fault_is_one_line(files: Files) -> None:
@@ -272,6 +323,7 @@ def test_every_fault_is_one_line(files: Files) -> None:
         ("image,caption\na,1\n", "not a table of images and captions"),
         ("image_id,caption_id,split\na,1,dev\n", r"nothing of the split 'test' \(there is: dev\)"),
         ("image_id,caption_id,labels\na,1,x\n", "not a table of images and captions"),
+        (f"image_id,caption_id,labels\na,1,{'1' * 23}\n", "not a table .*: .*too large"),
         ("", "not a table of images and captions"),
     ],
 )
@@ -281,6 +333,37 @@ def test_faulty_tables_are_one_line(files: Files, text: str, message: str) -> No
     with pytest.raises(DataError, match=message) as fault:
         score("scenes", Made(scores=files.made("s.npy", files.table)), path)
     assert "\n" not in str(fault.value)
+
+
+def _table(files: Files, **changed: Any) -> Path:
+    rows = pq.read_table(files.captions).to_pydict()
+    path = files.folder / "changed.parquet"
+    pq.write_table(pa.table(rows | {name: make(rows) for name, make in changed.items()}), path)
+    return path
+
+
+def test_numbers_are_ids_too(files: Files) -> None:
+    table = _table(files, image_id=lambda rows: [int.from_bytes(name.encode()) for name in rows["image_id"]])
+    made = Made(scores=files.made("s.npy", files.table))
+    assert score("scenes", made, table) == _score(files, scores=made.scores)
+    assert read_labels(table, [str(int.from_bytes(b"i0"))]).of_images == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("column", "make", "message"),
+    [
+        ("labels", lambda rows: [["x"]] * len(rows["file"]), "Failed to parse string|cast"),
+        ("image_id", lambda rows: [None, *rows["image_id"][1:]], "1 cells of .* image_id"),
+    ],
+)
+def test_columns_of_another_kind_are_one_line(
+    files: Files, column: str, make: Any, message: str
+) -> None:
+    table = _table(files, **{column: make})
+    for read in (lambda: read_listed(table, "test"), lambda: read_labels(table, ["i0"])):
+        with pytest.raises(DataError, match=message) as fault:
+            read()
+        assert "\n" not in str(fault.value)
 
 
 def test_the_command_prints_and_writes(

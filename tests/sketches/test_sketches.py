@@ -114,6 +114,13 @@ def test_files_that_do_not_fit(data, side: str, key: str, change: Any, reason: s
     assert reason in refusal(data)
 
 
+def test_an_archive_under_the_name_of_an_array(data: dict[str, Any]) -> None:
+    path = Path(data["sketches"]["classes"])
+    np.savez(path.with_suffix(".npz"), a=np.load(path))
+    path.with_suffix(".npz").replace(path)
+    assert "an archive of arrays, not one" in refusal(data)
+
+
 def test_parts_of_different_width(data: dict[str, Any]) -> None:
     spoil(data["images"][1]["features"], lambda rows: rows[:, 1:])
     assert f"{WIDTH - 1} numbers a row, before it {WIDTH}" in refusal(data)

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from manymatch.errors import DataError
+from manymatch.evaluation.caption_table import typed
 from manymatch.evaluation.labels import Labels, labels_of
+from manymatch.numpy_file import first_line, load_array
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,14 @@ def read_listed(path: Path, split: str) -> Listed:
 def _read(path: Path) -> pa.Table:
     try:
         table = _from_csv(path) if path.suffix == ".csv" else pq.read_table(path)
-        columns = {name: table[name] for name in ("image_id", "caption_id", "split", "labels")}
+        return typed(table, ("image_id", "caption_id", "split", "labels"))
     except FileNotFoundError:
         raise DataError(
             f"{path}: no such file; run the stage 'captions', or give a table with --captions"
         ) from None
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        first = str(error).partition("\n")[0].strip("'\"")
+    except (OSError, KeyError, ValueError, OverflowError, pa.ArrowException) as error:
+        first = first_line(error).strip("'\"")
         raise DataError(f"{path}: not a table of images and captions: {first}") from None
-    return pa.table(columns)
 
 
 def _from_csv(path: Path) -> pa.Table:
@@ -90,13 +91,12 @@ def read_ids(path: Path) -> list[str]:
     """Ids, one a line of a text file, or a `.npy` array of whole numbers or text."""
     try:
         if path.suffix == ".npy":
-            return [str(name) for name in np.load(path, allow_pickle=False).ravel().tolist()]
+            return [str(name) for name in load_array(path).ravel().tolist()]
         return path.read_text(encoding="utf-8").split()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError) as error:
-        first = str(error).partition("\n")[0]
-        raise DataError(f"{path}: not a list of ids: {first}") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: not a list of ids: {first_line(error)}") from None
 
 
 def places(wanted: Sequence[str], stored: Sequence[str], where: str) -> Tensor:

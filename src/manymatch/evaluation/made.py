@@ -117,6 +117,8 @@ def _of_embeddings(
 ) -> tuple[Tensor, Tensor, Score]:
     arrays = open_array(images), open_array(texts)
     for array in arrays:
+        if 0 in array.shape[1:]:
+            raise DataError(f"{array.where}: {_shown(array)}: no numbers to compare")
         if len(array.shape) not in (2, 3):
             raise DataError(f"{array.where}: expected (n, D) or (n, K, D), found {_shown(array)}")
     if arrays[0].shape[-1] != arrays[1].shape[-1]:
