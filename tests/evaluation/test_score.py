@@ -28,7 +28,9 @@ from manymatch.evaluation.made import Made
 from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.outcome import Places
 from manymatch.evaluation.protocols import recall_of
+from manymatch.evaluation.provenance import git_revision
 from manymatch.evaluation.score import score
+from manymatch.files import sha256
 from manymatch.reporting.results import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
 
@@ -86,6 +88,8 @@ def _expected(table: np.ndarray) -> dict[str, Any]:
 
 
 def _score(files: Files, dataset: str = "scenes", **made: Any) -> dict[str, Any]:
+    if "scores" in made:
+        made["scores"] = (made["scores"],)
     return score(dataset, Made(**made), files.captions)
 
 
@@ -157,21 +161,21 @@ def test_a_csv_table_in_any_order(files: Files) -> None:
     path.write_text("\n".join(["caption_id,image_id", *lines]))
     images = list(dict.fromkeys(OWNER[text] for text in order))
     matrix = files.made("s.npy", files.table[images][:, order])
-    assert score("scenes", Made(scores=matrix), path) == _expected(files.table)
+    assert score("scenes", Made(scores=(matrix,)), path) == _expected(files.table)
 
 
 def test_a_csv_table_with_splits_and_labels(files: Files) -> None:
     lines = ["image_id,caption_id,split,labels", "a,a0,train,1", "b,b0,train,2"]
     lines += [f"{IMAGES[image]},{TEXTS[t]},test,{CLASSES[image]}" for t, image in enumerate(OWNER)]
     (files.folder / "t.csv").write_text("\n".join(lines))
-    matrix = Made(scores=files.made("s.npy", files.table))
+    matrix = Made(scores=(files.made("s.npy", files.table),))
     assert score("cub", matrix, files.folder / "t.csv") == _score(
-        files, "cub", scores=matrix.scores
+        files, "cub", scores=matrix.scores[0]
     )
 
 
 def test_the_protocols_of_the_data_set_or_those_asked_for(files: Files) -> None:
-    made = Made(scores=files.made("s.npy", files.table))
+    made = Made(scores=(files.made("s.npy", files.table),))
     labels = Labels([(label,) for label in CLASSES], frozenset({1, 2}))
     of = subject(torch.from_numpy(files.table), torch.tensor(OWNER), labels)
     expected = rounded(classes(of))
@@ -182,25 +186,44 @@ def test_the_protocols_of_the_data_set_or_those_asked_for(files: Files) -> None:
     assert set(asked["pmrp"]) == {"all"}
     with pytest.raises(DataError, match="CxC"):
         score("anything", made, files.captions, protocols=["cxc"])
+    assert set(score("own", made, files.captions, protocols=["pairs"])) == {"i2t", "t2i", "rsum"}
+
+
+def test_several_matrices_are_ranked_by_their_mean(files: Files) -> None:
+    other = np.random.default_rng(5).permutation(45).reshape(5, 9).astype("f4")
+    paths = files.made("a.npy", files.table), files.made("b.h5", other)
+    out = files.folder / "out"
+    places = Places(out / "m.json", out / "p.json", out / "run")
+    found = score("scenes", Made(scores=paths), files.captions, written=places)
+    assert found == _expected((files.table + other) / 2) != _expected(files.table)
+    hashes = [sha256(Path(path)) for path in paths]
+    assert json.loads(places.provenance.read_text())["scores_sha256"] == "+".join(hashes)
+    small = files.made("c.npy", other[:4])
+    with pytest.raises(DataError, match=r"c\.npy: 4 images x 9 captions, but 5 x 9"):
+        score("scenes", Made(scores=(paths[0], small)), files.captions)
 
 
 def test_judgments_beyond_the_pairs(files: Files) -> None:
     path = files.folder / "relevance.parquet"
     schema = RELEVANCE.with_metadata({"complete": "true"})
     pq.write_table(pa.table([["i0"], ["t8"]], schema=schema), path)
-    made = Made(scores=files.made("s.npy", files.table))
+    made = Made(scores=(files.made("s.npy", files.table),))
     assert set(score("scenes", made, files.captions, path)["multi"]) == {"i2t", "t2i"}
 
 
 def test_what_is_written_is_what_the_report_reads(files: Files) -> None:
     out = files.folder / "out"
     places = Places(out / "m.json", out / "p.json", out / "run")
-    made = Made(scores=files.made("s.npy", files.table))
+    made = Made(scores=(files.made("s.npy", files.table),))
     found = score("scenes", made, files.captions, name="theirs", written=places)
     assert json.loads(places.metrics.read_text()) == found
     Metrics.model_validate(found)
     record = Provenance.model_validate_json(places.provenance.read_text())
     assert (record.setting, record.preset, record.images) == ("external", "theirs", 5)
+    told = json.loads(places.provenance.read_text())
+    assert told["data_sha256"] == sha256(files.captions)
+    assert told["scores_sha256"] == sha256(Path(made.scores[0]))
+    assert told["git_revision"] == git_revision(Path())
     best = TEXTS[int(files.table[0].argmax())]
     first = (places.run / "i2t.trec").read_text().splitlines()[0].split()
     assert first == ["i0", "Q0", best, "1", f"{files.table[0].max():.9g}", "theirs"]
@@ -331,7 +354,7 @@ def test_faulty_tables_are_one_line(files: Files, text: str, message: str) -> No
     path = files.folder / "t.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=message) as fault:
-        score("scenes", Made(scores=files.made("s.npy", files.table)), path)
+        score("scenes", Made(scores=(files.made("s.npy", files.table),)), path)
     assert "\n" not in str(fault.value)
 
 
@@ -343,9 +366,11 @@ def _table(files: Files, **changed: Any) -> Path:
 
 
 def test_numbers_are_ids_too(files: Files) -> None:
-    table = _table(files, image_id=lambda rows: [int.from_bytes(name.encode()) for name in rows["image_id"]])
-    made = Made(scores=files.made("s.npy", files.table))
-    assert score("scenes", made, table) == _score(files, scores=made.scores)
+    table = _table(
+        files, image_id=lambda rows: [int.from_bytes(name.encode()) for name in rows["image_id"]]
+    )
+    made = Made(scores=(files.made("s.npy", files.table),))
+    assert score("scenes", made, table) == _score(files, scores=made.scores[0])
     assert read_labels(table, [str(int.from_bytes(b"i0"))]).of_images == [(1,)]
 
 
@@ -379,6 +404,13 @@ def test_the_command_prints_and_writes(
     app([*words, "--as", "theirs"], standalone_mode=False)
     assert json.loads(Path("reports/metrics/cub/theirs.json").read_text()) == printed
     assert Path("reports/runs/cub/theirs/t2i.trec").is_file()
+    with pytest.raises(ConfigError, match=r"no dataset 'cuub'; did you mean 'cub'\?.*--protocol"):
+        app([words[0], "cuub", *words[2:]], standalone_mode=False)
+    with pytest.raises(ConfigError, match=r"'\.\./\.\./x': a name is letters"):
+        outside = [words[0], "../../x", *words[2:], "--protocol", "pairs", "--as", "x"]
+        app(outside, standalone_mode=False)
+    mine = [words[0], "mine", *words[2:], "--protocol", "pairs", "--scores", matrix]
+    app(mine, standalone_mode=False)
     with pytest.raises(ConfigError, match="no similarity 'cosin'; did you mean 'cosine'"):
         app([*words, "--similarity", "cosin"], standalone_mode=False)
     with pytest.raises(ConfigError, match="a name is letters"):
