@@ -24,6 +24,7 @@ from manymatch.reporting import (
     cost_charts,
     heats,
     leaderboard,
+    published_ablations,
     queries,
     sets,
     sketches,
@@ -64,6 +65,8 @@ class AblationView:
     table: ablations.Table
     lines: list[charts.Chart]
     dots: list[ablation_charts.Dots]
+    published: list[published_ablations.PublishedAblation]
+    """What a paper prints of the same question."""
     heats: list[tuple[str, list[heats.Heat]]]
     """Of sets: which elements meet, at each point by its first seed."""
 
@@ -215,6 +218,7 @@ def _ablation(dataset: str, ablation: ablations.Ablation) -> AblationView:
         sizes=ablations.sizes(ablation),
         table=table,
         lines=lines,
+        published=published_ablations.beside(ablation.name),
         dots=[] if lines else ablation_charts.dot_charts(table.points, ablation.keys),
         heats=[
             (point.label, heats.pair_heats(pairs))
