@@ -164,6 +164,16 @@ def test_a_csv_table_in_any_order(files: Files) -> None:
     assert score("scenes", Made(scores=(matrix,)), path) == _expected(files.table)
 
 
+def test_of_scan_s_dev_split_the_first_5000_captions_count(files: Files) -> None:
+    path = files.folder / "dev.csv"
+    for split in ("dev", "validation"):
+        rows = [f"i{row // 5},c{row},{split}" for row in range(5070)]
+        path.write_text("\n".join(["image_id,caption_id,split", *rows]))
+        found = read_listed(path, split)
+        sizes = len(found.image_ids), len(found.caption_ids)
+        assert sizes == ((1000, 5000) if split == "dev" else (1014, 5070))
+
+
 def test_a_csv_table_with_splits_and_labels(files: Files) -> None:
     lines = ["image_id,caption_id,split,labels", "a,a0,train,1", "b,b0,train,2"]
     lines += [f"{IMAGES[image]},{TEXTS[t]},test,{CLASSES[image]}" for t, image in enumerate(OWNER)]

@@ -19,6 +19,9 @@ from manymatch.evaluation.caption_table import typed
 from manymatch.evaluation.labels import Labels, labels_of
 from manymatch.numpy_file import first_line, load_array
 
+DEV, DEV_CAPTIONS = "dev", 5000
+"""SCAN's validation split, and how many of its captions count: Flickr30K's has 5,070."""
+
 
 @dataclass(frozen=True)
 class Listed:
@@ -38,13 +41,16 @@ def read_listed(path: Path, split: str) -> Listed:
     Args:
         path: the table of the stage `captions`, or a CSV file with the columns image_id and
             caption_id, and where there are such split and labels (whole numbers with spaces
-            between). Without the column split all is one split.
+            between). Without the column split all is one split. A split called `dev` is SCAN's, of
+            which its code scores the first 5,000 captions.
 
     Raises:
         DataError: the table cannot be used, or has nothing of that split.
     """
     table = _read(path)
     chosen = table.filter(pc.equal(table["split"], split))
+    if split == DEV:
+        chosen = chosen.slice(0, DEV_CAPTIONS)
     if not len(chosen):
         splits = ", ".join(sorted(map(str, pc.unique(table["split"]).to_pylist())))
         raise DataError(f"{path}: nothing of the split '{split}' (there is: {splits or 'nothing'})")
