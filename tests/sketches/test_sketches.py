@@ -225,6 +225,15 @@ def test_the_command_trains_tests_and_writes(
             assert one["map"] > 35, "a sixth by chance"
     assert all(len(digest) == 64 for _, digest in record["provenance"]["files"])
 
+    # The run file gives the same precision.
+    lines = (tmp_path / "reports/runs/sketches/made/SwAMP-1.trec").read_text().splitlines()
+    assert len(lines) == 6 * 20 * 180
+    fields = [line.split() for line in lines]
+    right = [query.split("/")[0] == item.split("/")[0] for query, _, item, *_ in fields]
+    assert sum(right) / 200 / 120 * 100 == pytest.approx(record["points"][1]["runs"][1]["p_at_200"])
+    places = [int(line[3]) for line in fields if line[0] == fields[0][0]]
+    assert places == list(range(1, 181))
+
     # Finished runs are kept: a second go with one seed more trains that one alone.
     trained = []
     monkeypatch.setattr(experiment_stage.run, "run", lambda *of: trained.append(of[2]) or run(*of))
