@@ -29,8 +29,8 @@ from ruamel.yaml import YAML
 from manymatch import files
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
-from manymatch.config.recipe import Recipe, preset_path, read_recipe
-from manymatch.config.strict import Strict, validate
+from manymatch.config.recipe import Recipe, preset_path, read_recipe, setting_after
+from manymatch.config.strict import validate
 from manymatch.errors import ConfigError, nearest
 from pipelines import process
 
@@ -149,10 +149,24 @@ def _changed(file: Path, changes: list[Change]) -> str:
     value = _load(file)
     for each in changes:
         _put(value, each.key.split("."), each.value, f"{file}: {each.key}")
-    model: type[Strict] = Params if file == LAYOUT.params else Recipe
+    if file == LAYOUT.params:
+        validate(Params, _plain(value), str(file))
+    else:
+        changed = validate(Recipe, _plain(value), str(file))
+        kept = setting_after(read_recipe(file), changed)
+        if kept != changed.setting:
+            value["setting"] = kept
+    return _text(value)
+
+
+def _plain(value: Any) -> Any:
+    """As other readers have it, without comments."""
+    return yaml.safe_load(_text(value))
+
+
+def _text(value: Any) -> str:
     stream = io.StringIO()
     _yaml().dump(value, stream)
-    validate(model, yaml.safe_load(stream.getvalue()), str(file))
     return stream.getvalue()
 
 

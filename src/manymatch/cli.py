@@ -523,7 +523,10 @@ def ensemble(
 def score(
     dataset: DatasetName,
     scores: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Similarities, images x captions.")
+        list[str] | None,
+        typer.Option(
+            metavar="FILE", help="Similarities, images x captions; of several files their mean."
+        ),
     ] = None,
     images: Annotated[
         str | None, typer.Option(metavar="FILE", help="Image embeddings, (n, D) or (n, K, D).")
@@ -547,7 +550,8 @@ def score(
     protocol: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="coco_1k, pmrp, eccv_caption, cxc, classes; may be given twice."
+            metavar="NAME",
+            help="coco_1k, pmrp, eccv_caption, cxc, classes, pairs (no other); may be given twice.",
         ),
     ] = None,
     name: Annotated[
@@ -559,7 +563,8 @@ def score(
 
     FILE is .npy, .npz, .safetensors, .h5 or .hdf5; with several arrays, FILE:KEY.
     Rows are in the caption table's order, or as the files of ids say. Without
-    --as the metrics are printed and nothing is written.
+    --as the metrics are printed and nothing is written. For captions of your own
+    any DATASET will do, with --captions and the protocols you want.
     """
     from manymatch.evaluation import made
     from manymatch.evaluation import score as stage
@@ -567,7 +572,8 @@ def score(
     if captions is None:
         captions, relevance = _LAYOUT.captions(dataset), relevance or _LAYOUT.relevance(dataset)
     by = made.similarity_name(similarity)
-    theirs = made.Made(scores, images, texts, by, image_ids, caption_ids)
+    model_name(dataset)
+    theirs = made.Made(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
     metrics = stage.score(
         dataset,
         theirs,

@@ -26,9 +26,11 @@ def load_tensors(path: Path) -> Any:
         raise
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except Exception as error:  # torch raises almost anything on damaged files.
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise DataError(f"{path}: not tensors that torch saved ({reason})") from None
+    except Exception:  # torch raises almost anything, and advises to run the code in the file.
+        raise DataError(
+            f"{path}: not tensors that torch saved, damaged, or holding more than tensors and "
+            "plain data, which would have to be run as code and is refused"
+        ) from None
 
 
 def _refuse_packed(path: Path) -> None:

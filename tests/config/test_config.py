@@ -93,6 +93,30 @@ def test_overrides_lie_on_top(tmp_path: Path) -> None:
     assert (recipe.training.epochs, recipe.seed) == (7, 4)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "setting"),
+    [
+        ({}, "reproduced"),
+        ({"seed": 3, "training.devices": 2}, "reproduced"),
+        ({"training.epochs": 30}, "reproduced"),
+        ({"training.epochs": 1}, "small-scale"),
+        ({"model.size": 16}, "small-scale"),
+        ({"training.epochs": 1, "setting": "reproduced"}, "small-scale"),
+        ({"setting": "small-scale"}, "small-scale"),
+    ],
+)
+def test_only_the_preset_as_it_stands_is_reproduced(
+    tmp_path: Path, overrides: dict[str, object], setting: str
+) -> None:
+    text = "method: vsepp\nfeatures: lite0\nsetting: reproduced\nmodel: {size: 1024}\n"
+    path = recipe_file(tmp_path, text)
+    assert read_recipe(path, overrides).setting == setting
+
+
+def test_no_override_makes_a_recipe_reproduced(tmp_path: Path) -> None:
+    assert read_recipe(recipe_file(tmp_path), {"setting": "reproduced"}).setting == "small-scale"
+
+
 def test_an_override_into_a_value_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'seed' is a value"):
         read_recipe(recipe_file(tmp_path), {"seed": 1, "seed.deep": 2})

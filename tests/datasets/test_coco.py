@@ -279,7 +279,7 @@ def test_ids_that_are_missing(folder, stages):
     [
         (np.array([1.5]), "expected a row of whole numbers, found float64"),
         (np.array([[1]]), "expected a row of whole numbers"),
-        (np.array([{}]), "not an array of caption ids"),
+        (np.array([{}]), "not an array: "),
     ],
 )
 def test_ids_that_are_none(folder, stages, value, words):

@@ -214,7 +214,7 @@ def test_pmrp_equals_a_naive_loop(seed: int, ties: bool) -> None:
     labels = _labels(n, seed)
     assert any(labels)
     found = pmrp(subject(table, owner, Labels(labels)))
-    assert found == {"5k": pytest.approx(_naive_pmrp(table, owner.tolist(), labels))}
+    assert found == {"all": pytest.approx(_naive_pmrp(table, owner.tolist(), labels))}
 
 
 def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,4 +249,4 @@ def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_constant_model_finds_no_plausible_match_before_the_others() -> None:
     labels = Labels([(1,), (2, 3, 4), (5, 6, 7, 8)])
     found = pmrp(subject(torch.zeros(3, 6), owners(3, 2), labels))
-    assert found["5k"] == {"i2t": 0.0, "t2i": 0.0}
+    assert found["all"] == {"i2t": 0.0, "t2i": 0.0}

@@ -14,11 +14,13 @@ import tiny_sets  # noqa: F401  registers the method
 import torch
 from tiny_data import TinyData, make_data
 
+from manymatch.config.galleries import IMAGES
 from manymatch.config.recipe import Recipe
 from manymatch.datasets.base import RELEVANCE
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.errors import CheckpointError, DataError, ManyMatchError
 from manymatch.evaluation import evaluate as stage
+from manymatch.evaluation.provenance import setting_of
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import save_model
 from manymatch.reporting.results import Metrics, Provenance, Samples
@@ -176,3 +178,15 @@ def test_failed_run_keeps_the_earlier_results(run: _Stage) -> None:
     with pytest.raises(DataError):
         run()
     assert {path: path.read_bytes() for path in (run.out / "run").iterdir()} == earlier
+
+
+def test_reproduced_is_what_is_of_all_the_papers_images(run: _Stage) -> None:
+    recipe = Recipe(method="vsepp", features="lite0", setting="reproduced")
+    small, split = read_index(run.data.shards), read_index(run.data.shards).split("test")
+    whole = {
+        name: split.model_copy(update={"images": count}) for name, count in IMAGES["coco"].items()
+    }
+    assert setting_of(recipe, small.model_copy(update={"dataset": "coco"})) == "small-scale"
+    index = small.model_copy(update={"dataset": "coco", "splits": whole})
+    assert setting_of(recipe, index) == "reproduced"
+    assert setting_of(recipe.model_copy(update={"setting": "small-scale"}), index) == "small-scale"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +22,15 @@ from manymatch.cli import app
 from manymatch.datasets.base import CAPTIONS, RELEVANCE
 from manymatch.errors import ConfigError, DataError, ManyMatchError
 from manymatch.evaluation.class_matches import classes
-from manymatch.evaluation.labels import Labels
+from manymatch.evaluation.labels import Labels, read_labels
+from manymatch.evaluation.listed import read_listed
 from manymatch.evaluation.made import Made
 from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.outcome import Places
 from manymatch.evaluation.protocols import recall_of
+from manymatch.evaluation.provenance import git_revision
 from manymatch.evaluation.score import score
+from manymatch.files import sha256
 from manymatch.reporting.results import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
 
@@ -83,6 +88,8 @@ def _expected(table: np.ndarray) -> dict[str, Any]:
 
 
 def _score(files: Files, dataset: str = "scenes", **made: Any) -> dict[str, Any]:
+    if "scores" in made:
+        made["scores"] = (made["scores"],)
     return score(dataset, Made(**made), files.captions)
 
 
@@ -154,21 +161,31 @@ def test_a_csv_table_in_any_order(files: Files) -> None:
     path.write_text("\n".join(["caption_id,image_id", *lines]))
     images = list(dict.fromkeys(OWNER[text] for text in order))
     matrix = files.made("s.npy", files.table[images][:, order])
-    assert score("scenes", Made(scores=matrix), path) == _expected(files.table)
+    assert score("scenes", Made(scores=(matrix,)), path) == _expected(files.table)
+
+
+def test_of_scan_s_dev_split_the_first_5000_captions_count(files: Files) -> None:
+    path = files.folder / "dev.csv"
+    for split in ("dev", "validation"):
+        rows = [f"i{row // 5},c{row},{split}" for row in range(5070)]
+        path.write_text("\n".join(["image_id,caption_id,split", *rows]))
+        found = read_listed(path, split)
+        sizes = len(found.image_ids), len(found.caption_ids)
+        assert sizes == ((1000, 5000) if split == "dev" else (1014, 5070))
 
 
 def test_a_csv_table_with_splits_and_labels(files: Files) -> None:
     lines = ["image_id,caption_id,split,labels", "a,a0,train,1", "b,b0,train,2"]
     lines += [f"{IMAGES[image]},{TEXTS[t]},test,{CLASSES[image]}" for t, image in enumerate(OWNER)]
     (files.folder / "t.csv").write_text("\n".join(lines))
-    matrix = Made(scores=files.made("s.npy", files.table))
+    matrix = Made(scores=(files.made("s.npy", files.table),))
     assert score("cub", matrix, files.folder / "t.csv") == _score(
-        files, "cub", scores=matrix.scores
+        files, "cub", scores=matrix.scores[0]
     )
 
 
 def test_the_protocols_of_the_data_set_or_those_asked_for(files: Files) -> None:
-    made = Made(scores=files.made("s.npy", files.table))
+    made = Made(scores=(files.made("s.npy", files.table),))
     labels = Labels([(label,) for label in CLASSES], frozenset({1, 2}))
     of = subject(torch.from_numpy(files.table), torch.tensor(OWNER), labels)
     expected = rounded(classes(of))
@@ -176,28 +193,47 @@ def test_the_protocols_of_the_data_set_or_those_asked_for(files: Files) -> None:
     assert list(expected) == ["all_classes", "zero_shot"]
     asked = score("anything", made, files.captions, protocols=["classes", "pmrp"])
     assert asked["classes"] == expected
-    assert set(asked["pmrp"]) == {"5k"}
+    assert set(asked["pmrp"]) == {"all"}
     with pytest.raises(DataError, match="CxC"):
         score("anything", made, files.captions, protocols=["cxc"])
+    assert set(score("own", made, files.captions, protocols=["pairs"])) == {"i2t", "t2i", "rsum"}
+
+
+def test_several_matrices_are_ranked_by_their_mean(files: Files) -> None:
+    other = np.random.default_rng(5).permutation(45).reshape(5, 9).astype("f4")
+    paths = files.made("a.npy", files.table), files.made("b.h5", other)
+    out = files.folder / "out"
+    places = Places(out / "m.json", out / "p.json", out / "run")
+    found = score("scenes", Made(scores=paths), files.captions, written=places)
+    assert found == _expected((files.table + other) / 2) != _expected(files.table)
+    hashes = [sha256(Path(path)) for path in paths]
+    assert json.loads(places.provenance.read_text())["scores_sha256"] == "+".join(hashes)
+    small = files.made("c.npy", other[:4])
+    with pytest.raises(DataError, match=r"c\.npy: 4 images x 9 captions, but 5 x 9"):
+        score("scenes", Made(scores=(paths[0], small)), files.captions)
 
 
 def test_judgments_beyond_the_pairs(files: Files) -> None:
     path = files.folder / "relevance.parquet"
     schema = RELEVANCE.with_metadata({"complete": "true"})
     pq.write_table(pa.table([["i0"], ["t8"]], schema=schema), path)
-    made = Made(scores=files.made("s.npy", files.table))
+    made = Made(scores=(files.made("s.npy", files.table),))
     assert set(score("scenes", made, files.captions, path)["multi"]) == {"i2t", "t2i"}
 
 
 def test_what_is_written_is_what_the_report_reads(files: Files) -> None:
     out = files.folder / "out"
     places = Places(out / "m.json", out / "p.json", out / "run")
-    made = Made(scores=files.made("s.npy", files.table))
+    made = Made(scores=(files.made("s.npy", files.table),))
     found = score("scenes", made, files.captions, name="theirs", written=places)
     assert json.loads(places.metrics.read_text()) == found
     Metrics.model_validate(found)
     record = Provenance.model_validate_json(places.provenance.read_text())
     assert (record.setting, record.preset, record.images) == ("external", "theirs", 5)
+    told = json.loads(places.provenance.read_text())
+    assert told["data_sha256"] == sha256(files.captions)
+    assert told["scores_sha256"] == sha256(Path(made.scores[0]))
+    assert told["git_revision"] == git_revision(Path())
     best = TEXTS[int(files.table[0].argmax())]
     first = (places.run / "i2t.trec").read_text().splitlines()[0].split()
     assert first == ["i0", "Q0", best, "1", f"{files.table[0].max():.9g}", "theirs"]
@@ -219,7 +255,36 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
     (files.folder / "broken.h5").write_bytes(b"no")
     np.save(files.folder / "pickled.npy", np.array([{}]), allow_pickle=True)
     here = str(files.folder)
+    _damage(files, "damaged.npz", lambda path: np.savez_compressed(path, a=_noise()))
+    _damage(files, "damaged.h5", lambda path: _packed(path, _noise()))
+    Path(files.made("renamed.npz", files.table)).rename(files.folder / "zip.npy")
+    Path(files.made("renamed.npy", files.table)).rename(files.folder / "plain.npz")
+    with h5py.File(files.folder / "empty.h5", "w") as file:
+        file["nothing"] = h5py.Empty("f4")
+    with zipfile.ZipFile(files.folder / "words.npz", "w") as archive:
+        archive.writestr("a.txt", "words")
     return {
+        "zip": ({"scores": f"{here}/zip.npy"}, "an archive of arrays, not one"),
+        "plain": ({"scores": f"{here}/plain.npz"}, "not an archive of arrays"),
+        "words": ({"scores": f"{here}/words.npz"}, "words.npz:a.txt: not an array"),
+        "packed": ({"scores": f"{here}/damaged.npz"}, "cannot be read as .npz"),
+        "chunk": ({"scores": f"{here}/damaged.h5"}, "cannot be read as .h5"),
+        "empty": ({"scores": f"{here}/empty.h5"}, "empty.h5:nothing: an empty dataset"),
+        "zip of ids": (
+            {"scores": table, "image_ids": files.folder / "zip.npy"},
+            "zip.npy: an archive of arrays",
+        ),
+        "no vectors": (
+            {"images": files.made("n.npy", np.zeros((5, 0, 4))), "texts": texts},
+            "5 x 0 x 4: no numbers",
+        ),
+        "no width": (
+            {
+                "images": files.made("v.npy", np.zeros((5, 0))),
+                "texts": files.made("u.npy", np.zeros((9, 0))),
+            },
+            "5 x 0: no numbers",
+        ),
         "turned": ({"scores": files.made("x.npy", files.table.T)}, "9 images x 5.*other way round"),
         "shape": ({"scores": files.made("y.npy", files.table[:4])}, "4 images x 9 .*5 x 9 are"),
         "cube": ({"scores": files.made("z.npy", files.table[None])}, "found 1 x 5 x 9"),
@@ -253,9 +318,28 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
         "npz": ({"scores": f"{here}/broken.npz"}, "cannot be read as .npz"),
         "safetensors": ({"scores": f"{here}/broken.safetensors"}, "cannot be read as"),
         "h5": ({"scores": f"{here}/broken.h5"}, "cannot be read as .h5"),
-        "pickle": ({"scores": f"{here}/pickled.npy"}, "cannot be read as .npy"),
+        "pickle": ({"scores": f"{here}/pickled.npy"}, "pickled.npy: not an array"),
         "text": ({"scores": files.made("c.npy", np.array([["a"] * 9] * 5))}, "not real numbers"),
     }
+
+
+def _noise() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(5, 9)).astype("f4")
+
+
+def _packed(path: Path, array: np.ndarray) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=array, compression="gzip")
+
+
+def _damage(files: Files, name: str, write: Callable[[Path], None]) -> None:
+    """The file, with bytes changed where the numbers are."""
+    path = files.folder / name
+    write(path)
+    content = bytearray(path.read_bytes())
+    middle = len(content) - 120 if path.suffix == ".h5" else len(content) // 2
+    content[middle : middle + 40] = bytes(40)
+    path.write_bytes(content)
 
 
 def test_every_fault_is_one_line(files: Files) -> None:
@@ -272,6 +356,7 @@ def test_every_fault_is_one_line(files: Files) -> None:
         ("image,caption\na,1\n", "not a table of images and captions"),
         ("image_id,caption_id,split\na,1,dev\n", r"nothing of the split 'test' \(there is: dev\)"),
         ("image_id,caption_id,labels\na,1,x\n", "not a table of images and captions"),
+        (f"image_id,caption_id,labels\na,1,{'1' * 23}\n", "not a table .*: .*too large"),
         ("", "not a table of images and captions"),
     ],
 )
@@ -279,8 +364,41 @@ def test_faulty_tables_are_one_line(files: Files, text: str, message: str) -> No
     path = files.folder / "t.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=message) as fault:
-        score("scenes", Made(scores=files.made("s.npy", files.table)), path)
+        score("scenes", Made(scores=(files.made("s.npy", files.table),)), path)
     assert "\n" not in str(fault.value)
+
+
+def _table(files: Files, **changed: Any) -> Path:
+    rows = pq.read_table(files.captions).to_pydict()
+    path = files.folder / "changed.parquet"
+    pq.write_table(pa.table(rows | {name: make(rows) for name, make in changed.items()}), path)
+    return path
+
+
+def test_numbers_are_ids_too(files: Files) -> None:
+    table = _table(
+        files, image_id=lambda rows: [int.from_bytes(name.encode()) for name in rows["image_id"]]
+    )
+    made = Made(scores=(files.made("s.npy", files.table),))
+    assert score("scenes", made, table) == _score(files, scores=made.scores[0])
+    assert read_labels(table, [str(int.from_bytes(b"i0"))]).of_images == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("column", "make", "message"),
+    [
+        ("labels", lambda rows: [["x"]] * len(rows["file"]), "Failed to parse string|cast"),
+        ("image_id", lambda rows: [None, *rows["image_id"][1:]], "1 cells of .* image_id"),
+    ],
+)
+def test_columns_of_another_kind_are_one_line(
+    files: Files, column: str, make: Any, message: str
+) -> None:
+    table = _table(files, **{column: make})
+    for read in (lambda: read_listed(table, "test"), lambda: read_labels(table, ["i0"])):
+        with pytest.raises(DataError, match=message) as fault:
+            read()
+        assert "\n" not in str(fault.value)
 
 
 def test_the_command_prints_and_writes(
@@ -296,6 +414,13 @@ def test_the_command_prints_and_writes(
     app([*words, "--as", "theirs"], standalone_mode=False)
     assert json.loads(Path("reports/metrics/cub/theirs.json").read_text()) == printed
     assert Path("reports/runs/cub/theirs/t2i.trec").is_file()
+    with pytest.raises(ConfigError, match=r"no dataset 'cuub'; did you mean 'cub'\?.*--protocol"):
+        app([words[0], "cuub", *words[2:]], standalone_mode=False)
+    with pytest.raises(ConfigError, match=r"'\.\./\.\./x': a name is letters"):
+        outside = [words[0], "../../x", *words[2:], "--protocol", "pairs", "--as", "x"]
+        app(outside, standalone_mode=False)
+    mine = [words[0], "mine", *words[2:], "--protocol", "pairs", "--scores", matrix]
+    app(mine, standalone_mode=False)
     with pytest.raises(ConfigError, match="no similarity 'cosin'; did you mean 'cosine'"):
         app([*words, "--similarity", "cosin"], standalone_mode=False)
     with pytest.raises(ConfigError, match="a name is letters"):

@@ -57,6 +57,14 @@ def test_only_the_overridden_lines_change() -> None:
     assert len(said) == 3
 
 
+def test_a_changed_recipe_is_no_longer_reproduced() -> None:
+    path = Path("presets/coco/maxmatch_butd_bigru.yaml")
+    (epochs,) = settings.overridden(["training.epochs=1"], path)
+    (seed,) = settings.overridden(["seed=5"], path)
+    assert "setting: reproduced" in settings._changed(path, [seed])
+    assert "setting: small-scale" in settings._changed(path, [seed, epochs])
+
+
 def test_every_settings_file_survives_reading_and_writing(root: Path) -> None:
     for name, text in snapshot().items():
         assert settings._changed(Path(name), []) == text

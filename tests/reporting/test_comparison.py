@@ -111,6 +111,7 @@ def coco(reports: Path) -> Path:
             values |= {"cxc": {way: {"r1": 60.0} for way in ("i2t", "t2i")}}
         record = json.loads((reports / "provenance/scenes/cora.json").read_text())
         record |= {"dataset": "coco", "preset": preset, "method": method, "setting": setting}
+        record |= {"images": 5000, "captions": 25_010}
         for kind, value in (("metrics", values), ("provenance", record)):
             path = reports / kind / "coco" / f"{preset}.json"
             path.parent.mkdir(exist_ok=True)
@@ -121,6 +122,7 @@ def coco(reports: Path) -> Path:
 def test_clips_stand_beside_the_papers_too(reports: Path) -> None:
     record = json.loads((reports / "provenance/scenes/cora.json").read_text())
     record |= {"dataset": "youcook2", "preset": "swamp", "method": "swamp_video"}
+    record |= {"images": 3350, "captions": 3350}
     for kind, value in (("metrics", _numbers(9.0)), ("provenance", record)):
         path = reports / kind / "youcook2" / "swamp.json"
         path.parent.mkdir(exist_ok=True)
@@ -169,12 +171,60 @@ def test_the_papers_rows_come_best_first_and_each_once(coco: Path) -> None:
 
 def test_markdown_has_the_papers_rows_of_our_methods(coco: Path) -> None:
     text = to_markdown(read_runs(coco))
-    table = text.partition("**COCO 5K, beside")[2].partition("\n\n**")[0]
-    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
-    names = {row.split("|")[1].strip().split()[0] for row in rows}
-    assert names == {"cora", "dive", "theirs", "CORA", "DivE"}
-    assert len({row.count("|") for row in rows}) == 1
+    tables = _tables(text.partition("**COCO 5K, beside")[2].partition("\n\n**")[0])
+    assert {mark: names for mark, names in tables.items() if mark != "published"} == {
+        "reproduced": ["cora"],
+        "small-scale": ["dive"],
+        "external": ["theirs"],
+    }
+    # Beside the external one all methods that are ours too.
+    assert {"CORA", "DivE", "VSE++", "PCME"} <= {name.split()[0] for name in tables["published"]}
+    assert "SCAN" not in tables["published"]
     assert "*external*: embeddings or scores of a model" in text
+
+
+def _tables(text: str) -> dict[str, list[str]]:
+    """The first column of each table, by the mark above it."""
+    found: dict[str, list[str]] = {}
+    for part in text.split("\n\n*")[1:]:
+        lines = [line for line in part.splitlines() if line.startswith("| ")]
+        assert len({line.count("|") for line in lines}) == 1
+        found[part.partition("*")[0]] = [line.split("|")[1].strip() for line in lines[2:]]
+    return found
+
+
+def test_without_another_s_model_there_are_the_papers_rows_of_our_methods_alone(
+    coco: Path,
+) -> None:
+    runs = [run for run in read_runs(coco) if run.preset == "dive"]
+    tables = _tables("\n\n".join(comparison.to_markdown("coco", runs)))
+    assert {name.split()[0] for name in tables["published"]} == {"DivE"}
+
+
+@pytest.mark.parametrize(
+    "changed", [{"split": "validation"}, {"images": 21}, {"images": 5001}], ids=str
+)
+def test_what_is_not_on_the_papers_test_images_stands_beside_none(
+    coco: Path, changed: dict[str, Any]
+) -> None:
+    for path in (coco / "provenance/coco").glob("*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    assert _of_coco(coco) == {}
+    text = to_markdown(read_runs(coco))
+    assert "**coco**" in text and "the papers' numbers" not in text
+
+
+def test_settings_have_leaderboards_of_their_own(coco: Path) -> None:
+    text = to_markdown(read_runs(coco)).partition("**coco**")[2].partition("\n\n**COCO")[0]
+    assert [line.split("|")[2].strip() for line in text.splitlines() if "| 50" in line] == [
+        "reproduced",
+        "small-scale",
+        "external",
+    ]
+    assert text.count("**coco** (test: 5,000 images") == 2
+    report(coco)
+    page = (coco / "index.html").read_text(encoding="utf-8")
+    assert page.count('aria-label="Leaderboard of coco, ') == 3
 
 
 def test_the_leaderboard_has_the_columns_of_the_protocols(coco: Path) -> None:

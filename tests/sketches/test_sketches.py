@@ -114,6 +114,13 @@ def test_files_that_do_not_fit(data, side: str, key: str, change: Any, reason: s
     assert reason in refusal(data)
 
 
+def test_an_archive_under_the_name_of_an_array(data: dict[str, Any]) -> None:
+    path = Path(data["sketches"]["classes"])
+    np.savez(path.with_suffix(".npz"), a=np.load(path))
+    path.with_suffix(".npz").replace(path)
+    assert "an archive of arrays, not one" in refusal(data)
+
+
 def test_parts_of_different_width(data: dict[str, Any]) -> None:
     spoil(data["images"][1]["features"], lambda rows: rows[:, 1:])
     assert f"{WIDTH - 1} numbers a row, before it {WIDTH}" in refusal(data)
@@ -217,6 +224,15 @@ def test_the_command_trains_tests_and_writes(
         for one in point["runs"]:
             assert one["map"] > 35, "a sixth by chance"
     assert all(len(digest) == 64 for _, digest in record["provenance"]["files"])
+
+    # The run file gives the same precision.
+    lines = (tmp_path / "reports/runs/sketches/made/SwAMP-1.trec").read_text().splitlines()
+    assert len(lines) == 6 * 20 * 180
+    fields = [line.split() for line in lines]
+    right = [query.split("/")[0] == item.split("/")[0] for query, _, item, *_ in fields]
+    assert sum(right) / 200 / 120 * 100 == pytest.approx(record["points"][1]["runs"][1]["p_at_200"])
+    places = [int(line[3]) for line in fields if line[0] == fields[0][0]]
+    assert places == list(range(1, 181))
 
     # Finished runs are kept: a second go with one seed more trains that one alone.
     trained = []

@@ -18,7 +18,9 @@ from manymatch.ablation.store import Inputs, Job, Result, folder_of, kept
 from manymatch.ablation.workers import side_by_side, workers_for
 from manymatch.config.layout import Layout
 from manymatch.errors import ManyMatchError
+from manymatch.evaluation.provenance import setting_of
 from manymatch.progress import say
+from manymatch.shards.index import read_index
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def _record(
     results: dict[Path, Result],
 ) -> dict[str, Any]:
     """What the report reads; means and spreads are computed there."""
-    recipes = [job.recipe for _, jobs in rows for job in jobs]
+    every = [job for _, jobs in rows for job in jobs]
     any_result = next(iter(results.values()))
     return {
         "name": name,
@@ -139,14 +141,14 @@ def _record(
         "split": split,
         "images": any_result["images"],
         "captions": any_result["captions"],
-        "setting": _setting(recipes),
+        "setting": _setting(every),
         "points": [_point(point, jobs, results) for point, jobs in rows],
     }
 
 
-def _setting(recipes: Sequence[Any]) -> str:
+def _setting(jobs: Sequence[Job]) -> str:
     """`reproduced` only if every run is."""
-    settings = {recipe.setting for recipe in recipes}
+    settings = {setting_of(job.recipe, read_index(job.inputs.shards)) for job in jobs}
     return settings.pop() if len(settings) == 1 else "small-scale"
 
 

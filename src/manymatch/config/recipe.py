@@ -6,6 +6,7 @@ another recipe's model, of `warm_train@DATASET-NAME`.
 
 from __future__ import annotations
 
+import copy
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +21,7 @@ Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 Count = Annotated[int, Field(ge=1)]
+Setting = Literal["small-scale", "reproduced"]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
@@ -136,8 +138,8 @@ class Recipe(Strict):
     method: str
     features: str
     seed: Annotated[int, Field(ge=0)] = 0
-    setting: Literal["small-scale", "reproduced"] = "small-scale"
-    """`reproduced` only where data and settings are the paper's."""
+    setting: Setting = "small-scale"
+    """`reproduced` only where data and settings are the paper's; see `setting_after`."""
     model: dict[str, Any] = Field(default_factory=dict)
     augmentation: Augmentation = Augmentation()
     training: Training = Training()
@@ -157,11 +159,28 @@ def preset_path(presets: Path, dataset: str, name: str) -> Path:
 
 
 def read_recipe(path: Path, overrides: dict[str, Any] | None = None) -> Recipe:
-    """The recipe in `path`, with dotted keys of `overrides` set on top."""
-    value = read_yaml(path)
-    for key, setting in (overrides or {}).items():
+    """The recipe in `path`, with dotted keys of `overrides` set on top (see `setting_after`)."""
+    stated = read_yaml(path)
+    if not overrides:
+        return validate(Recipe, stated, str(path))
+    value = copy.deepcopy(stated)
+    for key, setting in overrides.items():
         _set(value, key.split("."), setting, f"{path}: {key}")
-    return validate(Recipe, value, str(path))
+    changed = validate(Recipe, value, str(path))
+    kept = setting_after(validate(Recipe, stated, str(path)), changed)
+    return changed.model_copy(update={"setting": kept})
+
+
+def setting_after(stated: Recipe, changed: Recipe) -> Setting:
+    """What the recipe `stated` in a file may be called once it was `changed`: its `reproduced`
+    holds for another seed and other devices, and no change makes one."""
+    return changed.setting if _results(stated) == _results(changed) else "small-scale"
+
+
+def _results(recipe: Recipe) -> Recipe:
+    """The same without what decides no result but by chance."""
+    training = recipe.training.model_copy(update={"devices": "auto"})
+    return recipe.model_copy(update={"seed": 0, "training": training})
 
 
 def _set(value: dict[str, Any], path: list[str], setting: Any, where: str) -> None:

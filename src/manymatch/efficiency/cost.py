@@ -16,6 +16,7 @@ from manymatch.efficiency.timing import seconds
 from manymatch.efficiency.training_step import step_seconds
 from manymatch.evaluation.blocks import rows
 from manymatch.evaluation.embed import Embedded, embed
+from manymatch.evaluation.provenance import setting_of
 from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.trained import Trained
 from manymatch.shards.batch import Batch
@@ -75,7 +76,7 @@ def cost_of(
     return Cost(
         name=trained.folder.name,
         method=trained.recipe.method,
-        setting=trained.recipe.setting,
+        setting=setting_of(trained.recipe, trained.index),
         elements=found.images.vectors.shape[1],
         size=found.images.vectors.shape[2],
         parameters=sum(parameter.numel() for parameter in method.parameters()),

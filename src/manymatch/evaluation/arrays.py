@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from manymatch.errors import DataError
+from manymatch.numpy_file import FAULTS, first_line, load_array
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
+_FAULTS = (*FAULTS, RuntimeError, SafetensorError, zipfile.BadZipFile, zlib.error)
+"""What the libraries raise on damaged files."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,28 @@ def open_array(text: str) -> Array:
     if path.suffix not in _OPENERS:
         raise DataError(f"{path}: of unknown kind; expected {KINDS}")
     try:
-        return _OPENERS[path.suffix](path, key)
+        array = _OPENERS[path.suffix](path, key)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError, SafetensorError, zipfile.BadZipFile) as error:
-        first = str(error).partition("\n")[0]
-        raise DataError(f"{path}: cannot be read as {path.suffix}: {first}") from None
+    except _FAULTS as error:
+        raise _unreadable(path, error) from None
+    return replace(array, read=_reading(path, array.read))
+
+
+def _unreadable(path: Path, error: BaseException) -> DataError:
+    return DataError(f"{path}: cannot be read as {path.suffix}: {first_line(error)}")
+
+
+def _reading(path: Path, read: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """`read`, whose faults are one line: damage may show only where a part is read."""
+
+    def told(*part: Any) -> Tensor:
+        try:
+            return read(*part)
+        except _FAULTS as error:
+            raise _unreadable(path, error) from None
+
+    return told
 
 
 def file_of(text: str) -> Path:
@@ -65,13 +85,19 @@ def _path_and_key(text: str) -> tuple[Path, str | None]:
 def _npy(path: Path, key: str | None) -> Array:
     if key is not None:
         raise DataError(f"{path}: holds one array, without a name")
-    return _of_numpy(str(path), np.load(path, mmap_mode="r", allow_pickle=False))
+    return _of_numpy(str(path), load_array(path, mapped=True))
 
 
 def _npz(path: Path, key: str | None) -> Array:
+    if not zipfile.is_zipfile(path):
+        path.open("rb").close()  # that it is missing is another fault
+        raise DataError(f"{path}: cannot be read as .npz: not an archive of arrays")
     with np.load(path, allow_pickle=False) as arrays:
         chosen = _chosen(path, key, dict.fromkeys(arrays.files))
-        return _of_numpy(f"{path}:{chosen}", arrays[chosen])
+        array = arrays[chosen]
+    if not isinstance(array, np.ndarray):
+        raise DataError(f"{path}:{chosen}: not an array")
+    return _of_numpy(f"{path}:{chosen}", array)
 
 
 def _of_numpy(where: str, array: np.ndarray) -> Array:
@@ -97,6 +123,8 @@ def _hdf5(path: Path, key: str | None) -> Array:
     data = found[chosen]
     where = f"{path}:{chosen}"
     _check_kind(where, data.dtype)
+    if data.shape is None:
+        raise DataError(f"{where}: an empty dataset, without any array")
     return Array(where, data.shape, lambda *part: _float32(np.asarray(data[part])))
 
 

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from manymatch.errors import DataError
+from manymatch.evaluation.caption_table import typed
+from manymatch.numpy_file import first_line
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,12 @@ def labels_of(table: pa.Table, image_ids: Sequence[str], where: str) -> Labels:
 
 def _read(path: Path) -> pa.Table:
     try:
-        return pq.read_table(path, columns=["image_id", "split", "labels"])
+        columns = ["image_id", "split", "labels"]
+        return typed(pq.read_table(path, columns=columns), columns)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; run the stage 'captions' first") from None
-    except (OSError, pa.ArrowException) as error:
-        first = str(error).partition("\n")[0]
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        first = first_line(error).strip("'\"")
         raise DataError(
             f"{path}: not a caption table ({first}); run the stage 'captions' again"
         ) from None

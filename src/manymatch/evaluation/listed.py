@@ -15,7 +15,12 @@ import torch
 from torch import Tensor
 
 from manymatch.errors import DataError
+from manymatch.evaluation.caption_table import typed
 from manymatch.evaluation.labels import Labels, labels_of
+from manymatch.numpy_file import first_line, load_array
+
+DEV, DEV_CAPTIONS = "dev", 5000
+"""SCAN's validation split, and how many of its captions count: Flickr30K's has 5,070."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +41,16 @@ def read_listed(path: Path, split: str) -> Listed:
     Args:
         path: the table of the stage `captions`, or a CSV file with the columns image_id and
             caption_id, and where there are such split and labels (whole numbers with spaces
-            between). Without the column split all is one split.
+            between). Without the column split all is one split. A split called `dev` is SCAN's, of
+            which its code scores the first 5,000 captions.
 
     Raises:
         DataError: the table cannot be used, or has nothing of that split.
     """
     table = _read(path)
     chosen = table.filter(pc.equal(table["split"], split))
+    if split == DEV:
+        chosen = chosen.slice(0, DEV_CAPTIONS)
     if not len(chosen):
         splits = ", ".join(sorted(map(str, pc.unique(table["split"]).to_pylist())))
         raise DataError(f"{path}: nothing of the split '{split}' (there is: {splits or 'nothing'})")
@@ -63,15 +71,14 @@ def read_listed(path: Path, split: str) -> Listed:
 def _read(path: Path) -> pa.Table:
     try:
         table = _from_csv(path) if path.suffix == ".csv" else pq.read_table(path)
-        columns = {name: table[name] for name in ("image_id", "caption_id", "split", "labels")}
+        return typed(table, ("image_id", "caption_id", "split", "labels"))
     except FileNotFoundError:
         raise DataError(
             f"{path}: no such file; run the stage 'captions', or give a table with --captions"
         ) from None
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        first = str(error).partition("\n")[0].strip("'\"")
+    except (OSError, KeyError, ValueError, OverflowError, pa.ArrowException) as error:
+        first = first_line(error).strip("'\"")
         raise DataError(f"{path}: not a table of images and captions: {first}") from None
-    return pa.table(columns)
 
 
 def _from_csv(path: Path) -> pa.Table:
@@ -90,13 +97,12 @@ def read_ids(path: Path) -> list[str]:
     """Ids, one a line of a text file, or a `.npy` array of whole numbers or text."""
     try:
         if path.suffix == ".npy":
-            return [str(name) for name in np.load(path, allow_pickle=False).ravel().tolist()]
+            return [str(name) for name in load_array(path).ravel().tolist()]
         return path.read_text(encoding="utf-8").split()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError) as error:
-        first = str(error).partition("\n")[0]
-        raise DataError(f"{path}: not a list of ids: {first}") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: not a list of ids: {first_line(error)}") from None
 
 
 def places(wanted: Sequence[str], stored: Sequence[str], where: str) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -25,14 +26,14 @@ _ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Made:
-    """What a model made, in files `FILE` or `FILE:KEY`: `scores (n, m)`, or `images (n, D)` or
-    `(n, K, D)` and `texts` with the `similarity` to compare them by.
+    """What a model made, in files `FILE` or `FILE:KEY`: `scores (n, m)`, of several matrices their
+    mean, or `images (n, D)` or `(n, K, D)` and `texts` with the `similarity` to compare them by.
 
     The rows are the images and captions of `image_ids` and `caption_ids`, files of ids, or those
     of the caption table in its order.
     """
 
-    scores: str | None = None
+    scores: tuple[str, ...] = ()
     images: str | None = None
     texts: str | None = None
     similarity: Similarity = "cosine"
@@ -56,9 +57,9 @@ def embedded(made: Made, listed: Listed) -> tuple[Embedded, Score]:
         ConfigError: neither or both of scores and embeddings.
         DataError: a file that cannot be used, or does not fit the others.
     """
-    if made.scores is not None and made.images is None and made.texts is None:
-        images, texts, by = _of_matrix(open_array(made.scores), made, listed)
-    elif made.scores is None and made.images is not None and made.texts is not None:
+    if made.scores and made.images is None and made.texts is None:
+        images, texts, by = _of_matrices([*map(open_array, made.scores)], made, listed)
+    elif not made.scores and made.images is not None and made.texts is not None:
         images, texts, by = _of_embeddings(made.images, made.texts, made, listed)
     else:
         raise ConfigError("score: give either --scores, or --images and --texts")
@@ -82,14 +83,18 @@ def _rows(made: Made, listed: Listed, shape: tuple[int, int], where: str) -> tup
     )
 
 
-def _of_matrix(matrix: Array, made: Made, listed: Listed) -> tuple[Tensor, Tensor, Score]:
-    """In place of embeddings the rows and columns of the matrix, of which blocks are read."""
-    if len(matrix.shape) != 2:
-        raise DataError(f"{matrix.where}: expected images x captions, found {_shown(matrix)}")
-    rows, columns = _rows(made, listed, (matrix.shape[0], matrix.shape[1]), matrix.where)
+def _of_matrices(
+    matrices: Sequence[Array], made: Made, listed: Listed
+) -> tuple[Tensor, Tensor, Score]:
+    """In place of embeddings the rows and columns of the matrices, of which blocks are read."""
+    for matrix in matrices:
+        if len(matrix.shape) != 2:
+            raise DataError(f"{matrix.where}: expected images x captions, found {_shown(matrix)}")
+        rows, columns = _rows(made, listed, (matrix.shape[0], matrix.shape[1]), matrix.where)
 
     def read(images: Embeddings, texts: Embeddings) -> Tensor:
-        return _block(matrix, images.vectors.flatten(), texts.vectors.flatten())
+        chosen = images.vectors.flatten(), texts.vectors.flatten()
+        return torch.stack([_block(matrix, *chosen) for matrix in matrices]).mean(0)
 
     return rows[:, None, None], columns[:, None, None], read
 
@@ -117,6 +122,8 @@ def _of_embeddings(
 ) -> tuple[Tensor, Tensor, Score]:
     arrays = open_array(images), open_array(texts)
     for array in arrays:
+        if 0 in array.shape[1:]:
+            raise DataError(f"{array.where}: {_shown(array)}: no numbers to compare")
         if len(array.shape) not in (2, 3):
             raise DataError(f"{array.where}: expected (n, D) or (n, K, D), found {_shown(array)}")
     if arrays[0].shape[-1] != arrays[1].shape[-1]:

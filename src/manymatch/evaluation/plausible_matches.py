@@ -19,7 +19,7 @@ DISTANCES = (0, 1, 2)
 
 
 def pmrp(subject: Subject) -> dict[str, dict[str, float]]:
-    """`5k` (all images) and, of 5,000 images, `1k` (the mean over the folds): `i2t` and `t2i`.
+    """`i2t` and `t2i`: of 5,000 images `5k` and `1k` (the mean over the folds), of others `all`.
 
     A caption has its image's labels. An item is plausible if its labels differ from the query's
     in at most zeta; R-precision is averaged over queries and zeta in 0, 1, 2. Images without a
@@ -29,10 +29,11 @@ def pmrp(subject: Subject) -> dict[str, dict[str, float]]:
         Chun et al., PCME, CVPR 2021, section 3.4; images without instances as its code has it.
     """
     labels = subject.labels or Labels([()] * len(subject.found.images))
-    found = {"5k": _pmrp(subject, labels)}
-    if len(subject.found.images) == IMAGES:
-        found["1k"] = mean([_of_fold(subject, labels, fold) for fold in folds(IMAGES)])
-    return found
+    whole = _pmrp(subject, labels)
+    if len(subject.found.images) != IMAGES:
+        return {"all": whole}
+    small = mean([_of_fold(subject, labels, fold) for fold in folds(IMAGES)])
+    return {"5k": whole, "1k": small}
 
 
 def _of_fold(subject: Subject, labels: Labels, fold: slice) -> dict[str, float]:

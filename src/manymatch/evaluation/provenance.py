@@ -13,9 +13,11 @@ from typing import Any
 import torch
 
 from manymatch import __version__, files
-from manymatch.config.recipe import Recipe
+from manymatch.config.galleries import is_whole
+from manymatch.config.recipe import Recipe, Setting
 from manymatch.methods.checkpoint import facts
 from manymatch.shards.index import NAME as INDEX
+from manymatch.shards.index import Index, read_index
 
 
 def origin(model: Path, shards: Path, recipe: Recipe) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def origin(model: Path, shards: Path, recipe: Recipe) -> dict[str, Any]:
         "preset": model.name,
         "seed": recipe.seed,
         "features": recipe.features,
-        "setting": recipe.setting,
+        "setting": setting_of(recipe, read_index(shards)),
         "recipe": recipe.model_dump(),
         "checkpoint_sha256": files.sha256(model / "model.safetensors"),
         "warm_start_sha256": facts(model).get("warm_start_sha256"),
@@ -37,6 +39,12 @@ def origin(model: Path, shards: Path, recipe: Recipe) -> dict[str, Any]:
         "version": __version__,
         "git_revision": git_revision(model),
     }
+
+
+def setting_of(recipe: Recipe, index: Index) -> Setting:
+    """`reproduced` only if the recipe says so and the data are the paper's, all of them."""
+    images = {name: split.images for name, split in index.splits.items()}
+    return recipe.setting if is_whole(index.dataset, images) else "small-scale"
 
 
 def git_revision(folder: Path) -> str | None:

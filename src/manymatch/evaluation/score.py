@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from manymatch import __version__, files
+from manymatch.datasets import DATASETS
+from manymatch.errors import ConfigError, nearest
 from manymatch.evaluation import suite
 from manymatch.evaluation.arrays import file_of
 from manymatch.evaluation.embed import Embedded
@@ -20,7 +22,7 @@ from manymatch.evaluation.listed import read_listed
 from manymatch.evaluation.made import Made, embedded
 from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.outcome import Places, measure, own_and_judged, write
-from manymatch.evaluation.provenance import effort
+from manymatch.evaluation.provenance import effort, git_revision
 from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import Judgments, read_judgments
 from manymatch.evaluation.subject import Subject
@@ -43,16 +45,18 @@ def score(
     """The metrics of a model's embeddings or scores, as `evaluate` has them.
 
     Args:
-        dataset: says which protocols, unless `protocols` names them.
+        dataset: says which protocols, unless `protocols` names them; one that the project does not
+            know needs them named (`suite.PAIRS`: none).
         captions: the caption table, or a CSV file (`listed.read_listed`).
         relevance: table of true pairs beyond the own ones.
         written: where metrics, provenance and run files go, under `name`; None: nowhere.
 
     Raises:
-        ConfigError: neither or both of scores and embeddings, or no such protocol.
+        ConfigError: neither or both of scores and embeddings, or no such protocol or data set.
         DataError: a file that cannot be used, or does not fit the others.
     """
     started = time.monotonic()
+    _check_dataset(dataset, protocols)
     listed = read_listed(captions, split)
     found, by = embedded(made, listed)
     judgments = _judgments(relevance, found)
@@ -65,8 +69,17 @@ def score(
     if written is None:
         return rounded(values)
     told = {"dataset": dataset, "preset": name, "split": split}
-    record = _record(made) | told | effort(torch.device("cpu"), started)
+    record = _record(made, captions, relevance) | told | effort(torch.device("cpu"), started)
     return write(written, subject, values, {}, name, record)
+
+
+def _check_dataset(name: str, protocols: Sequence[str]) -> None:
+    """A slip in the name would leave out the data set's protocols without a word."""
+    if name not in DATASETS and not protocols:
+        raise ConfigError(
+            f"no dataset '{name}'{nearest(name, DATASETS)}; for captions of your own name the "
+            f"protocols too: --protocol {suite.PAIRS} for ranks alone"
+        )
 
 
 def _judgments(relevance: Path | None, found: Embedded) -> Judgments:
@@ -75,13 +88,23 @@ def _judgments(relevance: Path | None, found: Embedded) -> Judgments:
     return read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
 
 
-def _record(made: Made) -> dict[str, Any]:
-    """Where the numbers come from; what only a model's maker knows is marked as not known."""
-    sources = {"scores": made.scores, "images": made.images, "texts": made.texts}
+def _record(made: Made, captions: Path, relevance: Path | None) -> dict[str, Any]:
+    """Where the numbers come from; what only a model's maker knows is marked as not known.
+
+    `data_sha256` is that of the caption table."""
+    sources: dict[str, list[Path | None]] = {
+        "scores": [file_of(text) for text in made.scores],
+        "images": [file_of(made.images) if made.images else None],
+        "texts": [file_of(made.texts) if made.texts else None],
+        "image_ids": [made.image_ids],
+        "caption_ids": [made.caption_ids],
+        "data": [captions],
+        "relevance": [relevance],
+    }
     hashes = {
-        f"{what}_sha256": files.sha256(file_of(text))
-        for what, text in sources.items()
-        if text is not None
+        f"{what}_sha256": "+".join(files.sha256(path) for path in paths if path)
+        for what, paths in sources.items()
+        if any(paths)
     }
     compared = {} if made.scores else {"similarity": made.similarity}
     return {
@@ -90,6 +113,7 @@ def _record(made: Made) -> dict[str, Any]:
         "features": "not known",
         "setting": SETTING,
         "version": __version__,
+        "git_revision": git_revision(Path()),
         **compared,
         **hashes,
     }

@@ -25,6 +25,9 @@ PROTOCOLS: dict[str, Callable[[Subject], dict[str, Any]]] = {
 """By name, which is also the key of its numbers in a metrics file. Each raises `DoesNotApply` to a
 split that lacks what it needs."""
 
+PAIRS = "pairs"
+"""Asked for by name: the ranks of the own pairs, and nothing besides."""
+
 OF_DATASET = {"coco": ("coco_1k", "pmrp", "eccv_caption", "cxc"), "cub": ("classes",)}
 
 
@@ -48,13 +51,13 @@ def of_dataset(dataset: str, subject: Subject) -> dict[str, Any]:
 
 
 def by_name(names: Iterable[str], subject: Subject) -> dict[str, Any]:
-    """The numbers of the named protocols.
+    """The numbers of the named protocols; `PAIRS` adds none.
 
     Raises:
         ConfigError: there is no such protocol.
         DoesNotApply: one needs what the split does not have.
     """
     for name in names:
-        if name not in PROTOCOLS:
-            raise ConfigError(f"no protocol '{name}'{nearest(name, PROTOCOLS)}")
-    return {name: PROTOCOLS[name](subject) for name in names}
+        if name not in (*PROTOCOLS, PAIRS):
+            raise ConfigError(f"no protocol '{name}'{nearest(name, (*PROTOCOLS, PAIRS))}")
+    return {name: PROTOCOLS[name](subject) for name in names if name != PAIRS}

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from manymatch.reporting import markdown
+from manymatch.reporting import markdown, published_ablations
 from manymatch.reporting.records import OfDataset, Record
 from manymatch.reporting.results import numbers, read_placed
 from manymatch.reporting.set_results import COLLAPSED, Pairs
@@ -223,7 +223,8 @@ def sizes(ablation: Ablation) -> str:
 
 
 def to_markdown(ablation: Ablation) -> str:
-    """A table with a row a point; pairs of numbers are image → text / text → image."""
+    """A table with a row a point, pairs of numbers image → text / text → image; below it, marked,
+    what a paper prints of the same question."""
     found = table(ablation)
     columns: dict[str, list[int]] = {}
     for number, measure in enumerate(found.measures):
@@ -234,7 +235,8 @@ def to_markdown(ablation: Ablation) -> str:
     ]
     lines = markdown.table([*found.heads, *columns], rows, texts=len(found.heads))
     head = f"**{ablation.name}** ({sizes(ablation)}). {ablation.about}".strip()
-    return "\n".join([head, "", *lines]) + "\n"
+    theirs = published_ablations.to_markdown(ablation.name)
+    return "\n".join([head, "", *lines]) + "\n" + theirs
 
 
 def _marked(cell: Cell) -> str:

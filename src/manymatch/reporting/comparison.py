@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
+from manymatch.config.galleries import is_papers_test
 from manymatch.reporting import markdown
 from manymatch.reporting.published_results import PublishedResult, published_results
 from manymatch.reporting.results import Run, numbers
 
 PUBLISHED = "published"
+MARKS = ("reproduced", "small-scale", "external")
+"""Of our rows, as they follow each other."""
 
 TITLES = {
     ("coco", "1k"): "COCO 1K, mean of five folds",
@@ -74,16 +78,25 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting of a data set: our rows, then the papers', best first."""
+    """A setting of a data set: our rows, those of a mark together, then the papers', best first."""
 
     title: str
     columns: list[Column]
     ours: list[Row]
     theirs: list[Row]
 
+    @property
+    def boards(self) -> list[tuple[str, list[Row]]]:
+        """Our rows by mark: numbers of different worth stand in no column together."""
+        return [(mark, list(rows)) for mark, rows in groupby(self.ours, key=lambda row: row.mark)]
+
 
 def comparisons(dataset: str, runs: Sequence[Run]) -> list[Comparison]:
-    """One for each setting of which there are rows of both ours and the papers'."""
+    """One for each setting of which there are rows of both ours and the papers'.
+
+    Runs on another split, or on more or fewer images than the papers', are in none.
+    """
+    runs = [run for run in runs if _on_papers_test(run)]
     settings: dict[str, list[PublishedResult]] = {}
     for each in published_results():
         if each.dataset == dataset:
@@ -92,11 +105,17 @@ def comparisons(dataset: str, runs: Sequence[Run]) -> list[Comparison]:
     return [each for each in found if each.ours]
 
 
+def _on_papers_test(run: Run) -> bool:
+    record = run.provenance
+    return is_papers_test(record.dataset, record.split, record.images)
+
+
 def _comparison(
     dataset: str, setting: str, runs: Sequence[Run], theirs: Sequence[PublishedResult]
 ) -> Comparison:
     keys = sorted({key for each in theirs for key in each.values}, key=_order)
-    values = [(run, numbers(run.metrics)) for run in runs]
+    marked = sorted(runs, key=lambda run: MARKS.index(run.provenance.setting))
+    values = [(run, numbers(run.metrics)) for run in marked]
     ranked = sorted(theirs, key=lambda each: -each.values.get(keys[0], 0.0))
     return Comparison(
         title=TITLES.get((dataset, setting), f"{dataset}, {setting}"),
@@ -152,17 +171,20 @@ def _their_row(same: Sequence[PublishedResult], keys: Sequence[str]) -> Row:
 
 
 def to_markdown(dataset: str, runs: Sequence[Run]) -> list[str]:
-    """A table a setting: our rows, and of the papers' those of the same methods."""
-    return [_table(each) for each in comparisons(dataset, runs)]
+    """Of each setting a table a mark: our rows, then of the papers' those of the same methods,
+    which are all of ours beside a model whose method nobody knows."""
+    return [part for each in comparisons(dataset, runs) for part in _tables(each)]
 
 
-def _table(found: Comparison) -> str:
-    known = {OF_METHOD.get(name) for row in found.ours for name in row.method.split("+")}
+def _tables(found: Comparison) -> Iterator[str]:
+    methods = {name for row in found.ours for name in row.method.split("+")}
+    known = {OF_METHOD[name] for name in methods & OF_METHOD.keys()}
+    if not methods <= OF_METHOD.keys():
+        known = {*OF_METHOD.values()}
     theirs = [row for row in found.theirs if row.name.split()[0] in known]
     heads = [f"{column.group} {column.label}".strip() for column in found.columns]
-    rows = [
-        [row.name, f"{row.mark}: {row.place}" if row.place else row.mark, row.about, *row.cells]
-        for row in [*found.ours, *theirs]
-    ]
-    lines = markdown.table(["Method", "From", "On", *heads], rows, texts=3)
-    return "\n".join([f"**{found.title}, beside the papers' numbers**", "", *lines])
+    yield f"**{found.title}, beside the papers' numbers**"
+    for mark, rows in [*found.boards, (PUBLISHED, theirs)]:
+        cells = [[row.name, row.place or row.mark, row.about, *row.cells] for row in rows]
+        lines = markdown.table(["Method", "From", "On", *heads], cells, texts=3)
+        yield "\n".join([f"*{mark}*", "", *lines])

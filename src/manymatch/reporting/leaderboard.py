@@ -87,7 +87,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """The leaderboard of one data set: `cells[run][column]`."""
+    """A leaderboard of one data set: `cells[run][column]`."""
 
     runs: list[Run]
     columns: list[Column]
@@ -107,8 +107,15 @@ def by_dataset(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
     return [(name, list(group)) for name, group in groupby(runs, key=lambda run: run.dataset)]
 
 
+def tables(runs: Sequence[Run]) -> list[Table]:
+    """The leaderboard of one data set's runs: a table a setting, so that numbers of different worth
+    stand in no column together."""
+    groups = [[run for run in runs if run.provenance.setting == mark] for mark in comparison.MARKS]
+    return [table(group) for group in groups if group]
+
+
 def table(runs: list[Run]) -> Table:
-    """The leaderboard of one data set's runs; columns that none of them has are left out."""
+    """One table; columns that none of them has are left out."""
     values = [numbers(run.metrics) for run in runs]
     columns = [column for column in COLUMNS if any(column.key in row for row in values)]
     best = {column.key: _best(column, values) for column in columns}
@@ -168,11 +175,15 @@ _COMPACT = {
 
 
 def to_markdown(runs: list[Run]) -> str:
-    """One compact table a data set, those beside the papers' numbers, and what `setting` means."""
+    """Of each data set a compact table a setting, those beside the papers' numbers, and what
+    `setting` means."""
     parts = [
         part
         for name, group in by_dataset(runs)
-        for part in (_markdown_table(name, group), *comparison.to_markdown(name, group))
+        for part in (
+            *(_markdown_table(name, board) for board in tables(group)),
+            *comparison.to_markdown(name, group),
+        )
     ]
     terms = [*settings(runs), *kinds(runs)]
     notes = [f"*{term}*: {meaning}." for term, meaning in terms]
@@ -180,8 +191,8 @@ def to_markdown(runs: list[Run]) -> str:
     return "\n\n".join([*parts, " ".join([pairs, *notes])]) + "\n"
 
 
-def _markdown_table(dataset: str, runs: list[Run]) -> str:
-    board = table(runs)
+def _markdown_table(dataset: str, board: Table) -> str:
+    runs = board.runs
     keys = [column.key for column in board.columns]
     shown = {head: group for head, group in _COMPACT.items() if group[0] in keys}
     head = ["Method", "Setting", *shown]

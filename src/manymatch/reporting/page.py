@@ -24,6 +24,7 @@ from manymatch.reporting import (
     cost_charts,
     heats,
     leaderboard,
+    published_ablations,
     queries,
     sets,
     sketches,
@@ -64,6 +65,8 @@ class AblationView:
     table: ablations.Table
     lines: list[charts.Chart]
     dots: list[ablation_charts.Dots]
+    published: list[published_ablations.PublishedAblation]
+    """What a paper prints of the same question."""
     heats: list[tuple[str, list[heats.Heat]]]
     """Of sets: which elements meet, at each point by its first seed."""
 
@@ -90,7 +93,8 @@ class DatasetView:
     terms: list[tuple[str, str]]
     """What the settings and kinds of these runs mean."""
     runs: list[RunView]
-    table: leaderboard.Table
+    boards: list[tuple[leaderboard.Table, list[RunView]]]
+    """A table a setting, and its runs."""
     bars: list[Bars]
     published: list[comparison.Comparison]
     """Beside the papers' numbers, where they have any."""
@@ -167,7 +171,10 @@ def _dataset(
         judged=any(run.metrics.multi for run in runs),
         terms=[*leaderboard.settings(runs), *leaderboard.kinds(runs)],
         runs=views,
-        table=leaderboard.table(runs),
+        boards=[
+            (table, [view for view in views if view.run in table.runs])
+            for table in leaderboard.tables(runs)
+        ],
         bars=_bars(views),
         published=comparison.comparisons(name, runs),
         of_methods=[_ablation(anchor, each) for each in tried if each.of_methods],
@@ -211,6 +218,7 @@ def _ablation(dataset: str, ablation: ablations.Ablation) -> AblationView:
         sizes=ablations.sizes(ablation),
         table=table,
         lines=lines,
+        published=published_ablations.beside(ablation.name),
         dots=[] if lines else ablation_charts.dot_charts(table.points, ablation.keys),
         heats=[
             (point.label, heats.pair_heats(pairs))

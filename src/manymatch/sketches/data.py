@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -15,6 +14,7 @@ from torch.nn.functional import normalize
 from manymatch.datasets.lines import numbered_lines
 from manymatch.errors import DataError
 from manymatch.evaluation.arrays import open_array
+from manymatch.numpy_file import load_array
 from manymatch.sketches.settings import DataSettings, Part
 
 _ROWS = 4096
@@ -122,10 +122,7 @@ def _read_classes(path: Path) -> list[str]:
         raise DataError(f"{path}: no such file")
     if path.suffix != ".npy":
         return [class_of(line) for _, line in numbered_lines(path)]
-    try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path}: not an array ({str(error).splitlines()[0]})") from None
+    values = load_array(path, mapped=True)
     if values.ndim != 1 or values.dtype.kind not in "iuSU":
         raise DataError(f"{path}: {values.dtype} {values.shape}, not a name or number a row")
     return [class_of(_text(value)) for value in values]

@@ -10,10 +10,12 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import torch
 
@@ -33,7 +35,8 @@ from manymatch.synthetic.plan import settings_of
 def perform(
     name: str, experiment: SketchExperiment, layout: Layout, device: torch.device = run.CPU
 ) -> Path:
-    """Run what is missing of `experiment` on `device` and write `reports/sketches/NAME.json`.
+    """Run what is missing of `experiment` on `device` and write `reports/sketches/NAME.json`
+    and the run files `reports/runs/sketches/NAME/POINT-SEED.trec`.
 
     Finished runs are kept in `models/.sketches`, so that a killed or extended experiment does only
     the rest.
@@ -47,7 +50,7 @@ def perform(
     say(f"{name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen")
     origin = _origin(experiment)
     known = {"settings": experiment.data.model_dump(mode="json"), "files": origin["files"]}
-    place = Place(layout.sketch_runs, known, device)
+    place = Place(layout.sketch_runs, layout.run("sketches", name), known, device)
     record = {
         "name": name,
         **experiment.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
@@ -64,14 +67,18 @@ def perform(
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs are kept, what tells the data that they read, and what they run on."""
+    """Where runs are kept and where their run files go, what tells the data that they read, and
+    what they run on."""
 
     folder: Path
+    ranks: Path
     known: dict[str, Any]
     device: torch.device
 
-    def finished(self, settings: SketchSettings, data: Data, seed: int) -> dict[str, Any]:
-        """The result of a run, now or from before."""
+    def finished(
+        self, settings: SketchSettings, data: Data, seed: int, target: Path
+    ) -> dict[str, Any]:
+        """The result of a run, now or from before; its run file is copied to `target`."""
         key = kept.key_of(
             settings=settings.model_dump(mode="json"),
             seed=seed,
@@ -79,8 +86,12 @@ class Place:
             device=self.device.type,
             code=code_hash([Path(run.__file__)]),
         )
-        work = functools.partial(run.run, settings, data, seed, self.device)
-        return kept.finished(self.folder / f"{key}.json", work)
+        ranks = self.folder / f"{key}.trec"
+        work = functools.partial(run.run, settings, data, seed, self.device, ranks)
+        result = kept.finished(self.folder / f"{key}.json", work)
+        with files.replacing(target) as partial:
+            shutil.copyfile(ranks, partial)
+        return result
 
 
 def _point(
@@ -88,7 +99,8 @@ def _point(
 ) -> dict[str, Any]:
     runs = []
     for seed in seeds:
-        found = place.finished(settings, data, seed)
+        target = place.ranks / f"{quote(label, safe='')}-{seed}.trec"
+        found = place.finished(settings, data, seed, target)
         say(f"{label}, seed {seed}: mAP {found['map']:.2f} of epoch {found['epoch']}")
         runs.append({"seed": seed, **found})
     return {"label": label, "settings": settings.model_dump(mode="json"), "runs": runs}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.methods.matching import Matching
 from manymatch.sketches.data import Data, Side
 from manymatch.sketches.metrics import retrieval
+from manymatch.sketches.ranks import named, write_ranks
 from manymatch.sketches.settings import SketchSettings
 
 CPU = torch.device("cpu")
@@ -50,9 +52,14 @@ def _embedded(head: nn.Module, vectors: Tensor) -> Tensor:
 
 
 def run(
-    settings: SketchSettings, data: Data, seed: int, device: torch.device = CPU
+    settings: SketchSettings,
+    data: Data,
+    seed: int,
+    device: torch.device = CPU,
+    ranks: Path | None = None,
 ) -> dict[str, Any]:
-    """Train from `seed` on `device` and test the epoch of the best validation mAP.
+    """Train from `seed` on `device` and test the epoch of the best validation mAP; the best images
+    of the test go to the run file `ranks`.
 
     Returns:
         The metrics of `retrieval` on the unseen classes; `validation`, the mAP of the classes
@@ -65,7 +72,7 @@ def run(
     heads.to(device)
     epoch, validation = _fit(heads, settings, data, trained, held)
     return {
-        **score(heads, data, data.unseen),
+        **score(heads, data, data.unseen, ranks),
         "validation": validation,
         "epoch": epoch,
         "seconds": round(time.perf_counter() - started, 1),
@@ -140,8 +147,11 @@ def _loss(
 
 
 @torch.no_grad()
-def score(heads: Heads, data: Data, classes: Tensor) -> dict[str, float]:
-    """`retrieval` of the images of `classes` for their sketches."""
+def score(heads: Heads, data: Data, classes: Tensor, ranks: Path | None = None) -> dict[str, float]:
+    """`retrieval` of the images of `classes` for their sketches, whose best go to `ranks`."""
     sketches, images = data.sketches.of(classes), data.images.of(classes)
     queries, gallery = (part.cpu() for part in heads(sketches.vectors, images.vectors))
+    if ranks is not None:
+        names = named(sketches.labels, data.classes), named(images.labels, data.classes)
+        write_ranks(ranks, queries, gallery, names)
     return retrieval(queries, sketches.labels, gallery, images.labels)

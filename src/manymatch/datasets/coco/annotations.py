@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-import numpy as np
-
 from manymatch.datasets.json_stream import elements
 from manymatch.datasets.karpathy import field
 from manymatch.errors import DataError
+from manymatch.numpy_file import load_array
 from manymatch.progress import say
 
 ID_FILES = {
@@ -93,10 +92,7 @@ def _read_captions(files: Iterable[Path]) -> tuple[dict[int, Annotation], dict[i
 
 
 def _array(path: Path) -> list[int]:
-    try:
-        ids = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path}: not an array of caption ids ({error})") from None
+    ids = load_array(path)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise DataError(f"{path}: expected a row of whole numbers, found {ids.dtype} {ids.shape}")
     return list(map(int, ids))

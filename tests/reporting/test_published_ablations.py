@@ -1,0 +1,61 @@
+"""The papers' ablations: all of them are there, each stands below ours of the same question."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from made_ablations import write_ablation
+
+from manymatch.reporting import ablations, published_ablations
+from manymatch.reporting.report import report
+
+ROOT = Path(__file__).parents[2]
+ALL = published_ablations.published_ablations()
+
+
+def test_facts_are_those_of_the_papers() -> None:
+    (alpha,) = published_ablations.beside("dive-alpha")
+    assert alpha.title.startswith("DivE, table 4: hyperparameter: smooth-Chamfer scale alpha")
+    assert alpha.lines[0] == ["alpha=1", "495.2"]
+    (losses,) = published_ablations.beside("msrm-losses")
+    assert losses.heads == ["Setting", "i2t r precision", "i2t r1", "t2i r precision", "t2i r1"]
+    assert losses.lines[0] == ["full model", "27.9", "51.0", "28.8", "39.2"]
+    assert sum(len(row) for each in ALL for row in each.rows.values()) == 204
+
+
+def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
+    path = real_data.parent / "published" / "ablations.csv"
+    if not path.is_file():
+        pytest.skip("no published tables here")
+    with path.open(encoding="utf-8", newline="") as stream:
+        wanted = [(row["setting"], row["metric"], row["value"]) for row in csv.DictReader(stream)]
+    found = [
+        (setting, metric, value)
+        for each in ALL
+        for setting, values in each.rows.items()
+        for metric, value in values.items()
+    ]
+    assert sorted(found) == sorted(wanted)
+
+
+@pytest.mark.parametrize("name", published_ablations.OF_ABLATION)
+def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
+    assert (ROOT / "ablations" / f"{name}.yaml").is_file()
+    paper, section, _ = published_ablations.OF_ABLATION[name]
+    assert published_ablations.beside(name)
+    text = (ROOT / "ablations" / f"{name}.yaml").read_text()
+    assert paper in text and section.removesuffix(" 3").removesuffix(" 4") in text
+
+
+def test_they_stand_below_ours_marked_and_in_a_table_of_their_own(reports: Path) -> None:
+    found = ablations.read_ablation(
+        write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]})
+    )
+    ours, mark, theirs = ablations.to_markdown(found).partition("*published* (DivE, table 4")
+    assert mark and "495.2" in theirs and "495.2" not in ours
+    assert published_ablations.to_markdown("scenes-methods") == ""
+    report(reports)
+    page = (reports / "index.html").read_text(encoding="utf-8")
+    assert '<span class="setting published">' in page and "alpha=64" in page
