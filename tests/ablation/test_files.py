@@ -10,7 +10,7 @@ from small_methods import NAMES, OF_CLIPS
 from manymatch.ablation.plan import points, read_plan
 from manymatch.ablation.recipes import recipe_of
 from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.methods import build_method
+from manymatch.methods import build_method, vocabulary_of
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "ablations").glob("*.yaml"))
@@ -23,7 +23,8 @@ def test_every_point_has_a_recipe_that_its_method_takes(path: Path) -> None:
     recipes = [recipe_of(ROOT / "presets", plan, point, plan.seeds[0]) for point in points(plan)]
     words = Vocabulary([*Vocabulary.SPECIAL, "a", "dog"])
     for recipe in recipes:
-        build_method(recipe.method, recipe.model, vocabulary=words, feature_width=8)
+        vocabulary = vocabulary_of(recipe.method, recipe.model, words)
+        build_method(recipe.method, recipe.model, vocabulary=vocabulary, feature_width=8)
     assert len({recipe.to_yaml() for recipe in recipes}) == len(recipes)
 
 
