@@ -7,7 +7,7 @@ the run as Failed with one line. How overrides work: `pipelines/settings.py`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -35,8 +35,8 @@ ALL = "all"
 Overrides = list[str] | str
 """`["training.epochs=2", "seed=1"]`, or the same in one text with spaces between."""
 Parts = Annotated[int, Field(ge=1, le=1000)]
-BeforeStage = Callable[[Stage], None]
-"""What to do before a stage runs."""
+BeforeStage = Callable[[Stage, Mapping[str, str]], None]
+"""What to do before a stage runs, and in which environment."""
 
 
 def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
@@ -163,7 +163,7 @@ def _run_stages(
     states: dict[str, State] = {}
     for stage in stages:
         if before:
-            before(stage)
+            before(stage, environment)
         needed = [states[name] for name in stage.needs if name in states]
         state = task_of(stage.kind)(stage.name, environment, wait_for=needed, return_state=True)
         states[stage.name] = state
