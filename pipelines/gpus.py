@@ -55,7 +55,7 @@ def _wanted() -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()):
-        raise ConfigError(f"{WANTED}={text}: expected the number of GPUs that a run takes, such as 1")
+        raise ConfigError(f"{WANTED}={text}: expected how many GPUs a run takes, such as 1")
     return int(text)
 
 

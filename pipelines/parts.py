@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import logging
 import shlex
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import distributed
+from distributed.comm import get_address_host_port
 from prefect import flow, get_run_logger, task, unmapped
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import wait
 from prefect.task_runners import TaskRunner
 from prefect_dask import DaskTaskRunner
 
-from pipelines import process, sharing
+from manymatch.errors import ConfigError
+from pipelines import process
 from pipelines.graph import Stage, is_made
 from pipelines.stage import StageFailed
 
@@ -40,15 +43,33 @@ def dividing(parts: int, cluster: str) -> Callable[[Stage, Mapping[str, str]], N
 
     `cluster` is the address of a Dask scheduler; without one ("") the parts run on this machine,
     in the environment of the run. The workers of a cluster have their own.
+
+    Raises:
+        ConfigError: there is no scheduler at this address.
     """
+    if cluster:
+        _reach(cluster)
 
     def divide(stage: Stage, environment: Mapping[str, str]) -> None:
-        if stage.kind in HEAVY and not is_made(Path(), stage.name, sharing.shared()):
+        if stage.kind in HEAVY and not is_made(Path(), stage.name, pull=False):
             divided.with_options(task_runner=_runner(cluster, parts))(
                 stage.name, stage.command, parts, {} if cluster else dict(environment)
             )
 
     return divide
+
+
+def _reach(cluster: str) -> None:
+    try:
+        with socket.create_connection(get_address_host_port(cluster), timeout=5):
+            pass
+    except ValueError:
+        raise ConfigError(f"cluster={cluster}: expected tcp://HOST:PORT") from None
+    except OSError as error:
+        raise ConfigError(
+            f"cluster={cluster}: no Dask scheduler can be reached there ({error}); start it, or "
+            "leave cluster out to make the parts on this machine"
+        ) from None
 
 
 def _runner(cluster: str, parts: int) -> TaskRunner[Any]:

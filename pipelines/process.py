@@ -76,7 +76,8 @@ def run(
 def _watch(group: int, wanted: Callable[[], bool], over: threading.Event) -> None:
     while not over.wait(_SECONDS_BETWEEN_LOOKS):
         if not wanted():
-            return guard.end_group(group)
+            guard.end_group(group)
+            return
 
 
 def run_keeping(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from manymatch.errors import ConfigError
 from pipelines import parts
 from pipelines.graph import Stage
 
@@ -64,8 +65,22 @@ def test_heavy_stages_that_have_to_run_are_divided(monkeypatch: pytest.MonkeyPat
     for kind in ("captions", "features", "shards", "train"):
         divide(stage(kind), {"GPU": "1"})
     assert called == [("features@scenes", "manymatch features scenes", 3, {"GPU": "1"})]
+    monkeypatch.setattr(parts, "_reach", lambda cluster: None)
     parts.dividing(3, "tcp://head:1")(stage("features"), {"GPU": "1"})
     assert called[1][-1] == {}  # the machines of a cluster have their own GPUs
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        ("nonsense:abc", "expected tcp://HOST:PORT"),
+        ("foo://head:1", "expected tcp://HOST:PORT"),
+        ("tcp://127.0.0.1:1", "no Dask scheduler can be reached there"),
+    ],
+)
+def test_a_cluster_that_is_none_is_refused_at_once(cluster: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^cluster={cluster}: {said}"):
+        parts.dividing(3, cluster)
 
 
 def test_only_commands_that_take_parts_are_divided(root: Path) -> None:
@@ -97,6 +112,7 @@ def test_parts_run_side_by_side_and_a_broken_one_is_told(root: Path, tmp_path: P
     assert "part 2 is broken" in found["told"]
 
 
+@pytest.mark.slow
 def test_a_part_ends_with_the_run_that_waited_for_it(root: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(root)}
     command = [sys.executable, "-c", CANCELLED]

@@ -367,5 +367,5 @@ def test_the_environment_asks_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> N
     relaunch()
     assert len(called) == 1
     monkeypatch.setenv(TORCHRUN_OPTIONS, "--standalone '")
-    with pytest.raises(ConfigError, match="^MANYMATCH_TORCHRUN=--standalone ': No closing quotation"):
+    with pytest.raises(ConfigError, match=r"^MANYMATCH_TORCHRUN=.*: No closing"):
         relaunch()
