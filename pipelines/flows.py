@@ -7,7 +7,7 @@ the run as Failed with one line. How overrides work: `pipelines/settings.py`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.params import Name, read_params
 from manymatch.config.recipe import preset_path
 from manymatch.errors import ConfigError, ManyMatchError, nearest
-from pipelines import artifacts, gpus, settings
+from pipelines import artifacts, gpus, settings, sharing
 from pipelines.artifacts import METRICS
 from pipelines.graph import Graph, Stage, read_graph
 from pipelines.orphan import ended_with_worker
@@ -35,8 +35,8 @@ ALL = "all"
 Overrides = list[str] | str
 """`["training.epochs=2", "seed=1"]`, or the same in one text with spaces between."""
 Parts = Annotated[int, Field(ge=1, le=1000)]
-BeforeStage = Callable[[Stage], None]
-"""What to do before a stage runs."""
+BeforeStage = Callable[[Stage, Mapping[str, str]], None]
+"""What to do before a stage runs, and in which environment."""
 
 
 def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
@@ -60,10 +60,15 @@ def prepare(
     The heavy stages run in so many `parts` side by side: on this machine, or on the `cluster` that
     has its Dask scheduler there, such as tcp://10.0.0.5:8786.
     """
+
+    def chosen(graph: Graph) -> list[Stage]:
+        shards = LAYOUT.shards(_folder(dataset, graph.root), "")
+        return graph.with_needs(graph.writing(shards))
+
     return _run(
-        lambda graph: graph.with_needs(graph.writing(LAYOUT.shards(_folder(dataset), ""))),
+        chosen,
         _changes(overrides),
-        _divided(parts, cluster) if parts > 1 else None,
+        partial(_divided, parts, cluster) if parts > 1 or cluster else None,
     )
 
 
@@ -88,7 +93,7 @@ def train(method: Name, dataset: Name = "scenes", overrides: Overrides = "") -> 
 def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
     """Evaluate every model of one data set, or of all in `params.yaml`."""
     return _run(
-        lambda graph: graph.with_needs(graph.writing(METRICS / _folder(dataset))),
+        lambda graph: graph.with_needs(graph.writing(METRICS / _folder(dataset, graph.root))),
         _changes(overrides),
     )
 
@@ -111,9 +116,9 @@ def _divided(parts: int, cluster: str) -> BeforeStage:
     return dividing(parts, cluster)
 
 
-def _folder(dataset: str) -> str:
+def _folder(dataset: str, root: Path) -> str:
     """The data set's folder in each kind of outputs; with `ALL`, that kind itself."""
-    known = read_params(LAYOUT.params).datasets
+    known = read_params(root / LAYOUT.params).datasets
     if dataset not in (*known, ALL):
         raise ConfigError(f"params.yaml: no data set '{dataset}'{nearest(dataset, known)}")
     return "" if dataset == ALL else dataset
@@ -135,20 +140,22 @@ def _changes(overrides: Overrides) -> Callable[[], list[Change]]:
 def _run(
     choose: Callable[[Graph], list[Stage]],
     changes: Callable[[], list[Change]],
-    before: BeforeStage | None = None,
+    prepared: Callable[[], BeforeStage] | None = None,
 ) -> State:
     """Run the chosen stages one after another, each as a task, until one fails."""
     logger = get_run_logger()
+    chosen = partial(_chosen, choose)
     try:
+        shared = sharing.shared()
+        before = prepared() if prepared else None
         with (
             ended_with_worker(logger.error),
-            settings.settled(changes, logger.info),
+            settings.settled(changes, logger.info, chosen),
             gpus.claimed(logger.info) as environment,
         ):
-            if not (stages := choose(read_graph(Path()))):
-                raise ConfigError("params.yaml names nothing that this run could do")
+            stages = chosen(Path())
             logger.info("stages, in DVC's order: %s", ", ".join(stage.name for stage in stages))
-            states = _run_stages(stages, environment, before)
+            states = _run_stages(stages, environment, before, shared)
         if states[-1].is_completed():
             artifacts.publish(stages)
     except ManyMatchError as error:
@@ -157,13 +164,25 @@ def _run(
     return _summary(stages, states)
 
 
+def _chosen(choose: Callable[[Graph], list[Stage]], root: Path) -> list[Stage]:
+    """The stages to run in the checkout `root`; a `ConfigError` if there is none."""
+    if stages := choose(read_graph(root)):
+        return stages
+    raise ConfigError("params.yaml names nothing that this run could do")
+
+
 def _run_stages(
-    stages: list[Stage], environment: dict[str, str], before: BeforeStage | None
+    stages: list[Stage],
+    environment: dict[str, str],
+    before: BeforeStage | None,
+    shared: bool,
 ) -> list[State]:
     states: dict[str, State] = {}
     for stage in stages:
+        if shared:
+            sharing.pull_stage(stage.name)
         if before:
-            before(stage)
+            before(stage, environment)
         needed = [states[name] for name in stage.needs if name in states]
         state = task_of(stage.kind)(stage.name, environment, wait_for=needed, return_state=True)
         states[stage.name] = state

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
 from dvc.exceptions import DvcException
+from dvc.lock import LockError
 from dvc.repo import Repo
-from dvc.stage.cache import RunCacheNotFoundError
+from dvc.stage.cache import RunCacheNotFoundError, RunCacheNotSupported
 
-from manymatch.errors import ConfigError
+from manymatch.errors import ConfigError, ManyMatchError
+
+
+class RemoteFailed(ManyMatchError):
+    """A remote of DVC that cannot be reached, or not be read."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +42,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Graph:
-    """All stages, each behind those that it needs."""
+    """All stages of the checkout `root`, each behind those that it needs."""
 
+    root: Path
     stages: tuple[Stage, ...]
 
     def writing(self, *places: Path) -> list[Stage]:
@@ -60,27 +67,50 @@ def read_graph(root: Path) -> Graph:
             graph = repo.index.graph
             # Edges lead from a stage to what it needs; `dvc repro` takes this same order.
             ordered = list(nx.dfs_postorder_nodes(graph))
-            return Graph(tuple(_stage(node, graph.successors, root) for node in ordered))
+            return Graph(root, tuple(_stage(node, graph.successors, root) for node in ordered))
     except DvcException as error:
         raise ConfigError(f"dvc.yaml: {' '.join(str(error).split())}") from None
 
 
 def is_made(root: Path, name: str, pull: bool) -> bool:
     """Whether the stage's outputs are up to date, or DVC has them from an earlier run with the same
-    inputs, here or (`pull`) in its default remote: it then puts them in their places."""
+    inputs, here or (`pull`) in its default remote: it then puts them in their places. So too if
+    another process is about to make them.
+
+    Raises:
+        RemoteFailed: the remote cannot be reached, or not be read.
+    """
     try:
         with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
             (stage,) = repo.stage.collect(name)
             if not stage.changed():
                 return True
             if pull:
-                repo.stage_cache.pull(None)
-            repo.stage_cache.restore(stage, pull=pull)
+                _pull(repo, stage)
+            else:
+                repo.stage_cache.restore(stage)
             return True
     except RunCacheNotFoundError:
         return False
+    except LockError:
+        return True
     except DvcException as error:
         raise ConfigError(f"{name}: {' '.join(str(error).split())}") from None
+
+
+def _pull(repo: Repo, stage: object) -> None:
+    """Take from the remote what stages ran with, and the outputs if `stage` is among them."""
+    try:
+        remote = repo.cloud.get_remote()
+        with contextlib.suppress(FileNotFoundError):  # nothing was pushed yet
+            remote.fs.info(remote.path)  # DVC takes a remote that does not answer for an empty one
+        with contextlib.suppress(RunCacheNotSupported):  # over HTTP: it has outputs alone
+            repo.stage_cache.pull(None)
+        repo.stage_cache.restore(stage, pull=True)
+    except (RunCacheNotFoundError, LockError):
+        raise
+    except Exception as error:  # each kind of storage has its own
+        raise RemoteFailed(f"DVC's remote: {' '.join(str(error).split())}") from None
 
 
 def _stage(node: object, needs: Callable[..., Iterable[object]], root: Path) -> Stage:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import distributed
+from distributed.comm import get_address_host_port
 from prefect import flow, get_run_logger, task, unmapped
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import wait
 from prefect.task_runners import TaskRunner
 from prefect_dask import DaskTaskRunner
 
-from pipelines import process, sharing
+from manymatch.errors import ConfigError
+from pipelines import process
 from pipelines.graph import Stage, is_made
 from pipelines.stage import StageFailed
 
@@ -34,19 +38,38 @@ _LOCAL = {
 }
 
 
-def dividing(parts: int, cluster: str) -> Callable[[Stage], None]:
+def dividing(parts: int, cluster: str) -> Callable[[Stage, Mapping[str, str]], None]:
     """What to do before a stage: if it is heavy and has to run, make its parts.
 
-    `cluster` is the address of a Dask scheduler; without one ("") the parts run on this machine.
-    """
+    `cluster` is the address of a Dask scheduler; without one ("") the parts run on this machine,
+    in the environment of the run. The workers of a cluster have their own.
 
-    def divide(stage: Stage) -> None:
-        if stage.kind in HEAVY and not is_made(Path(), stage.name, sharing.shared()):
+    Raises:
+        ConfigError: there is no scheduler at this address.
+    """
+    if cluster:
+        _reach(cluster)
+
+    def divide(stage: Stage, environment: Mapping[str, str]) -> None:
+        if stage.kind in HEAVY and not is_made(Path(), stage.name, pull=False):
             divided.with_options(task_runner=_runner(cluster, parts))(
-                stage.name, stage.command, parts
+                stage.name, stage.command, parts, {} if cluster else dict(environment)
             )
 
     return divide
+
+
+def _reach(cluster: str) -> None:
+    try:
+        with socket.create_connection(get_address_host_port(cluster), timeout=5):
+            pass
+    except ValueError:
+        raise ConfigError(f"cluster={cluster}: expected tcp://HOST:PORT") from None
+    except OSError as error:
+        raise ConfigError(
+            f"cluster={cluster}: no Dask scheduler can be reached there ({error}); start it, or "
+            "leave cluster out to make the parts on this machine"
+        ) from None
 
 
 def _runner(cluster: str, parts: int) -> TaskRunner[Any]:
@@ -57,18 +80,33 @@ def _runner(cluster: str, parts: int) -> TaskRunner[Any]:
 
 
 @flow(flow_run_name="{stage} in {parts} parts")
-def divided(stage: str, command: str, parts: int) -> None:
+def divided(stage: str, command: str, parts: int, environment: dict[str, str]) -> None:
     """Make all parts of a stage; `StageFailed` if one of them cannot be made."""
-    futures = part.map(unmapped(command), list(range(1, parts + 1)), unmapped(parts))
+    numbers = list(range(1, parts + 1))
+    futures = part.map(unmapped(command), numbers, unmapped(parts), unmapped(environment))
     wait(futures)
     for future in futures:
         future.result()
 
 
 @task(name="part", task_run_name="part {number} of {parts}", cache_policy=NO_CACHE)
-def part(command: str, number: int, parts: int) -> None:
+def part(command: str, number: int, parts: int, environment: dict[str, str]) -> None:
     """Make one part; its output is passed on line by line."""
     whole = f"{command} --part {number}/{parts}"
-    code, output = process.run_keeping(12, shlex.split(whole), get_run_logger().info)
+    tell = get_run_logger().info
+    code, output = process.run_keeping(12, shlex.split(whole), tell, environment, _wanted())
     if code:
         raise StageFailed(f"{whole} failed (exit code {code}):\n" + "\n".join(output))
+
+
+def _wanted() -> Callable[[], bool]:
+    """Whether somebody still waits for what this thread of a Dask worker computes: not if the run
+    was cancelled or its process killed, as the scheduler then tells the worker."""
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+
+    def wanted() -> bool:
+        computed = worker.state.tasks.get(key)
+        return computed is not None and computed.state == "executing"
+
+    return wanted

@@ -18,6 +18,7 @@ from pipelines import guard
 
 SECONDS_BETWEEN_UPDATES = 5.0
 """A progress bar that redraws itself is passed on no more often than this."""
+_SECONDS_BETWEEN_LOOKS = 1.0
 _END = re.compile(rb"\r?\n|\r(?!\Z)")
 # A carriage return at the very end may be half of a Windows line end: wait for the next piece.
 
@@ -31,11 +32,14 @@ def run(
     tell: Callable[[str], None],
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    wanted: Callable[[], bool] | None = None,
 ) -> int:
     """Run `command` in `folder`, pass each line of its output to `tell`, return its exit code.
 
     However this function is left, nothing of the command's process group stays behind: an
     exception (a run that is cancelled) interrupts it, and kills it after `guard.GRACE` seconds.
+    No exception reaches a thread other than the main one: there, `wanted` is asked every second,
+    and the command ended in the same way once it is false.
     """
     process = subprocess.Popen(
         [sys.executable, guard.__file__, *command],
@@ -48,6 +52,10 @@ def run(
     )
     assert process.stdout is not None
     output = lines(process.stdout.fileno())
+    over = threading.Event()
+    if wanted:
+        watching = threading.Thread(target=_watch, args=(process.pid, wanted, over), daemon=True)
+        watching.start()
     try:
         for line in output:
             tell(line)
@@ -58,10 +66,18 @@ def run(
             tell(line)
         raise
     finally:
+        over.set()
         # Whatever is left by now.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _watch(group: int, wanted: Callable[[], bool], over: threading.Event) -> None:
+    while not over.wait(_SECONDS_BETWEEN_LOOKS):
+        if not wanted():
+            guard.end_group(group)
+            return
 
 
 def run_keeping(
@@ -69,6 +85,7 @@ def run_keeping(
     command: list[str],
     tell: Callable[[str], None],
     environment: Mapping[str, str] | None = None,
+    wanted: Callable[[], bool] | None = None,
 ) -> tuple[int, list[str]]:
     """`run`, and with the exit code the `last` lines of the output."""
     kept: deque[str] = deque(maxlen=last)
@@ -77,7 +94,7 @@ def run_keeping(
         kept.append(line)
         tell(line)
 
-    code = run(command, listen, environment)
+    code = run(command, listen, environment, wanted=wanted)
     return code, list(kept)
 
 

@@ -100,17 +100,22 @@ def named(dataset: str, method: str) -> list[Change]:
 
 
 @contextlib.contextmanager
-def settled(wanted: Callable[[], list[Change]], tell: Callable[[str], None]) -> Iterator[None]:
+def settled(
+    wanted: Callable[[], list[Change]],
+    tell: Callable[[str], None],
+    judge: Callable[[Path], object] = lambda copy: None,
+) -> Iterator[None]:
     """Run the block with all changes of `wanted()` in the files; say what was changed.
 
-    Raises `ConfigError` (one line, nothing written) if a setting is unknown or does not fit.
+    Raises `ConfigError` (one line, nothing written) if a setting is unknown or does not fit, or
+    `judge` refuses a checkout with the changes: a copy of the settings and of dvc.yaml.
     """
     _LOCK.parent.mkdir(parents=True, exist_ok=True)
     with _LOCK.open("a") as lock:
         _take(lock.fileno(), fcntl.LOCK_SH, "for a run that has changed settings to end", tell)
         if _missing(wanted()):
             _take(lock.fileno(), fcntl.LOCK_EX, "to change settings until other runs end", tell)
-            _apply(_missing(wanted()), tell)
+            _apply(_missing(wanted()), tell, judge)
         _tell_differences(tell)
         yield
 
@@ -128,7 +133,9 @@ def _missing(changes: list[Change]) -> list[Change]:
     return [each for each in changes if _get(_load(each.file), each.key) != each.value]
 
 
-def _apply(changes: list[Change], tell: Callable[[str], None]) -> None:
+def _apply(
+    changes: list[Change], tell: Callable[[str], None], judge: Callable[[Path], object]
+) -> None:
     notes = [
         f"{each.file}: {each.key} is now {each.value} (was {_get(_load(each.file), each.key)}) and "
         f"stays so; 'git checkout {each.file}' takes it back"
@@ -137,7 +144,7 @@ def _apply(changes: list[Change], tell: Callable[[str], None]) -> None:
     ordered = sorted(changes, key=lambda each: str(each.file))
     by_file = groupby(ordered, key=lambda each: each.file)
     texts = {file: _changed(file, list(group)) for file, group in by_file}
-    _check(texts)
+    _check(texts, judge)
     for file, text in texts.items():
         files.write_text(file, text)
     for note in notes:
@@ -170,10 +177,11 @@ def _text(value: Any) -> str:
     return stream.getvalue()
 
 
-def _check(texts: dict[Path, str]) -> None:
-    """Let `manymatch check` judge the changed files in a copy of all settings."""
+def _check(texts: dict[Path, str], judge: Callable[[Path], object]) -> None:
+    """Let `manymatch check` and `judge` look at the changed files in a copy of all settings."""
     with tempfile.TemporaryDirectory() as copy:
-        for name in (LAYOUT.params, LAYOUT.presets, Path("ablations")):
+        files.write_text(Path(copy, ".dvc", "config"), "[core]\nno_scm = true\n")
+        for name in (LAYOUT.params, LAYOUT.presets, Path("ablations"), Path("dvc.yaml")):
             if name.is_dir():
                 shutil.copytree(name, Path(copy, name))
             elif name.is_file():
@@ -183,6 +191,7 @@ def _check(texts: dict[Path, str]) -> None:
         said: list[str] = []
         if process.run(["manymatch", "check"], said.append, folder=Path(copy)):
             raise ConfigError(said[-1].removeprefix("error: "))
+        judge(Path(copy))
 
 
 def _tell_differences(tell: Callable[[str], None]) -> None:

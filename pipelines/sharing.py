@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from dvc.fs import RemoteMissingDepsError
 from dvc.repo import Repo
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from manymatch.errors import ConfigError, ManyMatchError
 from pipelines import process
+from pipelines.graph import RemoteFailed, is_made
 
 SHARE = "MANYMATCH_SHARE"
 RETRY_DELAYS: list[float] = [10, 20, 40]
@@ -44,6 +48,25 @@ def _check_remote() -> None:
                 f"{SHARE}=1: DVC has no default remote; name one that every machine reaches, "
                 "dvc remote add --default shared URL"
             )
+        try:
+            repo.cloud.get_remote()
+        except (ImportError, RemoteMissingDepsError) as error:
+            raise ConfigError(
+                f"{SHARE}=1: DVC's remote: {error}; pip install --constraint constraints.txt "
+                "--editable '.[remotes]' has what SSH and S3 need"
+            ) from None
+
+
+def pull(name: str) -> None:
+    """Put the outputs of the stage `name` in their places if a machine has pushed them, and the
+    stage has to run; else do nothing."""
+    try:
+        is_made(Path(), name, pull=True)
+    except RemoteFailed as error:
+        raise RemoteFailed(
+            f"{error}; {name} was not run, as another machine may have its outputs. Start the run "
+            f"again once the remote can be reached, or without it: {SHARE}=0"
+        ) from None
 
 
 def push(name: str, tell: Callable[[str], None]) -> None:
@@ -57,13 +80,22 @@ def push(name: str, tell: Callable[[str], None]) -> None:
         )
 
 
-@task(
-    name="push",
-    task_run_name="push {name}",
+_network_task: Any = partial(
+    task,
     cache_policy=NO_CACHE,
     retries=len(RETRY_DELAYS),
     retry_delay_seconds=RETRY_DELAYS,
 )
+"""What failed may be the network."""
+
+
+@_network_task(name="pull", task_run_name="pull {name}")
+def pull_stage(name: str) -> None:
+    """`pull` as a task of its own."""
+    pull(name)
+
+
+@_network_task(name="push", task_run_name="push {name}")
 def push_stage(name: str) -> None:
-    """`push` as a task of its own: what failed may be the network."""
+    """`push` as a task of its own."""
     push(name, get_run_logger().info)

@@ -10,6 +10,7 @@ code is never joined, and one that was made on another machine is, if all of thi
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import re
@@ -72,8 +73,10 @@ class Parts:
     folder: Path
     wanted: Part | None = None
 
-    def missing(self, identity: Callable[[Part], str]) -> Path | None:
-        """Where to write the part to make; None if it is there already.
+    @contextlib.contextmanager
+    def making(self, identity: Callable[[Part], str]) -> Iterator[Path | None]:
+        """Yield where to write the part to make; None if it is there already. Whoever makes the
+        same part meanwhile is waited for.
 
         Raises:
             ConfigError: the folder cannot be made, such as behind a link to nowhere.
@@ -84,10 +87,10 @@ class Parts:
         except OSError as error:
             raise ConfigError(f"{self.folder}: cannot be made ({error.strerror})") from None
         path = self._path(self.wanted, identity)
-        if not path.exists():
-            return path
-        say(f"{path}: is there already")
-        return None
+        with _alone(path):
+            if there := path.exists():
+                say(f"{path}: is there already")
+            yield None if there else path
 
     @contextlib.contextmanager
     def joining(self, identity: Callable[[Part], str]) -> Iterator[list[Path]]:
@@ -114,6 +117,21 @@ class Parts:
 
     def _path(self, part: Part, identity: Callable[[Part], str]) -> Path:
         return self.folder / f"{part.number}-of-{part.count}-{identity(part)[:16]}"
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock of `path`, a file beside it that is removed as soon as `path` is there."""
+    lock = path.with_name(f"{path.name}.lock")
+    with lock.open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{path}: waiting for the process that makes it")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+        if path.exists():
+            lock.unlink(missing_ok=True)
 
 
 def identity_of(room: Path, *facts: Any) -> str:

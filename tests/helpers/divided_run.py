@@ -22,12 +22,12 @@ def main() -> None:
     divided = parts.divided.with_options(task_runner=parts._runner("", 3))
     hosts: set[str] = set()
     threading.Thread(target=_note_hosts, args=(hosts,), daemon=True).start()
-    with prefect_test_harness():
-        divided("shards", "python make.py", 3)
+    with prefect_test_harness(server_startup_timeout=200):
+        divided("shards", "python make.py", 3, {})
         made = sorted(path.name for path in Path().glob("*-of-3"))
         told = ""
         try:
-            divided("shards", "python broken.py", 3)
+            divided("shards", "python broken.py", 3, {})
         except StageFailed as fault:
             told = str(fault)
     print(json.dumps({"made": made, "hosts": sorted(hosts), "told": told}))

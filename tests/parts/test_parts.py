@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,9 @@ def made(folder: Path, *texts: str, identity=fixed) -> Parts:
     """The parts of `texts` as empty files."""
     folder.mkdir(exist_ok=True)
     for text in texts:
-        path = Parts(folder, Part.read(text)).missing(identity)
-        assert path is not None
-        path.touch()
+        with Parts(folder, Part.read(text)).making(identity) as path:
+            assert path is not None
+            path.touch()
     return Parts(folder)
 
 
@@ -85,14 +86,43 @@ def test_a_whole_division_is_found_among_others(tmp_path: Path) -> None:
 
 def test_a_part_that_is_there_is_not_made_again(tmp_path: Path) -> None:
     made(tmp_path / "parts", "1/2")
-    assert Parts(tmp_path / "parts", Part(1, 2)).missing(fixed) is None
-    assert Parts(tmp_path / "parts", Part(2, 2)).missing(fixed) is not None
+    with Parts(tmp_path / "parts", Part(1, 2)).making(fixed) as path:
+        assert path is None
+
+
+def test_a_part_that_another_makes_is_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Path | None] = []
+
+    def make() -> None:
+        with Parts(tmp_path, Part(1, 2)).making(fixed) as path:
+            seen.append(path)
+
+    other = threading.Thread(target=make)
+    with Parts(tmp_path, Part(1, 2)).making(fixed) as path:
+        assert path is not None
+        other.start()
+        other.join(0.2)
+        assert seen == []
+        path.touch()
+    other.join(10)
+    assert seen == [None]
+    assert "waiting for the process that makes it" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_part_that_another_did_not_finish_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), Parts(tmp_path, Part(1, 2)).making(fixed):
+        raise ZeroDivisionError
+    assert made(tmp_path, "1/2") and len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "parts").symlink_to(tmp_path / "not mounted")
-    with pytest.raises(ConfigError, match="features: cannot be made"):
-        Parts(tmp_path / "parts" / "features", Part(1, 2)).missing(fixed)
+    parts = Parts(tmp_path / "parts" / "features", Part(1, 2))
+    with pytest.raises(ConfigError, match="features: cannot be made"), parts.making(fixed):
+        pass
 
 
 def test_the_identity_tells_code_and_settings(tmp_path: Path) -> None:

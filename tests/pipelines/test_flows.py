@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 
 from manymatch.errors import ConfigError
-from pipelines import flows
-from pipelines.graph import read_graph
+from pipelines import flows, sharing
+from pipelines.graph import Stage, read_graph
 
+RUN = flows._run
 METHODS = ("vsepp", "swamp", "maxmatch", "cora")
 
 
@@ -58,3 +63,34 @@ def test_an_unknown_data_set_names_the_nearest() -> None:
 def test_parameters_are_typed(given: dict[str, object]) -> None:
     with pytest.raises(Exception, match=r"method|overrides"):
         flows.train.validate_parameters(given)
+
+
+@pytest.mark.parametrize(
+    ("share", "cluster", "said"),
+    [("yes", "", "MANYMATCH_SHARE=yes"), ("0", "nonsense:abc", "cluster=nonsense:abc")],
+)
+def test_what_every_stage_needs_is_looked_at_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch, share: str, cluster: str, said: str
+) -> None:
+    monkeypatch.setenv(sharing.SHARE, share)
+    monkeypatch.setattr(flows, "_run", RUN)
+    monkeypatch.setattr(flows, "get_run_logger", logging.getLogger)
+    monkeypatch.setattr(flows.settings, "settled", None)
+    ended = flows.prepare.fn("scenes", cluster=cluster)
+    assert ended.is_failed() and ended.message.startswith(said)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_shared_stage_is_pulled_before_it_runs(
+    monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    called: list[str] = []
+
+    def run(name: str, *_: Any, **__: Any) -> State:
+        called.append(f"run {name}")
+        return Completed()
+
+    monkeypatch.setattr(sharing, "pull_stage", lambda name: called.append(f"pull {name}"))
+    monkeypatch.setattr(flows, "task_of", lambda kind: run)
+    flows._run_stages([Stage("report", "", (), ())], {}, None, shared)
+    assert called == (["pull report"] if shared else []) + ["run report"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from manymatch.errors import ConfigError
 from pipelines import gpus
 
 
@@ -38,6 +40,42 @@ def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
 def test_a_run_may_take_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(gpus.WANTED, "2")
     assert claim([]) == "4,7"
+
+
+def test_a_run_that_waits_for_several_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    with gpus.claimed([].append):
+        monkeypatch.setenv(gpus.WANTED, "2")
+        waiting = threading.Thread(target=claim, args=(said,))
+        waiting.start()
+        while not said:
+            time.sleep(0.01)
+        monkeypatch.setenv(gpus.WANTED, "1")
+        assert waiting.is_alive() and claim([]) == "7"
+    waiting.join(10)
+    assert not waiting.is_alive()
+
+
+def test_a_run_that_wants_none_sees_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(gpus.WANTED, "0")
+    assert claim([]) == ""
+
+
+@pytest.mark.parametrize("text", ["two", "", "-1", "1.5"])
+def test_anything_but_a_number_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv(gpus.WANTED, text)
+    with pytest.raises(ConfigError, match=f"^MANYMATCH_GPUS={text}: expected how many"):
+        claim([])
+
+
+@pytest.mark.parametrize(
+    ("visible", "ids"), [("-1", []), ("0, 1", ["0", "1"]), ("2,-1,3", ["2"]), ("", [])]
+)
+def test_the_list_is_read_as_cuda_does(
+    monkeypatch: pytest.MonkeyPatch, visible: str, ids: list[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpus.present() == ids
 
 
 def test_without_gpus_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from dvc.repo.reproduce import plan_repro
 
 from manymatch.errors import ConfigError
 from manymatch.methods import METHODS
+from pipelines.gpus import WANTED
 from pipelines.graph import Graph, read_graph
 from pipelines.stage import NETWORK
 
@@ -66,5 +67,10 @@ def test_every_method_has_its_deployment(root: Path) -> None:
         *(f"train-{method}" for method in methods),
         *("prepare-data", "evaluate-all", "report", "reproduce"),
     }
+    for name, deployment in named.items():
+        # What the queue `cpu` runs beside others must see none of their GPUs.
+        queue = deployment["work_pool"]["work_queue_name"]
+        count = deployment["work_pool"]["job_variables"]["env"][WANTED]
+        assert (queue, count) == (("cpu", "0") if name == "report" else ("gpu", "1"))
     schedules = [each for deployment in deployments for each in deployment.get("schedules", ())]
     assert schedules and not any(each["active"] for each in schedules)

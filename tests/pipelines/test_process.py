@@ -77,6 +77,16 @@ def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
     assert said == ["on", "off"] and time.monotonic() - began < 10
 
 
+def test_what_nobody_wants_any_more_is_interrupted() -> None:
+    said: list[str] = []
+    code = process.run(
+        ["sh", "-c", "trap 'echo off; exit 3' INT; echo on; sleep 300"],
+        said.append,
+        wanted=lambda: not said,
+    )
+    assert (code, said) == (3, ["on", "off"])
+
+
 def test_the_command_ends_with_a_starter_that_is_killed(root: Path) -> None:
     before = _sleepers()
     starter = subprocess.Popen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import yaml
 
 from manymatch.config.recipe import read_recipe
 from manymatch.errors import ConfigError
-from pipelines import settings
+from pipelines import flows, settings
+from pipelines.graph import Graph, Stage
 
 CORA = Path("presets/scenes/cora.yaml")
 
@@ -95,6 +97,24 @@ def test_a_fault_is_one_line_and_nothing_is_written(override: str, said: str) ->
     with pytest.raises(ConfigError, match=said) as fault:
         settle("seed=5", override)
     assert "\n" not in str(fault.value)
+    assert snapshot() == before
+
+
+@pytest.mark.slow
+def test_a_change_that_leaves_a_run_nothing_to_do_is_not_written(root: Path) -> None:
+    shutil.copy(root / "dvc.yaml", "dvc.yaml")
+    before = snapshot()
+    changes = settings.overridden(["methods=[vsepp]"])
+
+    def trained(graph: Graph) -> list[Stage]:
+        return graph.writing(Path("models/scenes/cora"))
+
+    chosen = partial(flows._chosen, trained)
+    with (
+        pytest.raises(ConfigError, match="names nothing that this run could do"),
+        settings.settled(lambda: changes, [].append, chosen),
+    ):
+        pass
     assert snapshot() == before
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from manymatch.errors import ConfigError
 from pipelines import parts
 from pipelines.graph import Stage
 
@@ -22,6 +23,28 @@ if number in sys.argv[3:]:
     sys.exit(f"part {number} is broken")
 print("made", number)
 open(f"{number}-of-{count}", "w").close()
+"""
+
+CANCELLED = """
+import time, distributed
+from pathlib import Path
+from pipelines import parts, process
+
+def work():
+    begun = lambda line: Path(line).touch()
+    process.run(["sh", "-c", "echo begun; exec sleep 300"], begun, wanted=parts._wanted())
+    Path("ended").touch()
+
+def wait_for(name):
+    deadline = time.monotonic() + 20
+    while not Path(name).exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+with distributed.LocalCluster(**parts._LOCAL, threads_per_worker=1) as cluster:
+    with distributed.Client(cluster) as client:
+        future = client.submit(work)
+        wait_for("begun")
+wait_for("ended")
 """
 
 
@@ -40,8 +63,24 @@ def test_heavy_stages_that_have_to_run_are_divided(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(parts, "is_made", lambda root, name, pull: name in made)
     divide = parts.dividing(3, "")
     for kind in ("captions", "features", "shards", "train"):
-        divide(stage(kind))
-    assert called == [("features@scenes", "manymatch features scenes", 3)]
+        divide(stage(kind), {"GPU": "1"})
+    assert called == [("features@scenes", "manymatch features scenes", 3, {"GPU": "1"})]
+    monkeypatch.setattr(parts, "_reach", lambda cluster: None)
+    parts.dividing(3, "tcp://head:1")(stage("features"), {"GPU": "1"})
+    assert called[1][-1] == {}  # the machines of a cluster have their own GPUs
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        ("nonsense:abc", "expected tcp://HOST:PORT"),
+        ("foo://head:1", "expected tcp://HOST:PORT"),
+        ("tcp://127.0.0.1:1", "no Dask scheduler can be reached there"),
+    ],
+)
+def test_a_cluster_that_is_none_is_refused_at_once(cluster: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^cluster={cluster}: {said}"):
+        parts.dividing(3, cluster)
 
 
 def test_only_commands_that_take_parts_are_divided(root: Path) -> None:
@@ -71,3 +110,11 @@ def test_parts_run_side_by_side_and_a_broken_one_is_told(root: Path, tmp_path: P
     assert set(found["hosts"]) <= {"127.0.0.1"}
     assert found["told"].startswith("python broken.py --part 2/3 failed (exit code 1)")
     assert "part 2 is broken" in found["told"]
+
+
+@pytest.mark.slow
+def test_a_part_ends_with_the_run_that_waited_for_it(root: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", CANCELLED]
+    subprocess.run(command, cwd=tmp_path, env=environment, timeout=100, check=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "ended"]

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from dvc.data_cloud import DataCloud
+from dvc.stage.cache import RunCacheNotSupported, StageCache
 from workspace import Workspace
 
 from manymatch.errors import ConfigError
 from pipelines import sharing
-from pipelines.graph import is_made, read_graph
+from pipelines.graph import RemoteFailed, is_made, read_graph
 from pipelines.stage import run_stage
 
 pytestmark = pytest.mark.slow
@@ -83,6 +85,42 @@ def test_a_remote_that_cannot_be_reached_is_told(
     with pytest.raises(sharing.PushFailed, match="double is finished here, but could not be"):
         sharing.push("double", said.append)
     assert Path("twice").read_text() == "42\n"
+
+
+def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(new_clone("first").folder)
+    sharing.pull("double")  # nothing was pushed yet: the remote has no folder
+
+    def unreachable(*_: object) -> None:
+        raise ConnectionError("no route\nto host")
+
+    monkeypatch.setattr(DataCloud, "get_remote", unreachable)
+    with pytest.raises(RemoteFailed, match=r"^DVC's remote: no route to host; double was not run"):
+        sharing.pull("double")
+
+
+def test_a_remote_that_keeps_no_runs_is_borne(
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(new_clone("first").folder)
+
+    def without_runs(*_: object) -> None:
+        raise RunCacheNotSupported("http")
+
+    monkeypatch.setattr(StageCache, "pull", without_runs)
+    assert not is_made(Path(), "double", pull=True)
+
+
+def test_a_remote_that_needs_a_package_is_told(
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = new_clone("first")
+    monkeypatch.chdir(clone.folder)
+    clone.run("dvc", "remote", "modify", "shared", "url", "ssh://head/manymatch")
+    with pytest.raises(ConfigError, match=r"remote: ssh is supported, but .*'\.\[remotes\]'"):
+        sharing.shared()
 
 
 def test_sharing_needs_a_remote(new_clone: Clones, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -366,3 +366,6 @@ def test_the_environment_asks_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "started by torchrun")
     relaunch()
     assert len(called) == 1
+    monkeypatch.setenv(TORCHRUN_OPTIONS, "--standalone '")
+    with pytest.raises(ConfigError, match=r"^MANYMATCH_TORCHRUN=.*: No closing"):
+        relaunch()

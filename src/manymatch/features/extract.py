@@ -81,8 +81,9 @@ def extract(
     if parts.wanted:
         chosen = parts.wanted.of(images)
         parts.wanted.refuse_empty(chosen, "images")
-        if path := parts.missing(identity):
-            _fill(path, chosen, extractor, extractor.run)
+        with parts.making(identity) as path:
+            if path:
+                _fill(path, chosen, extractor, extractor.run)
         return
     with parts.joining(identity) as joined:
         _fill(store, images, extractor, partial(stored, joined) if joined else extractor.run)

@@ -52,9 +52,10 @@ def parse_captions(
     if parts.wanted:
         chosen = parts.wanted.of(batches)
         parts.wanted.refuse_empty(chosen, "batches of captions")
-        if path := parts.missing(lambda part: identity()):
-            with _parsing(model, processes, chosen) as results:
-                write_part(path, _GRAPHS, _tracked(results, len(chosen)))
+        with parts.making(lambda part: identity()) as path:
+            if path:
+                with _parsing(model, processes, chosen) as results:
+                    write_part(path, _GRAPHS, _tracked(results, len(chosen)))
         return
     with parts.joining(lambda part: identity()) as joined:
         parsing = read_parts(joined) if joined else _parsing(model, processes, batches)

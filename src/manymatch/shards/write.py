@@ -66,8 +66,9 @@ def write_shards(
             return _identity(shards)
 
         if parts.wanted:
-            if path := parts.missing(lambda part: identity()):
-                shards.write(path, parts.wanted)
+            with parts.making(lambda part: identity()) as path:
+                if path:
+                    shards.write(path, parts.wanted)
             return
         with parts.joining(lambda part: identity()) as joined:
             if joined:

@@ -10,6 +10,8 @@ import time
 
 from torch import distributed
 
+from manymatch.errors import ConfigError
+
 TORCHRUN = "MANYMATCH_TORCHRUN"
 """The environment variable with its options: `--standalone --nproc-per-node 4`, or on the first of
 two hosts `--nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr HOST --master-port 29400`."""
@@ -20,11 +22,18 @@ _AGENT = "MANYMATCH_TORCHRUN_PID"
 def relaunch() -> None:
     """Become `torchrun OPTIONS -m manymatch ...`, this very command. In the processes that it
     starts, and where the environment does not ask for it, nothing happens."""
-    options = shlex.split(os.environ.get(TORCHRUN, ""))
+    options = _options(os.environ.get(TORCHRUN, ""))
     if options and not distributed.is_torchelastic_launched():
         os.environ[_AGENT] = str(os.getpid())  # kept by exec
         torchrun = [sys.executable, "-m", "torch.distributed.run", *options]
         os.execv(sys.executable, [*torchrun, "-m", "manymatch", *sys.argv[1:]])
+
+
+def _options(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"{TORCHRUN}={text}: {error}") from None
 
 
 def end_with_torchrun() -> None:
