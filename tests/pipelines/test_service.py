@@ -132,7 +132,7 @@ def test_runs_queue_cancel_and_survive_a_new_server(service: Service) -> None:
 
 
 def test_neither_a_power_cut_nor_stop_leaves_a_run_that_blocks_the_queue(service: Service) -> None:
-    first = service.begin("train/train-cora")
+    first = service.begin("train/train-cora", parameters=LONG)
     service.says(first, "/2000: loss")
     everything = service.processes()
     for process in everything:
