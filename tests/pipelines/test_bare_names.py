@@ -78,7 +78,11 @@ def test_without_a_server_it_says_how_to_start_one() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [httpx.ReadTimeout("slow\nvery"), ValueError("no JSON"), httpx.RemoteProtocolError("what?")],
+    [
+        httpx.ReadTimeout("odd\nvery"),
+        ValueError("odd"),
+        ExceptionGroup("connecting", [OverflowError("odd")]),
+    ],
 )
 def test_another_program_in_the_servers_place_is_one_line(error: Exception) -> None:
     async def other(self: Client, **filters: Any) -> None:
@@ -87,7 +91,8 @@ def test_another_program_in_the_servers_place_is_one_line(error: Exception) -> N
     with pytest.raises(SystemExit) as end:
         read("train-cora", read_deployments=other)
     said = str(end.value)
-    assert said.startswith("error: http://127.0.0.1:1/api does not answer as Prefect's server")
+    assert said.startswith("error: http://127.0.0.1:1/api does not answer as Prefect's server does")
+    assert "(odd)" in said
     assert "PREFECT_API_URL" in said and "\n" not in said
 
 
