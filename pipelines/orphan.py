@@ -8,8 +8,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
+from pipelines.engine import STARTER
+
+NEXT = (
+    "Next: 'make serve' for a new worker, then start the same run again; an unfinished stage goes "
+    "on from its own checkpoints"
+)
 _SECONDS_BETWEEN_LOOKS = 1.0
-_STARTED_BY_WORKER = "PREFECT__FLOW_RUN_ID"
 
 
 @contextlib.contextmanager
@@ -18,23 +23,22 @@ def ended_with_worker(tell: Callable[[str], None]) -> Iterator[None]:
 
     Prefect turns the signal into the state Crashed. Does nothing where there is no worker.
     """
-    if _STARTED_BY_WORKER not in os.environ:
+    if STARTER not in os.environ:
         yield
         return
     left = threading.Event()
-    threading.Thread(target=_watch, args=(os.getppid(), left, tell), daemon=True).start()
+    starter = int(os.environ[STARTER])
+    threading.Thread(target=_watch, args=(starter, left, tell), daemon=True).start()
     try:
         yield
     finally:
         left.set()
 
 
-def _watch(worker: int, left: threading.Event, tell: Callable[[str], None]) -> None:
-    while os.getppid() == worker:
+def _watch(starter: int, left: threading.Event, tell: Callable[[str], None]) -> None:
+    """`pipelines/engine.py` is the parent of this process until it or its worker ends."""
+    while os.getppid() == starter:
         if left.wait(_SECONDS_BETWEEN_LOOKS):
             return
-    tell(
-        "the worker has ended, and so does the run. Next: 'make serve' for a new worker, then "
-        "start the same run again; an unfinished stage goes on from its own checkpoints"
-    )
+    tell(f"the worker has ended, and so does the run. {NEXT}")
     os.kill(os.getpid(), signal.SIGTERM)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -29,14 +29,21 @@ from manymatch.errors import ConfigError, ManyMatchError
 from manymatch.progress import say
 from pipelines import gpus, process
 from pipelines.artifacts import LAYOUT, REPORT_URL
+from pipelines.left_over import end_left_over
 from pipelines.started import Started
 
 POOL = "manymatch"
 PROCESSES = WORKER, REPORTS, SERVER = "worker", "reports", "server"
-"""In the order in which they are ended: the worker tells the server how its runs end."""
+"""In the order in which they are ended: the runs tell the server how they end."""
+WORKER_NAME = "service"
+"""By this name the server knows whose runs are those of the worker that is started here."""
 _HOST = "127.0.0.1"
+_API = re.compile(rf"http://{re.escape(_HOST)}:(\d{{1,5}})/api")
+_LAST_PORT = 65534
+"""One less than there are: the reports take the next one."""
 _PATIENCE = 180.0
 """Seconds that a server may take to answer; a busy machine is slow."""
+_WORK = ["prefect", "worker", "start", "--pool", POOL, "--type", ProcessWorker.type]
 # Not for what serves and works: there the plug-in has nothing to do, and would only log errors.
 _ENVIRONMENT = process.OWN | {"PREFECT_PLUGINS_ENABLED": "false"}
 
@@ -51,18 +58,18 @@ In this folder, with the environment active (. .venv/bin/activate):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the service is: `api`, as Prefect's settings have it, and its notes and logs."""
+    """Where the service is: the server's port, and its notes and logs."""
 
-    api: str
+    port: int
     started: Started
 
     @property
-    def port(self) -> int:
-        return urlsplit(self.api).port or 80
+    def api(self) -> str:
+        return f"{self.page}/api"
 
     @property
     def page(self) -> str:
-        return self.api.removesuffix("/api")
+        return f"http://{_HOST}:{self.port}"
 
     @property
     def reports(self) -> str:
@@ -73,13 +80,13 @@ class Place:
 def place() -> Place:
     """As `prefect.toml` or the environment say; only servers on this machine are ours to start."""
     settings = get_current_settings()
-    api = settings.api.url or ""
-    if urlsplit(api).hostname != _HOST:
+    found = _API.fullmatch(settings.api.url or "")
+    if not found or not 1 <= int(found[1]) <= _LAST_PORT:
         raise ConfigError(
-            f"api.url (prefect.toml, or PREFECT_API_URL): expected http://{_HOST}:PORT/api, "
-            f"found '{api}'"
+            f"api.url (prefect.toml, or PREFECT_API_URL): expected http://{_HOST}:PORT/api with a "
+            f"port up to {_LAST_PORT}, found '{settings.api.url or ''}'"
         )
-    return Place(api, Started(settings.home.resolve() / "service"))
+    return Place(int(found[1]), Started(settings.home.resolve() / "service"))
 
 
 def serve() -> None:
@@ -89,8 +96,8 @@ def serve() -> None:
     new = [name for name in PROCESSES if not here.started.find(name)]
     try:
         _start_servers(here)
-        asyncio.run(_make_pool())
-        _start(here, WORKER, ["prefect", "worker", "start", "--pool", POOL, "--type", "process"])
+        asyncio.run(_prepare(WORKER in new))
+        _start(here, WORKER, [*_WORK, "--name", WORKER_NAME])
         _deploy()
     except BaseException:
         _end(here, new)
@@ -138,23 +145,34 @@ def _wait_for_server(here: Place) -> None:
     raise ManyMatchError(f"the server ended: {here.started.last_line(SERVER)} (all in {log})")
 
 
-async def _make_pool() -> None:
-    """The pool, and a queue for runs on GPUs (at most one a GPU) beside that of the others."""
+async def _prepare(without_worker: bool) -> None:
+    """What a worker needs on the server: the pool, and no run of a worker before it."""
     async with get_client() as client:
-        with contextlib.suppress(ObjectAlreadyExists):
-            template = ProcessWorker.get_default_base_job_template()
-            await client.create_work_pool(
-                WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template)
-            )
-        await _make_queue(client, "gpu", limit=max(1, len(gpus.present())))
-        await _make_queue(client, "cpu", limit=max(1, (psutil.cpu_count(logical=False) or 1) // 2))
+        await make_pool(client)
+        if without_worker and (names := await end_left_over(client, WORKER_NAME)):
+            say(f"{', '.join(names)}: Crashed, since no process works on them any more")
 
 
-async def _make_queue(client: PrefectClient, name: str, limit: int) -> None:
+async def make_pool(client: PrefectClient) -> None:
+    """The pool, and a queue for runs on GPUs (at most one a GPU) beside that of the others."""
     with contextlib.suppress(ObjectAlreadyExists):
-        await client.create_work_queue(name, work_pool_name=POOL)
-    queue = await client.read_work_queue_by_name(name, work_pool_name=POOL)
-    await client.update_work_queue(queue.id, concurrency_limit=limit)
+        template = ProcessWorker.get_default_base_job_template()
+        await client.create_work_pool(
+            WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template)
+        )
+    if (kind := (await client.read_work_pool(POOL)).type) != ProcessWorker.type:
+        raise ConfigError(
+            f"the work pool '{POOL}' is of type '{kind}', and 'make serve' works with "
+            f"'{ProcessWorker.type}': start its workers as docs/scaling.md says, or remove it "
+            f"with 'prefect work-pool delete {POOL}'"
+        )
+    limits = {"gpu": len(gpus.present()), "cpu": (psutil.cpu_count(logical=False) or 1) // 2}
+    for name, limit in limits.items():
+        # A queue that is there keeps the limit that somebody may have set.
+        with contextlib.suppress(ObjectAlreadyExists):
+            await client.create_work_queue(
+                name, work_pool_name=POOL, concurrency_limit=max(1, limit)
+            )
 
 
 def _deploy() -> None:
@@ -178,8 +196,12 @@ def _end(here: Place, names: Sequence[str]) -> list[str]:
 
 def main() -> None:
     """`python -m pipelines.serve [stop]`."""
+    command = {(): serve, ("stop",): stop}.get(tuple(sys.argv[1:]))
+    if not command:
+        say("'python -m pipelines.serve' starts the service; with the word 'stop', it ends it")
+        sys.exit(2)
     try:
-        stop() if sys.argv[1:] == ["stop"] else serve()
+        command()
     except ManyMatchError as error:
         say(f"error: {error}")
         sys.exit(1)

@@ -14,8 +14,10 @@ from pathlib import Path
 import psutil
 
 from manymatch import files
+from pipelines import guard
 
-_SECONDS_TO_END = 20.0
+_SECONDS_TO_END = guard.GRACE + 20.0
+"""Between one signal and the next: a stage is interrupted first, and then its run reports."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,18 @@ class Started:
             return None
 
     def end(self, name: str) -> bool:
-        """End the process and all that it started; whether it still ran."""
+        """End the process and all that it started; whether it still ran.
+
+        What it started has time to end by itself: the run of a worker that ends tells the server.
+        """
         if process := self.find(name):
-            family = [process, *process.children(recursive=True)]
-            # A worker would wait for its runs to finish; told themselves, they end what they do.
-            for each in (process, *process.children()):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    each.terminate()
-            _, left = psutil.wait_procs(family, timeout=_SECONDS_TO_END)
-            for each in left:
-                each.kill()
+            left = [*process.children(recursive=True), process]
+            process.terminate()
+            for send in (psutil.Process.terminate, psutil.Process.kill):
+                _, left = psutil.wait_procs(left, timeout=_SECONDS_TO_END)
+                for each in left:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        send(each)
             psutil.wait_procs(left, timeout=_SECONDS_TO_END)
         self._note(name).unlink(missing_ok=True)
         return process is not None

@@ -69,6 +69,14 @@ async def _full_name(client: Any, name: str) -> str:
         others = [] if full else await client.read_deployments()
     except httpx.ConnectError:
         raise SystemExit(f"error: no server at {client.api_url}; 'make serve' starts one") from None
+    except (httpx.HTTPError, ValueError, ExceptionGroup) as error:
+        # A port that cannot be comes as a group of one.
+        cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+        reason = str(cause).partition("\n")[0]
+        raise SystemExit(
+            f"error: {client.api_url} does not answer as Prefect's server does ({reason}): see "
+            "PREFECT_API_URL, or api.url in prefect.toml"
+        ) from None
     if len(full) == 1:
         return full[0]
     if full:

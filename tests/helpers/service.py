@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
+import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,6 +62,13 @@ class Service(Workspace):
 
     def state(self, run: str) -> dict[str, Any]:
         return self._call("GET", f"flow_runs/{run}")["state"]
+
+    def stored_state(self, run: str) -> str:
+        """The kind of the run's state as it is on the disk: there need not be a server."""
+        with contextlib.closing(sqlite3.connect(self.folder / ".prefect" / "prefect.db")) as base:
+            asked = "SELECT state_type FROM flow_run WHERE id = ?"
+            ((kind,),) = base.execute(asked, [run])
+        return kind
 
     def ended(self, run: str, within: float = 240) -> dict[str, Any]:
         """The state in which a run ends."""

@@ -76,6 +76,26 @@ def test_without_a_server_it_says_how_to_start_one() -> None:
         read("train-cora", read_deployments=unreachable)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx.ReadTimeout("odd\nvery"),
+        ValueError("odd"),
+        ExceptionGroup("connecting", [OverflowError("odd")]),
+    ],
+)
+def test_another_program_in_the_servers_place_is_one_line(error: Exception) -> None:
+    async def other(self: Client, **filters: Any) -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        read("train-cora", read_deployments=other)
+    said = str(end.value)
+    assert said.startswith("error: http://127.0.0.1:1/api does not answer as Prefect's server does")
+    assert "(odd)" in said
+    assert "PREFECT_API_URL" in said and "\n" not in said
+
+
 def test_prefects_own_client_still_has_what_the_plug_in_needs() -> None:
     """If this fails, `prefect deployment run` wants FLOW/DEPLOYMENT again: adapt bare_names.py."""
     kind = type("Copy", (PrefectClient,), {})

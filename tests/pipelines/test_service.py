@@ -100,9 +100,7 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
     assert "start the run again" in state["message"]
 
 
-def test_runs_queue_cancel_and_survive_a_new_server_and_stop_ends_all(
-    service: Service,
-) -> None:
+def test_runs_queue_cancel_and_survive_a_new_server(service: Service) -> None:
     service.edit("presets/scenes/cora.yaml", {"training.epochs": 2000})
     first = service.begin("train/train-cora")
     service.says(first, "/2000: loss")
@@ -129,7 +127,26 @@ def test_runs_queue_cancel_and_survive_a_new_server_and_stop_ends_all(
     begun = len(service.log(second))
     service.says(second, "/2000: loss", after=begun)
 
+    service.cancel(second)
+    assert service.ended(second)["type"] == "CANCELLED"
+
+
+def test_neither_a_power_cut_nor_stop_leaves_a_run_that_blocks_the_queue(service: Service) -> None:
+    first = service.begin("train/train-cora", parameters=LONG)
+    service.says(first, "/2000: loss")
+    everything = service.processes()
+    for process in everything:
+        process.kill()
+    psutil.wait_procs(everything)
+    assert service.stored_state(first) == "RUNNING"
+    assert "Crashed, since no process works on them" in service.serve()
+    assert "start the same run again" in service.state(first)["message"]
+    assert service.state(first)["type"] == "CRASHED"
+
+    second = service.begin("train/train-cora")
+    service.says(second, "/2000: loss")
     assert "ended: worker, reports, server" in service.stop()
+    assert service.stored_state(second) == "CRASHED"
     assert service.processes("prefect") == service.processes("http.server") == []
     assert service.processes("prefect.engine") == service.processes("manymatch") == []
     assert "nothing ran" in service.stop()

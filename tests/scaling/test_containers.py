@@ -41,7 +41,7 @@ def test_every_deployment_fits_the_pool(root: Path, kind: str) -> None:
         values = deployment["work_pool"]["job_variables"]
         assert set(values) <= set(pool["variables"]["properties"])
         found = configured(root, kind, values)
-        assert found.command == "python -m prefect.engine"
+        assert found.command == "python -m pipelines.engine"
         assert found.env == values.get("env", {})
 
 

@@ -1,0 +1,134 @@
+"""What `make serve` asks of its settings and of the server; no service is started."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.exceptions import ObjectAlreadyExists
+
+from manymatch.errors import ConfigError
+from pipelines import serve
+from pipelines.started import Started
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Pool:
+    type: str
+
+
+@dataclass
+class Client:
+    """Enough of Prefect's client: a pool, and the limits of its queues."""
+
+    pool: Pool | None = None
+    limits: dict[str, int] = field(default_factory=dict)
+
+    async def create_work_pool(self, pool: WorkPoolCreate) -> None:
+        if self.pool:
+            raise ObjectAlreadyExists(Exception("pool"))
+        self.pool = Pool(pool.type)
+
+    async def read_work_pool(self, name: str) -> Pool:
+        assert self.pool
+        return self.pool
+
+    async def create_work_queue(
+        self, name: str, *, work_pool_name: str, concurrency_limit: int
+    ) -> None:
+        if name in self.limits:
+            raise ObjectAlreadyExists(Exception("queue"))
+        self.limits[name] = concurrency_limit
+
+
+def make_pool(client: Any) -> None:
+    asyncio.run(serve.make_pool(client))
+
+
+def test_a_limit_that_somebody_has_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve.gpus, "present", lambda: ["0", "1"])
+    client = Client()
+    make_pool(client)
+    assert client.limits["gpu"] == 2 and client.limits["cpu"] >= 1
+    client.limits["gpu"] = 7
+    make_pool(client)
+    assert client.limits["gpu"] == 7
+
+
+def test_a_pool_of_another_type_is_one_line() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^the work pool 'manymatch' is of type 'docker', [^\n]*"
+    ):
+        make_pool(Client(Pool("docker")))
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        here = serve.Place(port, Started(tmp_path))
+        with pytest.raises(ConfigError, match=rf"^port {port} of 127.0.0.1 is used .*prefect.toml"):
+            serve._start_servers(here)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_a_server_of_this_machine_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-m", "pipelines.serve"]
+    monkeypatch.setenv("PREFECT_API_URL", "https://example.org/api")
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: api.url") and "http://127.0.0.1:PORT" in done.stderr
+
+
+@pytest.mark.parametrize("end", [":0/api", ":65535/api", ":99999/api", ":x/api", "/api", ":4200"])
+def test_an_address_without_a_usable_port_is_one_line(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "get_current_settings", lambda: Settings(f"http://127.0.0.1{end}"))
+    with pytest.raises(ConfigError, match=rf"up to 65534, found 'http://127.0.0.1{end}'$"):
+        serve.place()
+
+
+def test_a_good_address_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = "http://127.0.0.1:4200/api"
+    monkeypatch.setattr(serve, "get_current_settings", lambda: Settings(api))
+    here = serve.place()
+    assert (here.port, here.api, here.page) == (4200, api, "http://127.0.0.1:4200")
+    assert here.reports == "http://127.0.0.1:4201"
+
+
+class Settings:
+    """Enough of Prefect's settings."""
+
+    home = Path(".prefect")
+
+    def __init__(self, url: str) -> None:
+        self.api = self
+        self.url = url
+
+
+@pytest.mark.parametrize("words", [["--help"], ["stopp"], ["stop", "now"]])
+def test_a_word_that_is_no_command_starts_nothing(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["serve", *words])
+    for name in ("serve", "stop"):
+        monkeypatch.setattr(serve, name, lambda: pytest.fail("started"))
+    with pytest.raises(SystemExit) as end:
+        serve.main()
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert "'stop'" in said and said.count("\n") == 1
+
+
+def test_prefect_makes_no_device_id() -> None:
+    command = [sys.executable, "-c", "import pipelines, os; print(os.environ['DO_NOT_TRACK'])"]
+    assert subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout == "1\n"
