@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -60,7 +61,11 @@ def test_interrupted_it_ends_in_one_line(checkout: Checkout) -> None:
     runs = checkout.layout.ablation_runs("tiny")
     _wait(lambda: len([log for log in runs.glob("*/log.txt") if "epoch 1" in log.read_text()]) == 2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, errors = process.communicate(timeout=60)
+    try:
+        _, errors = process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
     assert errors.splitlines()[-1].startswith("interrupted;")
     assert "Traceback" not in errors
@@ -76,6 +81,8 @@ def _start(checkout: Checkout, epochs: int) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # These tests may run in the background of a shell, which ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

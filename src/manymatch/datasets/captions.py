@@ -39,7 +39,7 @@ def write_captions(
     """
     source = dataset(name)
     if not raw.is_dir():
-        raise DataError(f"{raw}: no such folder; run the stage download first")
+        raise DataError(f"{raw}: no such folder; run 'manymatch download {name}' first")
     ledger = Ledger(raw)
     with contextlib.ExitStack() as stack:
         new_table, new_words, new_relevance = (
