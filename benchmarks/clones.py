@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import yaml
 
@@ -113,3 +114,15 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def wait_for(url: str) -> None:
+    """Until a server answers there."""
+    deadline = time.monotonic() + 120
+    while True:
+        with contextlib.suppress(OSError):
+            urlopen(url).close()
+            return
+        if time.monotonic() > deadline:
+            sys.exit(f"no answer from {url}")
+        time.sleep(0.5)

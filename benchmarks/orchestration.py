@@ -5,7 +5,8 @@
 Each round makes two fresh clones of this checkout on a tiny `scenes`. One runs all that CORA needs
 by `dvc repro`; in the other the service is started and a run asked for as a person would. Printed:
 
-- seconds from `make serve` to the run's first stage (wanted: under 30);
+- seconds from `make serve` to the run's first stage (wanted: under 30): the very first time, when
+  the server's data base is made, and later;
 - seconds that a stage takes longer than by `dvc repro`, counted from the first stage to the end
   of the run, its artifacts included (wanted: under 5), for stages that run and for unchanged ones.
 """
@@ -34,6 +35,7 @@ WANTED_START, WANTED_ADDED = 30.0, 5.0
 class Round:
     """What one round took, in seconds: until the first stage, and added to each stage."""
 
+    first_start: float
     start: float
     ran: float
     unchanged: float
@@ -50,7 +52,9 @@ def main() -> None:
         rounds.append(measure(folder))
         shutil.rmtree(folder)
         print(f"round {number}: {rounds[-1]}", flush=True)
-    report("from 'make serve' to the first stage", [r.start for r in rounds], WANTED_START)
+    first = "from the very first 'make serve' to the first stage"
+    report(first, [r.first_start for r in rounds], WANTED_START)
+    report("from a later one", [r.start for r in rounds], WANTED_START)
     report("added to a stage that runs", [r.ran for r in rounds], WANTED_ADDED)
     report("added to an unchanged stage", [r.unchanged for r in rounds], WANTED_ADDED)
 
@@ -64,14 +68,20 @@ def measure(folder: Path) -> Round:
     by_hand = clone(folder / "by_hand")
     served = clone(folder / "served", PREFECT_API_URL=f"http://127.0.0.1:{free_port()}/api")
     plain = [seconds(lambda: by_hand.run("dvc", "repro", LAST)) for _ in range(2)]
+    first_start, count, ran = served_run(served)
+    start, _, unchanged = served_run(served)
+    return Round(first_start, start, (ran - plain[0]) / count, (unchanged - plain[1]) / count)
+
+
+def served_run(served: Machine) -> tuple[float, int, float]:
+    """Seconds from `make serve` to the first stage, and `run_of`'s stages and seconds."""
     asked = time.time()
     served.run("python", "-m", "pipelines.serve")
     try:
-        first, count, ran = run_of(served)
-        _, _, unchanged = run_of(served)
+        first, count, seconds = run_of(served)
     finally:
         served.run("python", "-m", "pipelines.serve", "stop")
-    return Round(first - asked, (ran - plain[0]) / count, (unchanged - plain[1]) / count)
+    return first - asked, count, seconds
 
 
 def seconds(work: Callable[[], object]) -> float:
