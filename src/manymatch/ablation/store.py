@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from manymatch import __version__, files
+from manymatch.ablation.kept import Result, key_of
 from manymatch.config.layout import Layout
 from manymatch.config.recipe import Recipe
 from manymatch.errors import DataError
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import read_index
 from manymatch.training.warm_start import find_source
-
-Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -68,9 +65,8 @@ class Job:
 
 def folder_of(layout: Layout, dataset: str, recipe: Recipe, inputs: Inputs) -> Path:
     """The folder of a run; equal runs have the same."""
-    known = {"recipe": recipe.to_yaml(), "version": __version__, **inputs.hashes(recipe)}
-    key = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
-    return layout.ablation_runs(dataset) / key[:16]
+    key = key_of(recipe=recipe.to_yaml(), version=__version__, **inputs.hashes(recipe))
+    return layout.ablation_runs(dataset) / key
 
 
 def kept(job: Job, accept_stale: bool = False) -> Result | None:
