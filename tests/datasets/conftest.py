@@ -37,6 +37,9 @@ class Folder:
         )
         self.write("CrowdFlowerAnnotations.txt", crowd)
 
+    def __fspath__(self):
+        return str(self.path)
+
     def write(self, name, content):
         target = self.path / name
         target.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -86,7 +89,7 @@ def server(folder, monkeypatch):
 
     asked = []
     monkeypatch.setattr(transfer, "_PAUSES", (0,))
-    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
     threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
     http.url, http.asked = f"http://127.0.0.1:{http.server_port}", asked
     yield http

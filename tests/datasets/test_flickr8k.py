@@ -8,15 +8,11 @@ import random
 import subprocess
 import sys
 import tarfile
-import threading
 import zipfile
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pyarrow.parquet as pq
 import pytest
 
-from manymatch.datasets import transfer
 from manymatch.datasets.captions import write_captions
 from manymatch.datasets.download import download
 from manymatch.errors import ConfigError, DataError, ManyMatchError, SourceError
@@ -344,23 +340,6 @@ def test_a_judgment_of_a_caption_that_does_not_exist(folder, stages):
 
 
 # From the web
-
-
-@pytest.fixture
-def server(folder, monkeypatch):
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            asked.append(self.path)
-
-    asked = []
-    monkeypatch.setattr(transfer, "_PAUSES", (0,))
-    handler = partial(Quiet, directory=str(folder.path))
-    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
-    http.url, http.asked = f"http://127.0.0.1:{http.server_port}", asked
-    yield http
-    http.shutdown()
-    http.server_close()
 
 
 def test_pictures_from_the_web(folder, server, stages, raw):
