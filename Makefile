@@ -20,6 +20,8 @@ $(READY): pyproject.toml constraints.txt
 		{ echo "error: $(PYTHON) is older than 3.11; use make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+# The service's data base, so that the first `make serve` is as quick as the others.
+	$(VENV)/bin/prefect server database upgrade --yes > /dev/null
 	@touch $@
 
 repro: $(READY)  ## run the whole pipeline of params.yaml (dvc repro) and say where the report is
