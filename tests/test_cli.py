@@ -14,8 +14,8 @@ from manymatch import cli
 
 STAGES = {
     "captions scenes": "download scenes",
-    "features scenes lite0": "run the captions stage",
-    "scene-graphs scenes": "run the captions stage",
+    "features scenes lite0": "run the stage 'captions'",
+    "scene-graphs scenes": "run the stage 'captions'",
     "shards scenes lite0": "captions",
     "train scenes vsepp": "shards",
     "evaluate scenes vsepp": "train",
