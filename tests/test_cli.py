@@ -14,8 +14,8 @@ from manymatch import cli
 
 STAGES = {
     "captions scenes": "download scenes",
-    "features scenes lite0": "run the captions stage",
-    "scene-graphs scenes": "run the captions stage",
+    "features scenes lite0": "run the stage 'captions'",
+    "scene-graphs scenes": "run the stage 'captions'",
     "shards scenes lite0": "captions",
     "train scenes vsepp": "shards",
     "evaluate scenes vsepp": "train",
@@ -35,6 +35,8 @@ TYPOS = {
     "train scenes vsep": "did you mean 'vsepp'?",
     "train scenes vsepp --set training.epoch=3": "did you mean 'epochs'?",
     "train scenes vsepp --set epochs": "expected KEY=VALUE",
+    "train scenes vsepp --set seed=[1": "--set seed=[1: not a YAML value",
+    "ablate vsepp --over size=4} --set seed=1": "--over size=4}: not a YAML value",
     "train scenes vsepp --as a+b": "a name is letters",
     "evaluate scenes vsep": "did you mean 'vsepp'?",
     "score scenes --similarity cosin": "did you mean 'cosine'?",

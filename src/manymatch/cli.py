@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-import yaml
 
 from manymatch import __version__
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, Published, model_name, read_params
 from manymatch.config.recipe import Recipe, preset_path, read_recipe
+from manymatch.config.strict import yaml_value
 from manymatch.errors import ConfigError, ManyMatchError
 from manymatch.parts import Part, Parts
 from manymatch.progress import say
@@ -110,7 +110,7 @@ def _override(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not (key and equals):
         raise ConfigError(f"--set {text}: expected KEY=VALUE")
-    return key, yaml.safe_load(value)
+    return key, yaml_value(value, f"--set {text}")
 
 
 def _check_recipe(params: Params, dataset: str, method: str, starts_from: str | None) -> None:

@@ -77,6 +77,12 @@ def test_malformed_yaml_names_the_line(tmp_path: Path) -> None:
         read_recipe(path)
 
 
+@pytest.mark.parametrize("text", ["seed: 2026-13-01\n", "seed: \0\n"])
+def test_a_value_that_yaml_cannot_read_is_one_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"vsepp\.yaml: [^\n]+$"):
+        read_recipe(recipe_file(tmp_path, text))
+
+
 def test_a_missing_params_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         read_params(tmp_path / "params.yaml")

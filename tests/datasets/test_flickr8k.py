@@ -370,16 +370,31 @@ except StorageError as error:
 
 
 def test_a_disk_full_while_unpacking_keeps_the_download(folder, server, stages, raw):
-    content = pictures(folder, "pics.tar").read_bytes()
-    sha = hashlib.sha256(content).hexdigest()
-    images = {"url": f"{server.url}/pics.tar", "sha256": sha}
+    archive = pictures(folder, "pics.tar")
+    sha = hashlib.sha256(archive.read_bytes()).hexdigest()
+    (folder.path / "web").mkdir()
+    archive.rename(folder.path / "web" / "pics.tar")
+    images = {"url": f"{server.url}/web/pics.tar", "sha256": sha}
     settings = {"folder": str(folder.path), "images": images}
     command = [sys.executable, "-c", FULL_DISK, json.dumps(settings), str(raw)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.count("\n") == 1 and "no space left while writing" in done.stdout
     assert [path.name for path in raw.parent.iterdir()] == [".downloads"]
     stages(settings)
-    assert server.asked == ["/pics.tar"]
+    assert server.asked == ["/web/pics.tar"]
+
+
+def test_what_lies_in_the_folder_is_not_downloaded(folder, server, stages):
+    stages({"folder": str(folder.path), "images": f"{server.url}/pics.zip"})
+    assert server.asked == []
+
+
+def test_a_token_file_without_its_lists_is_passed_over_for_karpathys(folder, stages, raw):
+    token = folder.read("Flickr8k.token.txt")
+    folder.to_karpathy()
+    folder.write("Flickr8k.token.txt", token)
+    stages({"folder": str(folder.path)})
+    assert (raw / "dataset_flickr8k.json").is_file()
 
 
 def test_random_damage_of_the_text_files_is_always_one_line(folder, stages):

@@ -75,7 +75,11 @@ def test_a_dataset_is_added_as_the_page_says(
     register(page, workspace, "src/manymatch/datasets/__init__.py", "DATASETS = {\n")
     workspace.edit(
         "params.yaml",
-        {"datasets": ["pairs"], "sources.pairs": {"folder": str(pairs_folder(tmp_path))}},
+        {
+            "datasets": ["pairs"],
+            "methods": ["vsepp"],
+            "sources.pairs": {"folder": str(pairs_folder(tmp_path))},
+        },
     )
     run_commands(page, workspace)
     assert metrics(workspace, "pairs", "vsepp")["t2i"]["r10"] > 0

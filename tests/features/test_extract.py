@@ -289,7 +289,7 @@ def script(path: Path) -> None:
 def test_bad_image_files_are_refused_by_name(place: Place, damage) -> None:
     damage(place.raw / "images/i2.png")
     line = refusal(place)
-    assert "i2.png" in line and "run the download stage again" in line
+    assert "i2.png" in line and "run the stage 'download' again" in line
 
 
 def test_partial_state_of_images_that_changed_is_not_used(place: Place) -> None:

@@ -182,7 +182,7 @@ def test_missing_table_names_its_stage(data: TinyData) -> None:
 def test_table_without_a_column_is_refused(data: TinyData) -> None:
     table = pq.read_table(data.captions).drop_columns(["file"])
     pq.write_table(table, data.captions)
-    with pytest.raises(DataError, match="no column file"):
+    with pytest.raises(DataError, match="no column file; run the stage 'captions' again"):
         data.write_shards()
     assert "file" in CAPTIONS.names
 

@@ -155,7 +155,7 @@ def test_a_file_that_is_cut_off(data: dict[str, Any], key: str, kept: int) -> No
 @pytest.mark.parametrize(
     ("unseen", "reason"),
     [
-        (["zebra"], "unseen class 'zebra' has no sketches or no images"),
+        (["zebra"], "unseen class 'zebra' has no sketches or no images; correct 'unseen'"),
         ([f"kind-{k}" for k in range(22)], "2 classes with sketches and images are left"),
     ],
 )

@@ -90,7 +90,7 @@ def test_parameters_are_thawed_in_their_epoch_and_untouched_before() -> None:
 
 def test_something_must_be_trained_from_the_start() -> None:
     for late in (ParameterGroup(match="", from_epoch=1), ParameterGroup(match="", lr_scale=0.0)):
-        with pytest.raises(ConfigError, match="no parameter is trained in the first epoch"):
+        with pytest.raises(ConfigError, match="trained in the first epoch; give one group"):
             parameter_groups(Net(), [late], lr=1.0)
 
 
@@ -201,7 +201,7 @@ def test_devices_and_precision(
 
 def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(2, True, monkeypatch)
-    with pytest.raises(ConfigError, match="4 GPUs asked for, 2 are here"):
+    with pytest.raises(ConfigError, match="4 GPUs asked for, 2 are here; leave it at auto"):
         choose(Training(devices=4))
 
 
@@ -228,7 +228,7 @@ def test_torchrun_and_recipe_must_agree(monkeypatch: pytest.MonkeyPatch) -> None
     gpus(0, True, monkeypatch)
     with pytest.raises(ConfigError, match="3 asked for, but torchrun started 2 processes here"):
         choose(Training(devices=3))
-    with pytest.raises(ConfigError, match="30 images cannot be shared out equally among 4 devices"):
+    with pytest.raises(ConfigError, match=r"30 images cannot .* 4 devices; set a multiple of 4"):
         choose(Training(images_per_batch=30))
     gpus(1, True, monkeypatch)
     with pytest.raises(ConfigError, match="2 GPUs asked for, 1 are here"):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from manymatch.ablation.plan import PRESET, Plan, Settings, checked, read_plan
-from manymatch.config.strict import validate
+from manymatch.config.strict import validate, yaml_value
 from manymatch.errors import ConfigError
 
 
@@ -58,8 +56,6 @@ def _values(text: str) -> tuple[str, list[Any]]:
 
 
 def _list(text: str, where: str) -> list[Any]:
-    try:
-        found: list[Any] = yaml.safe_load(f"[{text}]")
-    except yaml.YAMLError:
-        raise ConfigError(f"{where}: the values are not YAML, separated by commas") from None
+    """YAML values that commas separate."""
+    found: list[Any] = yaml_value(f"[{text}]", where)
     return found

@@ -35,7 +35,7 @@ def recipe_of(presets: Path, plan: Plan, point: Point, seed: int) -> Recipe:
     recipe = read_recipe(path, {**overrides, "seed": seed})
     check_model(recipe.method, recipe.model)
     if recipe.training.devices not in (1, "auto"):
-        raise ConfigError("training.devices: an ablation trains each run on one device")
+        raise ConfigError("training.devices: an ablation trains each run on one device; set auto")
     return recipe
 
 

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from manymatch.errors import ConfigError, nearest
 
 Settings = TypeVar("Settings", bound=BaseModel)
+_FAULTS = (yaml.YAMLError, ValueError)
+"""Of YAML; the second is a date such as 2026-13-01."""
 
 
 class Strict(BaseModel):
@@ -60,6 +62,14 @@ def _group_in(annotation: Any) -> type[BaseModel] | None:
     return next((group for group in found if group is not None), None)
 
 
+def yaml_value(text: str, where: str) -> Any:
+    """What `text`, a part of the option `where`, says in YAML; a `ConfigError` if nothing."""
+    try:
+        return yaml.safe_load(text)
+    except _FAULTS:
+        raise ConfigError(f"{where}: not a YAML value; put texts with signs in quotes") from None
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML mapping; a missing or malformed file is a `ConfigError` with file and line."""
     try:
@@ -68,10 +78,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
+    except _FAULTS as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not valid YAML"
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise ConfigError(f"{path}{line}: {problem}") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: expected a mapping of settings")

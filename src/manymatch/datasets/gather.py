@@ -30,6 +30,9 @@ Usual = Mapping[str, Sequence[str | tuple[str, ...]]]
 first that is found counts."""
 
 
+ADVICE = "set it to where the file is"
+
+
 class Gatherer:
     """Gets the files of a dataset, each by the name of its setting."""
 
@@ -64,9 +67,7 @@ class Gatherer:
     def has(self, key: str) -> bool:
         return key in self._sources
 
-    def all(
-        self, key: str, advice: str = "set it to where the file is", check: Check | None = None
-    ) -> list[Path]:
+    def all(self, key: str, advice: str = ADVICE, check: Check | None = None) -> list[Path]:
         """Local paths of what `key` names; `advice` tells what to do where it names nothing.
 
         Downloads without a checksum must pass `check`, else the next mirror is asked.
@@ -79,9 +80,7 @@ class Gatherer:
             for number, source in enumerate(self._sources[key])
         ]
 
-    def one(
-        self, key: str, advice: str = "set it to where the file is", check: Check | None = None
-    ) -> Path:
+    def one(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Path:
         return self.all(key, advice, check)[0]
 
 

@@ -68,11 +68,11 @@ class Vocabulary:
         """The same from what `read_json` found at `path`."""
         words = value.get("words") if isinstance(value, dict) else None
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise DataError(f'{path}: expected {{"words": [...]}}; run the captions stage again')
+            raise DataError(f"{path}: expected a list 'words'; run the stage 'captions' again")
         if tuple(words[:3]) != cls.SPECIAL or len(set(words)) != len(words):
             raise DataError(
                 f"{path}: words must start with {', '.join(cls.SPECIAL)} and differ from one "
-                "another; run the captions stage again"
+                "another; run the stage 'captions' again"
             )
         return cls(words, trained)
 

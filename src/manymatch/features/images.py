@@ -20,7 +20,7 @@ MAX_PIXELS = 64_000_000
 """More is refused before it is decoded: a small file can unfold to more memory than there is."""
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """Of Pillow's many readers, those for photographs; some others start programs."""
-_REMEDY = "replace or remove the file and run the download stage again"
+_REMEDY = "replace or remove the file and run the stage 'download' again"
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,18 @@ def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ..
         for batch in pq.ParquetFile(captions).iter_batches(columns=list(names)):
             yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
     except FileNotFoundError:
-        raise DataError(f"{captions}: no such file; run the captions stage first") from None
+        raise DataError(f"{captions}: no such file; run the stage 'captions' first") from None
     except (OSError, KeyError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{captions}: not a caption table ({reason})") from None
+        raise DataError(
+            f"{captions}: not a caption table ({reason}); run the stage 'captions' again"
+        ) from None
 
 
 def _locate(raw: Path, file: str, place: Place) -> Path:
     path = picture_path(raw, file, place)
     if not path.is_file():
-        raise DataError(f"{path}: no such image; run the download stage again")
+        raise DataError(f"{path}: no such image; run the stage 'download' again")
     return path
 
 

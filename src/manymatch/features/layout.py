@@ -138,11 +138,12 @@ def inspect(path: Path) -> Layout:
         with h5py.File(path, "r", locking=False) as file:
             return _inspect(file, path)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such feature store; run the features stage") from None
+        raise DataError(f"{path}: no such feature store; run the stage 'features'") from None
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(
-            f"{path}: damaged or not an HDF5 file; remove it and run the features stage ({reason})"
+            f"{path}: damaged or not an HDF5 file ({reason}); remove it and run the stage "
+            "'features'"
         ) from None
 
 

@@ -38,7 +38,7 @@ class RowFile:
         while view:
             count = os.preadv(self._file.fileno(), [view], at)
             if count == 0:
-                raise DataError(f"{self.path}: cut off; remove it and run the features stage")
+                raise DataError(f"{self.path}: cut off; remove it and run the stage 'features'")
             view, at = view[count:], at + count
 
     def put(self, name: str, row: int, values: NDArray[Any]) -> None:
@@ -77,7 +77,7 @@ class RowFile:
             if row_checksum(features[at], row_boxes, count, image_id) != checksum:
                 raise self._fault(
                     first + at,
-                    "wrong checksum, the file is damaged; remove it and run the features stage",
+                    "wrong checksum, the file is damaged; remove it and run the stage 'features'",
                 )
         if not all_finite(features):
             bad = next(at for at, row in enumerate(features) if not all_finite(row))

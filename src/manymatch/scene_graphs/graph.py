@@ -10,9 +10,6 @@ import pyarrow as pa
 MAX_OBJECTS, MAX_TOKENS, MAX_ATTRIBUTES, MAX_RELATIONS = 13, 8, 4, 13
 """CORA's limits: objects a caption, tokens a phrase, attributes an object, relations a caption."""
 
-UNLABELLED = "related to"
-"""The label of an edge whose words are unknown (fixed, where the released code draws one)."""
-
 
 @dataclass(frozen=True)
 class Relation:

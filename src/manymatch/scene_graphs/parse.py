@@ -90,9 +90,12 @@ def _read(captions: Path) -> tuple[pa.ChunkedArray, list[str], pa.Array]:
         found = pq.read_table(captions, columns=["caption_id", "caption"])
         found = found.cast(pa.schema([("caption_id", pa.string()), ("caption", pa.string())]))
     except FileNotFoundError:
-        raise DataError(f"{captions}: no such file; run the captions stage first") from None
+        raise DataError(f"{captions}: no such file; run the stage 'captions' first") from None
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise DataError(f"{captions}: no caption table: {_first_line(error)}") from None
+        reason = _first_line(error)
+        raise DataError(
+            f"{captions}: not a caption table ({reason}); run the stage 'captions' again"
+        ) from None
     _refuse_empty(captions, found)
     coded = found["caption"].combine_chunks().dictionary_encode()
     return found["caption_id"], coded.dictionary.to_pylist(), coded.indices

@@ -43,7 +43,10 @@ def read_images(captions: Path, graphs: Path) -> Iterator[Image]:
     rows = _rows(captions, graphs)
     for image_id, group in itertools.groupby(rows, key=lambda row: row[0]["image_id"]):
         if image_id in seen:
-            raise DataError(f"{captions}: the captions of image '{image_id}' do not stand together")
+            raise DataError(
+                f"{captions}: the captions of image '{image_id}' do not stand together; run the "
+                "stage 'captions' again"
+            )
         seen.add(image_id)
         yield _image(image_id, list(group), graphs)
 
@@ -115,5 +118,6 @@ def _open(path: Path, schema: pa.Schema, stage: str) -> pq.ParquetFile:
         raise DataError(f"{path}: cannot be read ({error}); run the stage '{stage}'") from None
     missing = set(schema.names) - set(table.schema_arrow.names)
     if missing:
-        raise DataError(f"{path}: no column {', '.join(sorted(missing))}")
+        columns = ", ".join(sorted(missing))
+        raise DataError(f"{path}: no column {columns}; run the stage '{stage}' again")
     return table

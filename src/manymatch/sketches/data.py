@@ -59,10 +59,16 @@ def read_data(settings: DataSettings) -> Data:
     unseen = _unseen(settings.unseen)
     for name in unseen:
         if name not in shared:
-            raise DataError(f"unseen class '{name}' has no sketches or no images")
+            raise DataError(
+                f"unseen class '{name}' has no sketches or no images; correct 'unseen' or name "
+                "the files that have them"
+            )
     seen = shared - set(unseen)
     if len(seen) < _FEWEST:
-        raise DataError(f"{len(seen)} classes with sketches and images are left to train on")
+        raise DataError(
+            f"{len(seen)} classes with sketches and images are left to train on, {_FEWEST} are "
+            "needed; 'unseen' names too many, or sketches and images call classes differently"
+        )
     classes = sorted({name for _, names in sides for name in names})
     numbers = {name: number for number, name in enumerate(classes)}
     sketches, images = (Side(vectors, _numbered(names, numbers)) for vectors, names in sides)

@@ -65,11 +65,13 @@ def choose(training: Training) -> Machine:
             "here; leave it at auto"
         )
     if gpus and devices > gpus:
-        raise ConfigError(f"training.devices: {devices} GPUs asked for, {gpus} are here")
+        raise ConfigError(
+            f"training.devices: {devices} GPUs asked for, {gpus} are here; leave it at auto"
+        )
     if training.images_per_batch % (devices * nodes):
         raise ConfigError(
             f"training.images_per_batch: {training.images_per_batch} images cannot be shared out "
-            f"equally among {devices * nodes} devices"
+            f"equally among {devices * nodes} devices; set a multiple of {devices * nodes}"
         )
     precision = _auto_precision(gpus) if training.precision == "auto" else training.precision
     return Machine("gpu" if gpus else "cpu", devices, precision, nodes)

@@ -51,7 +51,10 @@ def parameter_groups(
         if (trainable := [parameter for parameter in parameters if parameter.requires_grad])
     ]
     if all(group["from_epoch"] for group in found):
-        raise ConfigError("training.parameter_groups: no parameter is trained in the first epoch")
+        raise ConfigError(
+            "training.parameter_groups: no parameter is trained in the first epoch; give one "
+            "group from_epoch: 0 and an lr_scale above 0"
+        )
     return found
 
 

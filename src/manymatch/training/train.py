@@ -81,12 +81,15 @@ def _checked_index(recipe: Recipe, shards: Path) -> Index:
     index = read_index(shards)
     if index.features != recipe.features:
         raise ConfigError(
-            f"the recipe is for features '{recipe.features}', but {shards} holds '{index.features}'"
+            f"features: the recipe is for '{recipe.features}', but {shards} holds "
+            f"'{index.features}'; run 'manymatch shards {index.dataset} {recipe.features}'"
         )
     for split in ("train", "validation"):
         index.split(split)
     if index.dtype == "uint8" and recipe.augmentation.region_drop:
-        raise ConfigError(f"augmentation.region_drop: '{index.features}' have no regions to drop")
+        raise ConfigError(
+            f"augmentation.region_drop: '{index.features}' have no regions to drop; set it to 0"
+        )
     return index
 
 

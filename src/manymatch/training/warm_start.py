@@ -93,7 +93,10 @@ class Source:
             and isinstance(own, WordPieces)
             and known.words != own.words
         ):
-            raise CheckpointError(f"{self.folder}: warm start: made with other wordpieces")
+            raise CheckpointError(
+                f"{self.folder}: warm start: made with other wordpieces; give the recipe the BERT "
+                "weights that the model had"
+            )
         places = {word: row for row, word in enumerate(known.words)}
         pairs = [(places[word], row) for row, word in enumerate(own.words) if word in places]
         return [row for row, _ in pairs], [row for _, row in pairs]

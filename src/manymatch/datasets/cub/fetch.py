@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.archives import extract, is_archive
-from manymatch.datasets.copying import copy_file
+from manymatch.datasets.copying import copy_file, copy_named
 from manymatch.datasets.cub.settings import CubSettings
 from manymatch.datasets.gather import Gatherer, Usual
 from manymatch.datasets.pictures import settle_pictures
@@ -49,9 +49,7 @@ def fetch(settings: CubSettings, raw: Path, name: str) -> None:
     """Fill `raw`; raises `SourceError` or `ConfigError` for what is missing or unsound."""
     given = {key: getattr(settings, key) for key in (*USUAL, _OPTIONAL)}
     gatherer = Gatherer(name, raw, settings.folder, USUAL, given)
-    for key, file in LISTS.items():
-        if key != _OPTIONAL or gatherer.has(key):
-            copy_file(gatherer.one(key), raw / file)
+    copy_named(gatherer, LISTS, raw, [_OPTIONAL])
     _fetch_texts(gatherer.one("captions", check=whole_archive), raw)
     advice = "set it to CUB_200_2011.tgz or the folder it was unpacked to"
     settle_pictures(gatherer.all("images", advice, whole_archive), raw, settings.only_present)

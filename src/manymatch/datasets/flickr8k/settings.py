@@ -10,8 +10,8 @@ from manymatch.errors import ConfigError
 
 
 class Flickr8kSettings(Strict):
-    """One `folder` with files under their usual names, or each file's own source, or both (a
-    file's own source then wins). The judgments are optional."""
+    """One `folder` with files under their usual names, or each file's own source, or both (see
+    `manymatch.datasets.gather` for which wins). The judgments are optional."""
 
     folder: str | None = None
     images: Source | None = None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from manymatch.datasets.base import SPLITS, Caption, Relevance
 from manymatch.datasets.clips import Clip, Line, rows, without_pictures
-from manymatch.datasets.copying import copy_file
+from manymatch.datasets.copying import copy_named
 from manymatch.datasets.gather import Gatherer, Usual
 from manymatch.datasets.lines import columns, numbered_lines
 from manymatch.datasets.lsmdc.settings import LsmdcSettings
@@ -24,6 +24,8 @@ USUAL: Usual = {
     "validation": (),
     "test": ("LSMDC16_challenge_1000_publictect.csv",),
 }
+_FILES = {split: f"{split}.csv" for split in SPLITS}
+"""Split -> name under the raw folder."""
 _OPTIONAL = "validation"
 _COLUMNS = 6
 _TIMES = re.compile(r"_\d\d\.\d\d\.\d\d\.\d\d\d-\d\d\.\d\d\.\d\d\.\d\d\d$")
@@ -42,14 +44,12 @@ class Lsmdc:
             "fill in the form that https://sites.google.com/site/describingmovies/ links to, and "
             "set it to the file that you are given"
         )
-        for split in SPLITS:
-            if split != _OPTIONAL or gatherer.has(split):
-                copy_file(gatherer.one(split, advice), raw / f"{split}.csv")
+        copy_named(gatherer, _FILES, raw, [_OPTIONAL], advice)
         without_pictures(raw)
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """The rows, training clips first, in the files' order."""
-        return rows(clip for split in SPLITS for clip in _clips(raw / f"{split}.csv", split))
+        return rows(clip for split in SPLITS for clip in _clips(raw / _FILES[split], split))
 
     def relevance(self, raw: Path) -> Relevance | None:
         """None: nobody judged further pairs."""

@@ -10,25 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from manymatch.datasets.base import Caption, Relevance
+from manymatch.datasets.base import SPLITS, Caption, Relevance
 from manymatch.datasets.clips import Clip, Line, read_csv, rows, without_pictures
-from manymatch.datasets.copying import copy_file
+from manymatch.datasets.copying import copy_file, copy_named
 from manymatch.datasets.gather import Gatherer, Usual
 from manymatch.datasets.json_file import read_object
 from manymatch.datasets.msrvtt.settings import MsrvttSettings
 from manymatch.datasets.whole import whole_json
 from manymatch.errors import DataError
 
-FILES = {
-    "captions": "MSRVTT_data.json",
-    "train": "train.csv",
-    "validation": "validation.csv",
-    "test": "test.csv",
-}
-"""Setting -> name under the raw folder."""
+CAPTIONS = "MSRVTT_data.json"
+LISTS = {split: f"{split}.csv" for split in SPLITS}
+"""Split -> name under the raw folder."""
 _OPTIONAL = "validation"
 USUAL: Usual = {
-    "captions": ("MSRVTT_data.json", "train_val_videodatainfo.json"),
+    "captions": (CAPTIONS, "train_val_videodatainfo.json"),
     "train": ("MSRVTT_train.csv", "MSRVTT_train.9k.csv"),
     "test": ("MSRVTT_JSFUSION_test.csv",),
 }
@@ -41,12 +37,10 @@ class Msrvtt:
 
     def download(self, settings: MsrvttSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`."""
-        given = {key: getattr(settings, key) for key in FILES}
+        given = {key: getattr(settings, key) for key in ("captions", *LISTS)}
         gatherer = Gatherer(self.name, raw, settings.folder, USUAL, given)
-        for key, file in FILES.items():
-            if key != _OPTIONAL or gatherer.has(key):
-                check = whole_json("sentences") if key == "captions" else None
-                copy_file(gatherer.one(key, check=check), raw / file)
+        copy_file(gatherer.one("captions", check=whole_json("sentences")), raw / CAPTIONS)
+        copy_named(gatherer, LISTS, raw, [_OPTIONAL])
         without_pictures(raw)
 
     def captions(self, raw: Path) -> Iterator[Caption]:
@@ -59,14 +53,14 @@ class Msrvtt:
 
 
 def _clips(raw: Path) -> Iterator[Clip]:
-    lines = _sentences(raw / FILES["captions"])
+    lines = _sentences(raw / CAPTIONS)
     for split in ("train", "validation"):
-        path = raw / FILES[split]
+        path = raw / LISTS[split]
         for where, (video,) in read_csv(path, ["video_id"]) if path.is_file() else ():
             if video not in lines:
-                raise DataError(f"{where}: no captions of '{video}' in {FILES['captions']}")
+                raise DataError(f"{where}: no captions of '{video}' in {CAPTIONS}")
             yield Clip(video, video, split, tuple(lines[video]))
-    for where, (video, sentence) in read_csv(raw / FILES["test"], ["video_id", "sentence"]):
+    for where, (video, sentence) in read_csv(raw / LISTS["test"], ["video_id", "sentence"]):
         yield Clip(video, video, "test", ((sentence, where),))
 
 
