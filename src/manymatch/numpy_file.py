@@ -34,5 +34,7 @@ def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of a library says, for the end of a message of one line."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    """What an error of a library says, for the end of a message of one line; NumPy's advice to
+    unpickle a file is left out."""
+    told = str(error).strip().partition("\n")[0].partition(" If you trust ")[0]
+    return told or type(error).__name__

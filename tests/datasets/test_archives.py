@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from manymatch.datasets import archives, disk
-from manymatch.datasets.archives import extract, is_archive
+from manymatch.datasets.archives import count_whole, extract, is_archive
 from manymatch.errors import ManyMatchError, SourceError, StorageError
 from manymatch.files import remove
 
@@ -55,6 +55,10 @@ def refused(tmp_path, content, words, name="bad.archive"):
     with pytest.raises(SourceError) as caught:
         extract(archive, tmp_path / "out")
     line = str(caught.value)
+    if "overwrite" not in words:  # what is only read overwrites nothing
+        with pytest.raises(SourceError) as caught:
+            count_whole(archive)
+        assert str(caught.value) == line
     assert line.startswith(str(archive)) and words in line and "\n" not in line
     assert sorted(path.name for path in tmp_path.iterdir()) == [name]
     return line
@@ -72,6 +76,12 @@ def test_files_come_out_as_they_went_in(tmp_path, kind):
         if path.is_file()
     }
     assert found == FILES
+    assert count_whole(archive) == 3
+    assert count_whole(archive, lambda name: name.endswith(".txt")) == 2
+
+
+def test_an_unsafe_folder_is_refused_too(tmp_path):
+    refused(tmp_path, zip_bytes([("good.txt", b"x"), ("../evil/", b"")]), "leaves the folder")
 
 
 def test_a_folder_made_by_tar_and_a_leading_dot_are_taken(tmp_path):

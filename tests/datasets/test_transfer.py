@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import random
+import socket
 import subprocess
 import sys
 import threading
@@ -332,6 +333,51 @@ def test_the_next_mirror_helps_where_a_server_is_down(server, mirror, target):
 def test_the_next_mirror_helps_where_a_checksum_is_wrong(server, mirror, target):
     server.content = CONTENT[::-1]
     fetch([server.url, mirror.url], target, Expected(sha256=SHA), "the file")
+    assert target.read_bytes() == CONTENT
+
+
+@pytest.fixture
+def no_names(monkeypatch):
+    """The next so many hosts are not found; `asked` counts all."""
+    names = SimpleNamespace(missing=100, asked=0)
+    known = socket.getaddrinfo
+
+    def look_up(*args, **options):
+        names.asked += 1
+        names.missing -= 1
+        if names.missing >= 0:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return known(*args, **options)
+
+    monkeypatch.setattr(transfer, "_PAUSES", (0,) * 5)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return names
+
+
+def test_without_a_network_it_soon_stops(server, mirror, target, no_names):
+    line = fault([server.url, mirror.url], target)
+    assert "Temporary failure" in line and "is there a network?" in line
+    assert no_names.asked == 2 * 3
+
+
+def test_a_network_that_goes_away_meanwhile_is_waited_for(server, target, no_names, monkeypatch):
+    no_names.missing = 0
+    server.cuts = [100_000]
+    answer = transfer.blocks
+
+    def then_offline(response):
+        yield from answer(response)
+        no_names.missing = 5
+
+    monkeypatch.setattr(transfer, "blocks", then_offline)
+    fetch([server.url], target, Expected(), "the file")
+    assert target.read_bytes() == CONTENT and no_names.asked == 1 + 5 + 1
+
+
+def test_a_mirror_that_answers_is_asked_again(server, target, no_names):
+    no_names.missing = 0
+    server.codes = [503] * 4
+    fetch([server.url], target, Expected(), "the file")
     assert target.read_bytes() == CONTENT
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from made_scores import subject
+from numpy.lib.format import write_array_header_2_0
 from safetensors.numpy import save_file
 
 from manymatch.cli import app
@@ -259,6 +261,10 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
     _damage(files, "damaged.h5", lambda path: _packed(path, _noise()))
     Path(files.made("renamed.npz", files.table)).rename(files.folder / "zip.npy")
     Path(files.made("renamed.npy", files.table)).rename(files.folder / "plain.npz")
+    h5py.File(files.folder / "bare.h5", "w").close()
+    (files.folder / "words.npy").write_text("1,2,3")
+    for kind in ("npy", "npz", "safetensors", "h5"):
+        (files.folder / f"folder.{kind}").mkdir()
     with h5py.File(files.folder / "empty.h5", "w") as file:
         file["nothing"] = h5py.Empty("f4")
     with zipfile.ZipFile(files.folder / "words.npz", "w") as archive:
@@ -270,6 +276,16 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
         "packed": ({"scores": f"{here}/damaged.npz"}, "cannot be read as .npz"),
         "chunk": ({"scores": f"{here}/damaged.h5"}, "cannot be read as .h5"),
         "empty": ({"scores": f"{here}/empty.h5"}, "empty.h5:nothing: an empty dataset"),
+        "bare": ({"scores": f"{here}/bare.h5"}, "bare.h5: holds no array$"),
+        "not numpy": ({"scores": f"{here}/words.npy"}, "words.npy: not an array: .*data\\.$"),
+        **{
+            f"folder {kind}": ({"scores": f"{here}/folder.{kind}"}, "expected a file, found a fol")
+            for kind in ("npy", "npz", "safetensors", "h5")
+        },
+        "too large": (
+            {"scores": files.made("l.npy", files.table.astype("f8") * 1e300)},
+            "NaN or infinite",
+        ),
         "zip of ids": (
             {"scores": table, "image_ids": files.folder / "zip.npy"},
             "zip.npy: an archive of arrays",
@@ -342,11 +358,23 @@ def _damage(files: Files, name: str, write: Callable[[Path], None]) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.filterwarnings("error")  # a warning would be a second line
 def test_every_fault_is_one_line(files: Files) -> None:
     for name, (made, message) in _faults(files).items():
         with pytest.raises(ManyMatchError, match=message) as fault:
             _score(files, **made)
         assert "\n" not in str(fault.value), name
+
+
+def test_a_packed_array_of_another_shape_is_not_unpacked(files: Files) -> None:
+    """A header that claims 4 TB of zeros, which pack well."""
+    header = io.BytesIO()
+    shape = {"descr": "<f4", "fortran_order": False, "shape": (10**6, 10**6)}
+    write_array_header_2_0(header, shape)
+    with zipfile.ZipFile(files.folder / "bomb.npz", "w") as archive:
+        archive.writestr("a.npy", header.getvalue())
+    with pytest.raises(DataError, match=r"bomb\.npz:a: 1,000,000 images x 1,000,000 captions"):
+        _score(files, scores=f"{files.folder}/bomb.npz")
 
 
 @pytest.mark.parametrize(

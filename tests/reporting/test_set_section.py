@@ -59,6 +59,18 @@ def test_page_shows_sets_of_the_dataset_that_has_them(with_sets: Path) -> None:
     assert len(re.findall(r'class="style-\d of-image"', page)) == 6 * (4 + 2)
 
 
+def test_the_papers_numbers_of_their_elements_fold_out_below_ours(with_sets: Path) -> None:
+    page = page_of(with_sets)
+    below = page.partition('id="scenes-sets"')[2].partition("Which elements meet")[0]
+    titles = re.findall(r"</span> (.*)</summary>", below)
+    assert [title.partition(":")[0] for title in titles] == [
+        *("DivE, table 3", "DivE, table 5"),
+        *("MaxMatch, table 4", "MaxMatch, table 4"),
+    ]
+    for words in ("image set: only element 2", "309.6", "437.91", "-1.68"):
+        assert words in below
+
+
 def test_bare_clone_keeps_the_table_and_says_what_is_missing(with_sets: Path) -> None:
     shutil.rmtree(with_sets / "runs")
     page = page_of(with_sets)

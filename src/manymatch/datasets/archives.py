@@ -69,35 +69,46 @@ def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda 
     links, devices, members that overwrite others, too many or too large ones, and for damaged or
     cut off archives. Modes, owners and times are not taken over.
     """
-    with replacing(folder) as partial, _damage(archive):
+    with replacing(folder) as partial:
         partial.mkdir()
-        budget = _Budget(archive, partial)
-        with _opened(archive) as members:
-            for member in track(members, f"unpacking {archive.name}"):
-                if member.fault or member.is_folder or wanted(member.name):
-                    budget.spend(member)
-                    _write(archive, member, partial)
+
+        def write(member: _Member, place: tuple[str, ...]) -> None:
+            _write(archive, member, partial.joinpath(*place))
+
+        _go_through(archive, "unpacking", wanted, partial, write)
 
 
 def count_whole(archive: Path, wanted: Callable[[str], bool] = lambda name: True) -> int:
     """How many files `extract` would write, each read to its end; raises what `extract` would."""
+    return _go_through(archive, "checking", wanted, archive.parent, _read_through)
+
+
+def _go_through(
+    archive: Path,
+    doing: str,
+    wanted: Callable[[str], bool],
+    room: Path,
+    use: Callable[[_Member, tuple[str, ...]], None],
+) -> int:
+    """`use` each folder and each file that is `wanted`, with its path's parts, all checked; there
+    must be room on the disk of the folder `room`. Returns how many files that were."""
     count = 0
     with _damage(archive):
-        budget = _Budget(archive, archive.parent)
+        budget = _Budget(archive, room)
         with _opened(archive) as members:
-            for member in track(members, f"checking {archive.name}"):
-                if member.fault or (wanted(member.name) and not member.is_folder):
+            for member in track(members, f"{doing} {archive.name}"):
+                if member.fault or member.is_folder or wanted(member.name):
                     budget.spend(member)
-                    _safe_parts(archive, member)
-                    _read_through(member)
-                    count += 1
+                    use(member, _safe_parts(archive, member))
+                    count += not member.is_folder
     return count
 
 
-def _read_through(member: _Member) -> None:
-    with member.open() as source:
-        while source.read(_READ):
-            pass
+def _read_through(member: _Member, place: tuple[str, ...]) -> None:
+    if not member.is_folder:
+        with member.open() as source:
+            while source.read(_READ):
+                pass
 
 
 class _Budget:
@@ -119,8 +130,7 @@ class _Budget:
         require_space(self._folder, member.size, self._archive.name)
 
 
-def _write(archive: Path, member: _Member, folder: Path) -> None:
-    target = folder.joinpath(*_safe_parts(archive, member))
+def _write(archive: Path, member: _Member, target: Path) -> None:
     try:
         if member.is_folder:
             target.mkdir(parents=True, exist_ok=True)

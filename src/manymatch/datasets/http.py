@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import socket
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,10 +20,15 @@ _TIMEOUT = 30.0
 _READ = 2**16
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 """Status codes that may be gone a little later; any other fault is the mirror's last word."""
+_NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN}
 
 
 class Passing(Exception):
     """A fault that another attempt may not meet."""
+
+
+class Unreachable(Passing):
+    """There is no way to the host: nobody knows its name, or no network leads to it."""
 
 
 class Final(Exception):
@@ -72,11 +79,17 @@ def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
         kind = Passing if error.code in _PASSING else Final
         raise kind(f"HTTP {error.code} {error.reason}") from None
     except (OSError, HTTPException) as error:
-        raise Passing(_reason(error)) from None
+        kind = Unreachable if _has_no_way(error) else Passing
+        raise kind(_reason(error)) from None
     except ValueError as error:
         raise Final(f"it is, or leads to, no address ({_reason(error)})") from None
     _refuse_page(url, response)
     return response
+
+
+def _has_no_way(error: Exception) -> bool:
+    cause = getattr(error, "reason", error)
+    return isinstance(cause, socket.gaierror) or getattr(cause, "errno", None) in _NO_WAY
 
 
 def _refuse_page(url: str, response: HTTPResponse) -> None:

@@ -27,6 +27,7 @@ from manymatch.datasets.http import (
     Passing,
     Span,
     Stale,
+    Unreachable,
     answered_range,
     ask,
     blocks,
@@ -39,7 +40,11 @@ from manymatch.progress import say, track
 
 _PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
 """Seconds between the rounds over the mirrors."""
+_ROUNDS_OFFLINE = 3
+"""Rounds after which no more is tried where no host can be reached and nothing came."""
 _MEBIBYTE = 2**20
+Faults = dict[str, Passing | Final]
+"""The last fault of each mirror."""
 Check = Callable[[Path], None]
 """Reads a file; an error of ours, in one line, if it is not what is wanted or not whole."""
 
@@ -95,19 +100,27 @@ def fetch(
     """
     if _finished(target, expected):
         return
-    left, faults = list(urls), dict[str, str]()
-    for pause in (*_PAUSES, None):
+    left, faults, begun = list(urls), Faults(), _progress(target)
+    advice = "correct the source or name a mirror of it"
+    for number, pause in enumerate((*_PAUSES, None), start=1):
         if _fetched_from_any(left, target, expected, connections, faults):
             return
+        if _is_offline(faults) and number >= _ROUNDS_OFFLINE and _progress(target) == begun:
+            advice = "is there a network? else name a file on this machine in params.yaml"
+            break
         if not left or pause is None:
             break
-        say(f"{what}: {'; '.join(faults.values())}; trying again in {pause:g} s")
+        say(f"{what}: {'; '.join(map(str, faults.values()))}; trying again in {pause:g} s")
         time.sleep(pause)
-    raise SourceError(f"{what}: {_listed(faults)}; correct the source or name a mirror of it")
+    raise SourceError(f"{what}: {_listed(faults)}; {advice}")
+
+
+def _is_offline(faults: Faults) -> bool:
+    return all(isinstance(fault, Unreachable) for fault in faults.values())
 
 
 def _fetched_from_any(
-    left: list[str], target: Path, expected: Expected, connections: int, faults: dict[str, str]
+    left: list[str], target: Path, expected: Expected, connections: int, faults: Faults
 ) -> bool:
     """Whether one of the mirrors in `left` gave the file; those that never will are taken out."""
     for url in tuple(left):
@@ -115,7 +128,7 @@ def _fetched_from_any(
             _fetch_from(url, target, expected, connections)
             return True
         except (Passing, Final) as fault:
-            faults[url] = str(fault)
+            faults[url] = fault
             if isinstance(fault, Final):
                 left.remove(url)
     return False
@@ -330,7 +343,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _listed(faults: dict[str, str]) -> str:
+def _listed(faults: Faults) -> str:
     return "; ".join(f"{_shown(url)}: {fault}" for url, fault in faults.items())
 
 

@@ -6,12 +6,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import h5py
 import numpy as np
 import torch
+from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_header_2_0
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -27,7 +29,8 @@ _FAULTS = (*FAULTS, RuntimeError, SafetensorError, zipfile.BadZipFile, zlib.erro
 class Array:
     """`read(rows, columns, ...)` gives that part as float32; `where` names it in messages.
 
-    Only what is read is held in memory, but of an `.npz`, which is held whole.
+    Only what is read is held in memory, but of an `.npz`, which is held whole from the first part
+    that is read.
     """
 
     where: str
@@ -44,6 +47,8 @@ def open_array(text: str) -> Array:
     path, key = _path_and_key(text)
     if path.suffix not in _OPENERS:
         raise DataError(f"{path}: of unknown kind; expected {KINDS}")
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path}: expected a file, found a folder or a device")
     try:
         array = _OPENERS[path.suffix](path, key)
     except FileNotFoundError:
@@ -94,10 +99,26 @@ def _npz(path: Path, key: str | None) -> Array:
         raise DataError(f"{path}: cannot be read as .npz: not an archive of arrays")
     with np.load(path, allow_pickle=False) as arrays:
         chosen = _chosen(path, key, dict.fromkeys(arrays.files))
-        array = arrays[chosen]
-    if not isinstance(array, np.ndarray):
-        raise DataError(f"{path}:{chosen}: not an array")
-    return _of_numpy(f"{path}:{chosen}", array)
+        member = next(name for name in arrays.zip.namelist() if name.removesuffix(".npy") == chosen)
+        with arrays.zip.open(member) as stream:
+            shape, dtype = _header(stream, f"{path}:{chosen}")
+    _check_kind(f"{path}:{chosen}", dtype)
+
+    @cache
+    def unpacked() -> np.ndarray:
+        with np.load(path, allow_pickle=False) as arrays:
+            return arrays[chosen]
+
+    return Array(f"{path}:{chosen}", shape, lambda *part: _float32(unpacked()[part]))
+
+
+def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and kind of a packed array, without unpacking it: it may be any size, and not fit."""
+    if stream.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:
+        raise DataError(f"{where}: not an array")
+    read = read_array_header_1_0 if stream.read(2)[:1] == b"\x01" else read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
 
 
 def _of_numpy(where: str, array: np.ndarray) -> Array:
@@ -144,7 +165,9 @@ _OPENERS: dict[str, Callable[[Path, str | None], Array]] = {
 
 def _chosen(path: Path, key: str | None, names: Mapping[str, Any]) -> str:
     """The array that `key` names; without one the only array that there is."""
-    listed = ", ".join(sorted(names)) or "nothing"
+    if not names:
+        raise DataError(f"{path}: holds no array")
+    listed = ", ".join(sorted(names))
     if key is None and len(names) != 1:
         raise DataError(f"{path}: holds {listed}; name one as {path.name}:KEY")
     if key is not None and key not in names:
@@ -158,4 +181,6 @@ def _check_kind(where: str, dtype: np.dtype) -> None:
 
 
 def _float32(part: np.ndarray) -> Tensor:
-    return torch.from_numpy(part.astype(np.float32, copy=False))
+    """Numbers too large become infinite, without NumPy's warning: a check refuses them."""
+    with np.errstate(over="ignore"):
+        return torch.from_numpy(part.astype(np.float32, copy=False))

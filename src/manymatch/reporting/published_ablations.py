@@ -28,6 +28,13 @@ OF_ABLATION: dict[str, tuple[str, str, str]] = {
 }
 """By an ablation's name the paper, the table, and how `what` of it begins."""
 
+OF_SETS = (
+    ("DivE", "table 3", "within-set circular variance"),
+    ("DivE", "table 5", ""),
+    ("MaxMatch", "table 4", ""),
+)
+"""The same of what the report tells of sets: how wide they are, and what single elements find."""
+
 
 @dataclass(frozen=True)
 class PublishedAblation:
@@ -73,9 +80,15 @@ def published_ablations() -> tuple[PublishedAblation, ...]:
 
 def beside(ablation: str) -> list[PublishedAblation]:
     """What a paper prints of the question that the ablation of this name asks."""
-    if ablation not in OF_ABLATION:
-        return []
-    paper, section, what = OF_ABLATION[ablation]
+    return _of(*OF_ABLATION[ablation]) if ablation in OF_ABLATION else []
+
+
+def of_sets() -> list[PublishedAblation]:
+    """What the papers print of their sets' elements."""
+    return [each for place in OF_SETS for each in _of(*place)]
+
+
+def _of(paper: str, section: str, what: str) -> list[PublishedAblation]:
     return [
         each
         for each in published_ablations()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import Look, look
 from manymatch.reporting.heats import Heat, pair_heats
+from manymatch.reporting.published_ablations import PublishedAblation, of_sets
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.results import Run
 from manymatch.reporting.set_results import (
@@ -96,6 +97,8 @@ class SetsView:
     rows: list[Row]
     galleries: list[str]
     """What chosen elements were ranked among, where it is not the whole split."""
+    published: list[PublishedAblation]
+    """What the papers print of theirs."""
     heats: list[tuple[Named, list[Heat]]]
     images: list[Panel]
     captions: list[Panel]
@@ -136,6 +139,7 @@ def view(runs: Sequence[tuple[Run, int]], thumbnails: Thumbnails) -> SetsView | 
             for _, run, metrics in named
             if metrics.gallery != run.provenance.images
         ],
+        published=of_sets(),
         heats=[(name, pair_heats(sets.pairs)) for name, sets in shown],
         images=_image_panels(shown, pictures),
         captions=_caption_panels(shown, texts),
