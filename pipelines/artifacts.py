@@ -51,7 +51,8 @@ def _evaluated(stages: Sequence[Stage]) -> list[Run]:
 
 def _difference() -> str:
     found: list[str] = []
-    process.run(["dvc", "metrics", "diff", "--md"], found.append)
+    if code := process.run(["dvc", "metrics", "diff", "--md"], found.append):
+        return f"The metrics could not be compared: {found[-1] if found else f'exit code {code}'}"
     table = [line for line in found if line.startswith("|")]
     return "\n".join(table) or "No metric differs from the last commit."
 

@@ -26,6 +26,7 @@ from pipelines import artifacts, gpus, settings, sharing
 from pipelines.artifacts import METRICS
 from pipelines.graph import Graph, Stage, read_graph
 from pipelines.orphan import ended_with_worker
+from pipelines.plain import speak_plainly
 from pipelines.settings import Change
 from pipelines.stage import CACHED, task_of
 
@@ -37,6 +38,8 @@ Overrides = list[str] | str
 Parts = Annotated[int, Field(ge=1, le=1000)]
 BeforeStage = Callable[[Stage, Mapping[str, str]], None]
 """What to do before a stage runs, and in which environment."""
+
+speak_plainly()
 
 
 def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
@@ -146,7 +149,7 @@ def _run(
     logger = get_run_logger()
     chosen = partial(_chosen, choose)
     try:
-        shared = sharing.shared()
+        shared = sharing.shared(logger.warning)
         before = prepared() if prepared else None
         with (
             ended_with_worker(logger.error),
@@ -184,7 +187,8 @@ def _run_stages(
         if before:
             before(stage, environment)
         needed = [states[name] for name in stage.needs if name in states]
-        state = task_of(stage.kind)(stage.name, environment, wait_for=needed, return_state=True)
+        run = task_of(stage.kind)
+        state = run(stage.name, environment, shared, wait_for=needed, return_state=True)
         states[stage.name] = state
         if not state.is_completed():
             break

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
-from dvc.exceptions import DvcException
+from dvc.exceptions import DvcException, PrettyDvcException
 from dvc.lock import LockError
 from dvc.repo import Repo
 from dvc.stage.cache import RunCacheNotFoundError, RunCacheNotSupported
@@ -69,7 +69,9 @@ def read_graph(root: Path) -> Graph:
             ordered = list(nx.dfs_postorder_nodes(graph))
             return Graph(root, tuple(_stage(node, graph.successors, root) for node in ordered))
     except DvcException as error:
-        raise ConfigError(f"dvc.yaml: {' '.join(str(error).split())}") from None
+        # What is wrong with the file's form, DVC's own commands alone show.
+        hint = "; 'dvc status' shows them" if isinstance(error, PrettyDvcException) else ""
+        raise ConfigError(f"dvc.yaml: {' '.join(str(error).split())}{hint}") from None
 
 
 def is_made(root: Path, name: str, pull: bool) -> bool:

@@ -24,6 +24,7 @@ from prefect_dask import DaskTaskRunner
 from manymatch.errors import ConfigError
 from pipelines import process
 from pipelines.graph import Stage, is_made
+from pipelines.plain import speak_plainly
 from pipelines.stage import StageFailed
 
 HEAVY = frozenset({"features", "scene_graphs", "shards"})
@@ -36,6 +37,8 @@ _LOCAL = {
     "dashboard_address": "127.0.0.1:0",
     "worker_dashboard_address": "127.0.0.1:0",
 }
+
+speak_plainly()  # a cluster's workers read this file alone
 
 
 def dividing(parts: int, cluster: str) -> Callable[[Stage, Mapping[str, str]], None]:

@@ -25,12 +25,13 @@ from typing import Any
 
 import yaml
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError
 
 from manymatch import files
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
 from manymatch.config.recipe import Recipe, preset_path, read_recipe, setting_after
-from manymatch.config.strict import validate
+from manymatch.config.strict import read_yaml, validate
 from manymatch.errors import ConfigError, nearest
 from pipelines import process
 
@@ -215,7 +216,11 @@ def _yaml() -> YAML:
 
 
 def _load(file: Path) -> Any:
-    return _yaml().load(file.read_text(encoding="utf-8"))
+    read_yaml(file)  # its faults are one line
+    try:
+        return _yaml().load(file.read_text(encoding="utf-8"))
+    except DuplicateKeyError as error:
+        raise ConfigError(f"{file}:{error.problem_mark.line + 1}: {error.problem}") from None
 
 
 def _get(value: Any, key: str) -> Any:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dvc.fs import RemoteMissingDepsError
+from dvc.fs import LocalFileSystem, RemoteMissingDepsError
 from dvc.repo import Repo
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
@@ -31,17 +31,21 @@ class PushFailed(ManyMatchError):
     """Outputs that did not reach the remote."""
 
 
-def shared() -> bool:
-    """Whether stages are shared; a `ConfigError` if there is no remote to share them through."""
+def shared(tell: Callable[[str], None]) -> bool:
+    """Whether stages are shared; says so if their remote is a folder without anything in it.
+
+    Raises:
+        ConfigError: there is no remote to share them through.
+    """
     chosen = os.environ.get(SHARE, "0")
     if chosen not in ("0", "1"):
         raise ConfigError(f"{SHARE}={chosen}: expected 1 or 0")
     if chosen == "1":
-        _check_remote()
+        _check_remote(tell)
     return chosen == "1"
 
 
-def _check_remote() -> None:
+def _check_remote(tell: Callable[[str], None]) -> None:
     with Repo(str(Path())) as repo:
         if not repo.config["core"].get("remote"):
             raise ConfigError(
@@ -49,12 +53,21 @@ def _check_remote() -> None:
                 "dvc remote add --default shared URL"
             )
         try:
-            repo.cloud.get_remote()
+            remote = repo.cloud.get_remote()
         except (ImportError, RemoteMissingDepsError) as error:
             raise ConfigError(
                 f"{SHARE}=1: DVC's remote: {error}; pip install --constraint constraints.txt "
                 "--editable '.[remotes]' has what SSH and S3 need"
             ) from None
+        if isinstance(remote.fs, LocalFileSystem) and _is_empty(Path(remote.path)):
+            tell(
+                f"DVC's remote {remote.path} is empty: either nothing was pushed to it yet, or its "
+                "disk is not mounted here; then cancel this run, which will compute what it lacks"
+            )
+
+
+def _is_empty(folder: Path) -> bool:
+    return not folder.is_dir() or not any(folder.iterdir())
 
 
 def pull(name: str) -> None:

@@ -30,14 +30,13 @@ class StageFailed(ManyMatchError):
 
 
 def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, str]) -> str | None:
-    """`dvc repro --single-item NAME`, its output passed to `tell`; of shared stages (`sharing.py`),
-    what another machine has made is taken from DVC's remote.
+    """`dvc repro --single-item NAME`, its output passed to `tell`. It takes what DVC's cache has,
+    such as outputs of another machine that were pulled (`sharing.py`).
 
     Waits where another process of DVC uses the stage's files, in this service or by hand. Returns
     why nothing had to run, or None if the stage ran; raises `StageFailed`.
     """
-    pull = ["--pull"] if sharing.shared() else []
-    command = ["dvc", "--wait-for-lock", "repro", *pull, "--single-item", name]
+    command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
     while True:
         code, output = process.run_keeping(200, command, tell, environment)
         if code == 0:
@@ -84,13 +83,14 @@ def _failure(name: str, code: int, output: list[str]) -> str:
 
 
 @task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE)
-def stage(name: str, environment: dict[str, str]) -> State:
-    """Run one stage where it is out of date; else the task ends as Cached."""
+def stage(name: str, environment: dict[str, str], shared: bool) -> State:
+    """Run one stage where it is out of date; else the task ends as Cached. If stages are `shared`,
+    its outputs are pushed."""
     try:
         unchanged = run_stage(name, get_run_logger().info, environment)
     except StageFailed as failure:
         return Failed(message=str(failure))
-    if sharing.shared():
+    if shared:
         sharing.push_stage(name)
     if unchanged:
         return Completed(name=CACHED, message=unchanged)
@@ -105,6 +105,6 @@ network_stage = stage.with_options(
 """The same for a stage that fetches something: what failed may be the network."""
 
 
-def task_of(kind: str) -> Task[[str, dict[str, str]], State]:
+def task_of(kind: str) -> Task[[str, dict[str, str], bool], State]:
     """The task for a stage of that kind: only what fetches is tried again, training is not."""
     return network_stage if kind in NETWORK else stage

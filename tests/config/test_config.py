@@ -71,6 +71,14 @@ def test_an_unknown_preset_names_the_nearest(tmp_path: Path) -> None:
     assert "did you mean 'vsepp'?" in one_line(error)
 
 
+def test_a_data_set_without_presets_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "scenes").mkdir()
+    (tmp_path / "README.md").touch()
+    with pytest.raises(ConfigError) as error:
+        preset_path(tmp_path, "scens", "vsepp")
+    assert "did you mean 'scenes'? (known: scenes)" in one_line(error)
+
+
 def test_malformed_yaml_names_the_line(tmp_path: Path) -> None:
     path = recipe_file(tmp_path, "method: vsepp\ntraining: [1, 2\nfeatures: x\n")
     with pytest.raises(ConfigError, match=r"vsepp\.yaml:3: "):

@@ -86,7 +86,8 @@ def test_a_shared_stage_is_pulled_before_it_runs(
 ) -> None:
     called: list[str] = []
 
-    def run(name: str, *_: Any, **__: Any) -> State:
+    def run(name: str, environment: dict[str, str], pushed: bool, **_: Any) -> State:
+        assert pushed is shared
         called.append(f"run {name}")
         return Completed()
 

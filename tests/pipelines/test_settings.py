@@ -100,6 +100,21 @@ def test_a_fault_is_one_line_and_nothing_is_written(override: str, said: str) ->
     assert snapshot() == before
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("seed: [1\nmethods: []\n", r"^params.yaml:2: expected"),
+        ("seed: 1\nmethods: []\nseed: 2\n", r"^params.yaml:3: found duplicate key \"seed\""),
+        ("- seed\n", r"^params.yaml: expected a mapping"),
+    ],
+)
+def test_a_broken_file_that_is_to_be_changed_is_one_line(text: str, said: str) -> None:
+    Path("params.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=said) as fault:
+        settle("shards.thumbnail=64", recipe=None)
+    assert "\n" not in str(fault.value)
+
+
 @pytest.mark.slow
 def test_a_change_that_leaves_a_run_nothing_to_do_is_not_written(root: Path) -> None:
     shutil.copy(root / "dvc.yaml", "dvc.yaml")

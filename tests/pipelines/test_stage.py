@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
+from pipelines import sharing
+from pipelines import stage as module
 from pipelines.stage import StageFailed, run_stage
 
 PIPELINE = """
@@ -79,3 +82,16 @@ def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_write
     assert run_stage("second", let_go, {}) == "nothing that this stage depends on has changed"
     runner.join(60)
     assert not hold.exists() and Path("two").read_text() == "quick\n"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_only_shared_outputs_are_pushed_and_the_run_has_said_whether(
+    monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    pushed: list[str] = []
+    monkeypatch.setattr(module, "run_stage", lambda *_: None)
+    monkeypatch.setattr(module, "get_run_logger", logging.getLogger)
+    monkeypatch.setattr(sharing, "push_stage", pushed.append)
+    monkeypatch.setattr(sharing, "shared", None)
+    assert module.stage.fn("first", {}, shared).is_completed()
+    assert pushed == (["first"] if shared else [])

@@ -17,7 +17,13 @@ DOUBLE = "echo computing; echo $((2 * $(cat number))) > twice\n"
 
 
 @pytest.fixture
-def new_clone(tmp_path: Path) -> Callable[[str], Workspace]:
+def remote(tmp_path: Path) -> Path:
+    """The folder that the clones share; the first push makes it."""
+    return tmp_path / "remote"
+
+
+@pytest.fixture
+def new_clone(tmp_path: Path, remote: Path) -> Callable[[str], Workspace]:
     """Make clones of a repository whose first stage doubles a number."""
     origin = Workspace(tmp_path / "origin")
     origin.folder.mkdir()
@@ -27,7 +33,7 @@ def new_clone(tmp_path: Path) -> Callable[[str], Workspace]:
     origin.run("git", "init", "-q")
     origin.run("dvc", "init", "-q")
     origin.run("dvc", "config", "core.analytics", "false")
-    origin.run("dvc", "remote", "add", "-q", "--default", "shared", str(tmp_path / "remote"))
+    origin.run("dvc", "remote", "add", "-q", "--default", "shared", str(remote))
     origin.commit("Start")
 
     def clone(name: str) -> Workspace:

@@ -95,3 +95,5 @@ def test_the_image_is_made_of_what_is_there(root: Path) -> None:
     for name in " ".join(copied).split():
         assert (root / name).exists() and name not in ignored
     assert ".git" not in ignored
+    installed = re.search(r"--editable '\.\[(.+)\]'", recipe)
+    assert installed and {"pipeline", "containers", "remotes"} == set(installed[1].split(","))

@@ -31,7 +31,7 @@ def turned_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_another_clone_takes_what_was_pushed(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
+    new_clone: Clones, remote: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     monkeypatch.chdir(new_clone("first").folder)
     assert run_stage("double", said.append, {}) is None
@@ -39,6 +39,8 @@ def test_another_clone_takes_what_was_pushed(
     sharing.push("double", said.append)
     monkeypatch.chdir(new_clone("second").folder)
     said.clear()
+    sharing.pull("double")
+    remote.rename(remote.with_name("away"))  # it was looked at, and once is enough
     assert "taken from DVC's cache" in (run_stage("double", said.append, {}) or "")
     assert "computing" not in said and Path("twice").read_text() == "42\n"
     # What git keeps (`cache: false`) is not in the remote: its stage runs again.
@@ -114,24 +116,38 @@ def test_a_remote_that_keeps_no_runs_is_borne(
 
 
 def test_a_remote_that_needs_a_package_is_told(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     clone = new_clone("first")
     monkeypatch.chdir(clone.folder)
     clone.run("dvc", "remote", "modify", "shared", "url", "ssh://head/manymatch")
     with pytest.raises(ConfigError, match=r"remote: ssh is supported, but .*'\.\[remotes\]'"):
-        sharing.shared()
+        sharing.shared(said.append)
 
 
-def test_sharing_needs_a_remote(new_clone: Clones, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_may_not_be_mounted_is_told(
+    new_clone: Clones, remote: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.chdir(new_clone("first").folder)
+    for _ in range(2):
+        assert sharing.shared(said.append)
+        assert said.pop().startswith(f"DVC's remote {remote} is empty: ") and not said
+        remote.mkdir(exist_ok=True)
+    (remote / "runs").mkdir()
+    assert sharing.shared(said.append) and not said
+
+
+def test_sharing_needs_a_remote(
+    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
     clone = new_clone("first")
     monkeypatch.chdir(clone.folder)
-    assert sharing.shared()
+    assert sharing.shared(said.append)
     clone.run("dvc", "remote", "remove", "-q", "shared")
     with pytest.raises(ConfigError, match="no default remote; name one"):
-        sharing.shared()
+        sharing.shared(said.append)
     monkeypatch.setenv(sharing.SHARE, "yes")
     with pytest.raises(ConfigError, match="expected 1 or 0"):
-        sharing.shared()
+        sharing.shared(said.append)
     monkeypatch.delenv(sharing.SHARE)
-    assert not sharing.shared()
+    assert not sharing.shared(said.append)

@@ -150,8 +150,12 @@ class Recipe(Strict):
 
 
 def preset_path(presets: Path, dataset: str, name: str) -> Path:
-    """The file of a preset; an unknown one is an error that names the nearest."""
+    """The file of a preset; an unknown one, or an unknown data set, is an error that names the
+    nearest."""
     path = presets / dataset / f"{name}.yaml"
+    if not path.parent.is_dir():
+        folders = [folder.name for folder in presets.glob("*/")]
+        raise ConfigError(f"{path}: no presets for dataset '{dataset}'{nearest(dataset, folders)}")
     if not path.is_file():
         known = [file.stem for file in (presets / dataset).glob("*.yaml")]
         raise ConfigError(f"{path}: no such preset for dataset '{dataset}'{nearest(name, known)}")
