@@ -11,6 +11,8 @@ import torch
 from torch.nn.functional import normalize
 
 from manymatch.errors import DataError
+from manymatch.losses import transport_dual
+from manymatch.losses.equal_shares import shares_can_be_equal
 from manymatch.losses.sinkhorn import (
     assignments,
     class_potentials,
@@ -198,9 +200,27 @@ def test_too_few_possible_classes_do_not_reach_a_tolerance():
     """Two of three samples can only be of the first of two classes, whose share is one and a
     half."""
     log_p = torch.tensor([[0.0, -math.inf], [0.0, -math.inf], [-1.0, -1.0]])
-    with pytest.raises(DataError, match="does not reach the tolerance"):
+    with pytest.raises(DataError, match="too few classes are possible"):
         sinkhorn(log_p, 1.0, tolerance=1e-6)
     assert sinkhorn(log_p, 1.0, rounds=50).isfinite().all()
+    assert marginal_error(sinkhorn(log_p, 1.0, tolerance=0.6)) <= 0.6
+
+
+def test_too_few_possible_classes_are_refused_soon(monkeypatch):
+    """Half of the samples have a quarter of the classes, once in thousands of steps."""
+    log_p = log_p_of(60, 24)
+    log_p[:30, 6:] = -math.inf
+    monkeypatch.setattr(transport_dual, "_MOST_STEPS", transport_dual._PATIENCE + 1)
+    with pytest.raises(DataError, match="too few classes are possible"):
+        sinkhorn(log_p, 5.0, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_whether_shares_can_be_equal_is_exact(extra):
+    """Of 12 samples and 4 classes, 6 can share two classes, 7 cannot."""
+    possible = torch.ones(12, 4, dtype=torch.bool).numpy()
+    possible[: 6 + extra, 2:] = False
+    assert shares_can_be_equal(possible) == (not extra)
 
 
 @pytest.mark.parametrize(

@@ -61,3 +61,9 @@ def test_a_mask_of_numbers_is_one_of_booleans(name, dtype):
     pool, local, globals_ = made(name)
     expected = pool(local, IN_PLACE.bool(), globals_)
     assert torch.equal(pool(local, IN_PLACE.to(dtype), globals_), expected)
+
+
+@every_pooling
+def test_no_samples_give_no_sets(name):
+    pool, local, globals_ = made(name)
+    assert pool(local[:0], IN_PLACE[:0], globals_[:0]).shape == (0, POOLINGS[name][1], SIZE)

@@ -29,7 +29,7 @@ class BiGRU(nn.Module):
     def __init__(self, width: int, size: int, directions: Directions = "average") -> None:
         super().__init__()
         hidden = size if directions == "average" else size // 2
-        self.directions = directions
+        self.size, self.directions = size, directions
         self.gru = nn.GRU(width, hidden, batch_first=True, bidirectional=True)
         for name, parameter in self.gru.named_parameters():
             if name.startswith("bias"):
@@ -37,6 +37,9 @@ class BiGRU(nn.Module):
 
     def forward(self, sequence: Tensor, mask: Tensor) -> Read:
         """`sequence (n, L, width)`, `mask (n, L)`: at least one real position, padding behind."""
+        if not len(sequence):
+            states = sequence.new_zeros(0, mask.shape[1], self.size)
+            return Read(states, states.sum(1))
         lengths = mask.sum(1).cpu()
         packed = pack_padded_sequence(sequence, lengths, batch_first=True, enforce_sorted=False)
         states, final = self.gru(packed)

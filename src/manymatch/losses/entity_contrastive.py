@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from manymatch.losses.contrastive import contrastive_terms
+from manymatch.losses.mean import mean
 
 
 def entity_contrastive(scores: Tensor, positive: Tensor, temperature: float) -> Tensor:
@@ -17,7 +18,7 @@ def entity_contrastive(scores: Tensor, positive: Tensor, temperature: float) -> 
 
     Args:
         scores: `(n, C)` images by concepts.
-        positive: `(n, C)` bool; every row and every column has at least one True.
+        positive: `(n, C)` bool; a row or a column without any True counts as 0 in its mean.
         temperature: > 0; CORA takes 0.01.
 
     Relations:
@@ -34,7 +35,7 @@ def entity_contrastive(scores: Tensor, positive: Tensor, temperature: float) -> 
 
 def _anchored(logits: Tensor, positive: Tensor) -> Tensor:
     terms = contrastive_terms(logits, positive).masked_fill(~positive, 0.0)
-    return (terms.sum(1) / positive.sum(1)).mean()
+    return mean(terms.sum(1) / positive.sum(1).clamp(min=1))
 
 
 def entity_positives(image: Tensor, names: Tensor, attributes: Tensor, n_images: int) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
+from manymatch.losses.mean import mean
 from manymatch.similarities.pairs import full_precision
 
 
@@ -24,4 +25,4 @@ def global_discriminative(vectors: Tensor, globals: Tensor, margin: float, scale
     elements = functional.normalize(full_precision(vectors), dim=2)
     whole = functional.normalize(full_precision(globals), dim=1)
     cosines = (elements * whole[:, None]).sum(2)
-    return (scale * (cosines - margin)).exp().mean()
+    return mean((scale * (cosines - margin)).exp())

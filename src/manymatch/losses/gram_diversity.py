@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from manymatch.losses.element_pairs import gram
+from manymatch.losses.mean import mean
 
 
 def gram_diversity(slots: Tensor) -> Tensor:
@@ -22,4 +23,4 @@ def gram_diversity(slots: Tensor) -> Tensor:
     size = slots.shape[1]
     own = torch.eye(size, dtype=torch.bool, device=slots.device)
     others = gram(slots).masked_fill(own, 0.0)
-    return torch.linalg.vector_norm(others, dim=(1, 2)).mean() / size**2
+    return mean(torch.linalg.vector_norm(others, dim=(1, 2))) / size**2

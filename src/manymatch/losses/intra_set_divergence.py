@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from manymatch.losses.element_pairs import element_cosines
+from manymatch.losses.mean import mean
 
 
 def intra_set_divergence(vectors: Tensor, margin: float, scale: float) -> Tensor:
@@ -22,5 +23,4 @@ def intra_set_divergence(vectors: Tensor, margin: float, scale: float) -> Tensor
         Alomari et al., Maximal Matching Matters: Preventing Representation Collapse for Robust
         Cross-Modal Retrieval (MaxMatch), ACL 2025, L_ISD.
     """
-    cosines = element_cosines(vectors)
-    return (scale * (cosines - margin)).exp().sum() / max(1, cosines.numel())
+    return mean((scale * (element_cosines(vectors) - margin)).exp())

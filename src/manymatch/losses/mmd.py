@@ -15,7 +15,8 @@ def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False
     """`mean k(x, x') - 2 mean k(x, y) + mean k(y, y')`, `k = exp(-gamma ||x - y||)`.
 
     x over all elements of all images, y over those of all texts, every element also with itself.
-    It is 0 where both are distributed alike: the two modalities share one space.
+    It is 0 where both are distributed alike: the two modalities share one space. It is 0 too
+    where one of them is empty.
 
     Args:
         images: `(n, K, D)`, L2-normalised in DivE.
@@ -36,7 +37,10 @@ def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False
         return (-gamma * (distances if squared else root(distances))).exp().mean()
 
     with torch.autocast(x.device.type, enabled=False):
-        across = kernel(squared_distances(x, y))
+        distances = squared_distances(x, y)
+        if not distances.numel():
+            return distances.sum()  # 0, and part of the graph
+        across = kernel(distances)
         return kernel(_within(x)) - 2 * across + kernel(_within(y))
 
 

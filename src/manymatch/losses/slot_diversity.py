@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from manymatch.losses.element_pairs import element_cosines
+from manymatch.losses.mean import mean
 
 
 def slot_diversity(slots: Tensor) -> Tensor:
@@ -23,5 +24,4 @@ def slot_diversity(slots: Tensor) -> Tensor:
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),
         CVPR 2023, L_div.
     """
-    cosines = element_cosines(slots)
-    return (4 * (cosines - 1)).exp().sum() / max(1, cosines.numel())
+    return mean((4 * (element_cosines(slots) - 1)).exp())

@@ -7,6 +7,8 @@ import math
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from manymatch.losses.mean import mean
+
 
 def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
     """Mean over all pairs of `-log p` for a match and `-log(1 - p)` otherwise.
@@ -27,7 +29,7 @@ def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
         eq. 2 to 4; Oh et al., Hedged Instance Embedding, ICLR 2019.
     """
     right = logits.where(match[:, :, None], -logits)
-    return -log_mean_probability(right).mean()
+    return -mean(log_mean_probability(right))
 
 
 def log_mean_probability(logits: Tensor) -> Tensor:

@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from manymatch.losses.mean import mean
+
 
 def soft_match(logits: Tensor, match: Tensor) -> Tensor:
     """Mean over all pairs of `-log P_qc` for a match and `-log(1 - P_qc)` otherwise.
@@ -26,8 +28,10 @@ def soft_match(logits: Tensor, match: Tensor) -> Tensor:
         Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),
         CVPR 2023, L_d and L_h.
     """
+    if not logits.shape[1]:
+        return logits.sum()  # 0, and part of the graph
     log_p = logits.log_softmax(1)
-    return -torch.where(match, log_p, _log_complement(logits, log_p)).mean()
+    return -mean(torch.where(match, log_p, _log_complement(logits, log_p)))
 
 
 def _log_complement(logits: Tensor, log_p: Tensor) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from manymatch.losses.mean import mean
+
 
 def specificity(captions: Tensor, entities: Tensor, caption: Tensor, margin: float) -> Tensor:
     """Mean over entities k of `[margin + s(v, e_k) - s(v, t)]+`, t its caption, v t's image.
@@ -18,4 +20,4 @@ def specificity(captions: Tensor, entities: Tensor, caption: Tensor, margin: flo
         Pham et al., Composing Object Relations and Attributes for Image-Text Matching (CORA),
         CVPR 2024, L_SPEC.
     """
-    return (margin + entities - captions[caption]).relu().mean()
+    return mean((margin + entities - captions[caption]).relu())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from manymatch.losses.mean import mean
+
 
 def swapped_assignment(log_p: Tensor, q: Tensor) -> Tensor:
     """Cross-entropy of predictions under assignments: `-mean_i sum_y q_iy log p_iy`.
@@ -20,4 +22,4 @@ def swapped_assignment(log_p: Tensor, q: Tensor) -> Tensor:
         Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval,
         AISTATS 2023, eq. 6 and 7 (one direction each).
     """
-    return -(q.detach() * log_p).sum(1).mean()
+    return -mean((q.detach() * log_p).sum(1))

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from manymatch.errors import DataError
+from manymatch.losses.equal_shares import shares_can_be_equal
 
 Array = npt.NDArray[np.float64]
 
@@ -39,6 +40,8 @@ _STILL = 1e-12
 """Nats that are rounding alone."""
 _WINDOW, _MARGIN = 100.0, 35.0
 _MOST_STEPS, _MOST_PRODUCTS, _SHORTEST = 2000, 200, 1e-6
+_PATIENCE = 20
+"""Steps at one scale, more than most problems take, after which -inf are suspected."""
 _DUST = 1e-7
 """Entries of q that the Hessian does without."""
 
@@ -140,11 +143,22 @@ def _newton(scores: Array, potentials: Array, tolerance: float) -> tuple[Array, 
         error = dual.error(point)
         if error <= tolerance:
             return point.potentials, steps
+        if steps == _PATIENCE:
+            _check_pattern(scores)
         step = _step(point, dual.target, accuracy=min(0.1, error))
         if np.abs(step).max() < _STILL:
             break
         point = _descend(dual, point, step, tolerance)
     raise _unreachable(tolerance, error)
+
+
+def _check_pattern(scores: Array) -> None:
+    possible = scores > -np.inf
+    if not possible.all() and not shares_can_be_equal(possible):
+        raise DataError(
+            "sinkhorn: too few classes are possible for too many samples (-inf in log p): the "
+            "tolerance cannot be reached; set rounds"
+        )
 
 
 def _descend(dual: Dual, point: Point, step: Array, tolerance: float) -> Point:
