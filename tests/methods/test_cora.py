@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_methods import encode
 
-from manymatch.errors import DataError
+from manymatch.errors import ConfigError, DataError
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings
@@ -75,6 +75,20 @@ def test_cora_can_add_info_nce_over_captions(build, make_batch):
     expected = 0.5 * info_nce(plain.score(images, texts), batch.owner, 0.01)
     torch.testing.assert_close(terms.pop("captions"), expected)
     torch.testing.assert_close(terms, plain.loss(images, texts, batch))
+
+
+def test_cora_leaves_out_losses_of_weight_0(build, make_batch):
+    method, batch = (
+        build("cora", {"hardest_weight": 0.0, "specificity_weight": 0.0}),
+        make_batch([0]),
+    )
+    assert set(method.loss(*encode(method, batch), batch)) == {"contrastive"}
+
+
+def test_cora_needs_a_loss_that_matches(build):
+    weights = ("hardest_weight", "contrastive_weight", "caption_weight")
+    with pytest.raises(ConfigError, match="all 0: nothing matches"):
+        build("cora", dict.fromkeys(weights, 0.0))
 
 
 def test_cora_without_the_last_activation_uses_all_directions(build, make_batch):

@@ -44,6 +44,7 @@ from manymatch.losses.pairs import own_pairs, own_scores
 from manymatch.losses.specificity import specificity
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.weighted import weighted
 from manymatch.pooling.gpo import GPO
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
 from manymatch.shards.batch import Batch, Graphs
@@ -102,6 +103,14 @@ class CORASettings(Strict):
             raise ValueError(f"size {self.size} is not a multiple of {self.heads} heads")
         return self
 
+    @model_validator(mode="after")
+    def _something_matches(self) -> CORASettings:
+        if not self.hardest_weight + self.contrastive_weight + self.caption_weight:
+            raise ValueError(
+                "hardest_weight, contrastive_weight and caption_weight are all 0: nothing matches"
+            )
+        return self
+
 
 class CORA(Method):
     """Scene-graph captions against region images."""
@@ -151,26 +160,30 @@ class CORA(Method):
         entity_scores = cosine(images.vectors, said.vectors[:, None])
         true = entity_positives(image, said.names, said.attributes, len(images))
 
-        hardest = triplet(scores, owner, chosen.margin)
-        contrastive = entity_contrastive(
-            torch.cat([scores, entity_scores], 1),
-            torch.cat([own_pairs(scores, owner), true], 1),
-            chosen.temperature,
+        terms = weighted(
+            hardest=(chosen.hardest_weight, lambda: triplet(scores, owner, chosen.margin)),
+            contrastive=(
+                chosen.contrastive_weight,
+                lambda: entity_contrastive(
+                    torch.cat([scores, entity_scores], 1),
+                    torch.cat([own_pairs(scores, owner), true], 1),
+                    chosen.temperature,
+                ),
+            ),
+            specificity=(
+                chosen.specificity_weight,
+                lambda: specificity(
+                    own_scores(scores, owner),
+                    own_scores(entity_scores, image),
+                    said.caption,
+                    chosen.margin,
+                ),
+            ),
+            captions=(
+                chosen.caption_weight,
+                lambda: info_nce(scores, owner, chosen.temperature),
+            ),
         )
-        specific = specificity(
-            own_scores(scores, owner),
-            own_scores(entity_scores, image),
-            said.caption,
-            chosen.margin,
-        )
-        terms = {
-            "hardest": chosen.hardest_weight * hardest,
-            "contrastive": chosen.contrastive_weight * contrastive,
-            "specificity": chosen.specificity_weight * specific,
-        }
-        if chosen.caption_weight:
-            whole = info_nce(scores, owner, chosen.temperature)
-            terms["captions"] = chosen.caption_weight * whole
         return {name: self.warm_up * term for name, term in terms.items()}
 
     def start_step(self, epochs: float) -> None:

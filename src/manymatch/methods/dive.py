@@ -19,7 +19,8 @@ from manymatch.config.recipe import Positive
 from manymatch.encoders.image import ImageSettings
 from manymatch.losses import slot_diversity
 from manymatch.methods.base import Embeddings
-from manymatch.methods.set_method import SetMethod, SetMethodSettings, weighted
+from manymatch.methods.set_method import SetMethod, SetMethodSettings
+from manymatch.methods.weighted import weighted
 from manymatch.pooling.sets import SetSettings
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SimilaritySettings

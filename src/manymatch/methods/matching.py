@@ -1,4 +1,4 @@
-"""What VSE++ and VSE-infinity train their scores by."""
+"""What VSE++, VSE-infinity and SwAMP train their scores by."""
 
 from __future__ import annotations
 

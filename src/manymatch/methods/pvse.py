@@ -20,7 +20,8 @@ from manymatch.encoders.image import ImageSettings
 from manymatch.encoders.text import TextSettings
 from manymatch.losses import gram_diversity
 from manymatch.methods.base import Embeddings
-from manymatch.methods.set_method import SetMethod, SetMethodSettings, weighted
+from manymatch.methods.set_method import SetMethod, SetMethodSettings
+from manymatch.methods.weighted import weighted
 from manymatch.pooling.sets import SetSettings
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SimilaritySettings

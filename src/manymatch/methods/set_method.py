@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -17,6 +16,7 @@ from manymatch.losses import info_nce, mmd, triplet
 from manymatch.losses.triplet import Mining
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.set_tower import SetTower
+from manymatch.methods.weighted import weighted
 from manymatch.pooling.sets import SetSettings, set_module
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
@@ -110,11 +110,3 @@ class SetMethod(Method):
                 lambda: info_nce(scores, owner, chosen.temperature),
             ),
         )
-
-
-Term = tuple[float, Callable[[], Tensor]]
-
-
-def weighted(**terms: Term) -> dict[str, Tensor]:
-    """Each `(weight, term)` as their product; one of weight 0 is never computed."""
-    return {name: weight * term() for name, (weight, term) in terms.items() if weight}
