@@ -102,7 +102,7 @@ def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
     [
         ([], "0", "give --over KEY=V1,V2 or --file"),
         (["size"], "0", "--over size: expected KEY=VALUE,VALUE"),
-        (["size=1,[2"], "0", "not YAML"),
+        (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
         (["size=1", "size=2"], "0", "two --over"),
         (["size=1"], "0,a", "seeds.1"),
     ],

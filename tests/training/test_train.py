@@ -231,7 +231,7 @@ def test_recipes_that_cannot_work(new_run: NewRun, settings: dict[str, Any], mes
 
 def test_features_of_another_name_are_refused(new_run: NewRun) -> None:
     with pytest.raises(
-        ConfigError, match=r"for features 'resnet50', but .* holds 'grid'; run 'manymatch shards"
+        ConfigError, match=r"for 'resnet50', but .* holds 'grid'; run 'manymatch shards tiny"
     ):
         new_run("run").train(recipe().model_copy(update={"features": "resnet50"}))
 
