@@ -31,7 +31,7 @@ from manymatch import files
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
 from manymatch.config.recipe import Recipe, preset_path, read_recipe, setting_after
-from manymatch.config.strict import read_yaml, validate
+from manymatch.config.strict import read_yaml, validate, yaml_value
 from manymatch.errors import ConfigError, nearest
 from pipelines import process
 
@@ -63,10 +63,7 @@ def _change(text: str, recipe: Path | None) -> Change:
         raise ConfigError(f"override '{text}': expected KEY=VALUE, such as training.epochs=2")
     file, _, key = name.rpartition(":")
     place = _settings_file(file, text) if file else _owner(key, recipe, text)
-    try:
-        return Change(place, key, yaml.safe_load(value))
-    except yaml.YAMLError:
-        raise ConfigError(f"override '{text}': '{value}' is not a YAML value") from None
+    return Change(place, key, yaml_value(value, f"override '{text}'"))
 
 
 def _settings_file(name: str, text: str) -> Path:
