@@ -18,7 +18,7 @@ def test_files_hold_what_was_written_in_order_and_know_their_digests(tmp_path: P
     for name, chosen in (("a", pieces), ("b", pieces[::-1]), ("empty", [])):
         file = disk.file(tmp_path / name)
         for piece in chosen:
-            assert file.write(piece) == len(piece)
+            file.write(piece)
         file.close()
         files.append((name, b"".join(chosen), file))
     for name, wanted, file in files:

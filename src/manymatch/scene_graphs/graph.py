@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +36,24 @@ class SceneGraph:
         return {**vars(self), "relations": tuple({**vars(each)} for each in self.relations)}
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> SceneGraph:
+    def from_dict(cls, value: Mapping[str, Any]) -> SceneGraph:
+        parts = (value[name] for name in ("objects", "names", "attributes", "relations"))
+        return cls.from_lists(*parts)
+
+    @classmethod
+    def from_lists(
+        cls,
+        objects: Iterable[str],
+        names: Iterable[str],
+        attributes: Iterable[Iterable[str]],
+        relations: Iterable[Mapping[str, Any]],
+    ) -> SceneGraph:
+        """A graph of its four fields, each relation a mapping of its own three."""
         return cls(
-            objects=tuple(value["objects"]),
-            names=tuple(value["names"]),
-            attributes=tuple(tuple(phrases) for phrases in value["attributes"]),
-            relations=tuple(Relation(**relation) for relation in value["relations"]),
+            tuple(objects),
+            tuple(names),
+            tuple([tuple(phrases) for phrases in attributes]),
+            tuple([Relation(**relation) for relation in relations]),
         )
 
 

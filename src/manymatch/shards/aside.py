@@ -1,4 +1,4 @@
-"""Files that a thread writes, hashes and puts on the disk while the next bytes are made."""
+"""Files that threads write, hash and put on the disk while the next bytes are made."""
 
 from __future__ import annotations
 
@@ -8,71 +8,100 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+
+from manymatch.shards.tar import Bytes
 
 _PIECE = 2**20  # many small writes would wait for the system, and for the thread
-_WAITING = 32  # pieces: so much memory at most, however slow the disk is
+_PIECES = 32  # waiting: so much memory at most, however slow the disk is
+_FILES = 4  # on their way to the disk, and open until they are there
 
 
 class Disk:
-    """The thread, and what it has yet to do. An error in it is raised by whoever writes on, waits
-    for a digest or closes."""
+    """Two threads: one hashes and writes, the other waits for the disk, which takes one file while
+    the next is written. An error in them is raised by whoever writes on, waits for a digest or
+    closes."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1)
-        self._waiting: deque[Future[None]] = deque()
+        self._writing, self._syncing = _Turns(_PIECES), _Turns(_FILES)
 
     def file(self, path: Path) -> WrittenAside:
         """A new file; files are written one after another."""
-        return WrittenAside(path, self._later)
+        return WrittenAside(path, self._writing, self._syncing)
 
     def close(self) -> None:
         """Wait until everything is done."""
-        self._thread.shutdown()
-        for task in self._waiting:
-            task.result()
+        try:
+            self._writing.close()
+        finally:
+            self._syncing.close()
 
-    def _later(self, task: Callable[[], None]) -> Future[None]:
-        while len(self._waiting) >= _WAITING:
+
+class _Turns:
+    """A thread that does one task after another; whoever gives it more than `room` waits."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._thread = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[Any]] = deque()
+
+    def later(self, task: Callable[[], Any]) -> Future[Any]:
+        while len(self._waiting) >= self._room:
             self._waiting.popleft().result()
         self._waiting.append(self._thread.submit(task))
         return self._waiting[-1]
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        for task in self._waiting:
+            task.result()
 
 
 class WrittenAside:
     """What `write` and `close` have taken is in the file, and on the disk, when `sha256` returns;
     see `Disk.file`."""
 
-    def __init__(self, path: Path, later: Callable[[Callable[[], None]], Future[None]]) -> None:
-        self._file = path.open("wb", buffering=0)
-        self._later = later
+    def __init__(self, path: Path, writing: _Turns, syncing: _Turns) -> None:
+        self._file = path.open("wb")
+        self._writing, self._syncing = writing, syncing
         self._digest = hashlib.sha256()
-        self._piece = bytearray()
+        self._piece: list[Bytes] = []
+        self._room = _PIECE
 
-    def write(self, data: bytes) -> int:
-        self._piece += data
-        if len(self._piece) >= _PIECE:
+    def write(self, data: Bytes) -> None:
+        self._piece.append(data)
+        self._room -= len(data)
+        if self._room <= 0:
             self._pass_on()
-        return len(data)
 
     def close(self) -> None:
         self._pass_on()
-        self._done = self._later(self._to_disk)
+        self._written = self._writing.later(self._finish)
 
     def sha256(self) -> str:
         """The hexadecimal digest of a closed file."""
-        self._done.result()
+        self._written.result().result()
         return self._digest.hexdigest()
 
     def _pass_on(self) -> None:
-        piece, self._piece = self._piece, bytearray()
-        self._later(lambda: self._put(piece))
+        piece, self._piece, self._room = self._piece, [], _PIECE
+        self._writing.later(lambda: self._put(piece))
 
-    def _put(self, piece: bytearray) -> None:
-        self._digest.update(piece)
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+    def _put(self, piece: list[Bytes]) -> None:
+        # Joined, as a thread that lets others run, at every hash and write, waits to go on.
+        data = b"".join(piece)
+        self._digest.update(data)
+        self._file.write(data)
 
-    def _to_disk(self) -> None:
+    def _finish(self) -> Future[Any]:
+        """Nothing is left to write; the answer comes when all is on the disk."""
+        try:
+            self._file.flush()
+        except OSError:
+            self._file.close()
+            raise
+        return self._syncing.later(self._sync)
+
+    def _sync(self) -> None:
         with self._file:
             os.fsync(self._file.fileno())

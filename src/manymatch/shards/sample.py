@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +10,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import orjson
 
 from manymatch.errors import DataError
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, SceneGraph
-from manymatch.shards.tar import RawSample
+from manymatch.shards.tar import Bytes, RawSample
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
 _STORED = {"float16": "<f2", "uint8": "|u1"}
@@ -45,33 +45,37 @@ class Sample:
     thumbnail: bytes | None = None
 
 
-def encode(sample: Sample) -> dict[str, Any]:
-    """The sample as `webdataset.TarWriter` takes it: bytes by suffix, and `__key__`."""
-    members: dict[str, Any] = {"__key__": sample.key, JSON: _json(sample)}
-    members[FEATURES] = _npy(sample.features)
+def encode(sample: Sample) -> dict[str, list[Bytes]]:
+    """The content of the sample's members by suffix; arrays are not copied."""
+    members: dict[str, list[Bytes]] = {JSON: [_json(sample)], FEATURES: _npy(sample.features)}
     if sample.boxes is not None:
         members[BOXES] = _npy(sample.boxes)
     if sample.thumbnail is not None:
-        members[THUMBNAIL] = sample.thumbnail
+        members[THUMBNAIL] = [sample.thumbnail]
     return members
 
 
 def _json(sample: Sample) -> bytes:
-    value = {
-        "image_id": sample.image_id,
-        "file": sample.file,
-        "labels": list(sample.labels),
-        "captions": [
-            {"id": caption.id, "text": caption.text, "graph": caption.graph.to_dict()}
-            for caption in sample.captions
-        ],
-    }
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return orjson.dumps(
+        {
+            "image_id": sample.image_id,
+            "file": sample.file,
+            "labels": sample.labels,
+            "captions": sample.captions,
+        }
+    )
 
 
-def _npy(array: np.ndarray) -> bytes:
+def _npy(array: np.ndarray) -> list[Bytes]:
+    array = np.ascontiguousarray(array)
+    return [_npy_header(array.dtype.str, array.shape), array.reshape(-1).view(np.uint8).data]
+
+
+@lru_cache(maxsize=256)
+def _npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
     stream = io.BytesIO()
-    np.lib.format.write_array(stream, np.ascontiguousarray(array), (1, 0), allow_pickle=False)
+    facts = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, facts)
     return stream.getvalue()
 
 
@@ -87,7 +91,7 @@ def decode(raw: RawSample, width: int, where: str, dtype: str = "float16") -> Sa
 def labels_of(raw: RawSample, where: str) -> tuple[str, list[int]]:
     """Image id and labels of a sample of which no more than its `JSON` was read."""
     try:
-        value = json.loads(raw[JSON])
+        value = orjson.loads(raw[JSON])
         return _text(value["image_id"]), [operator.index(label) for label in value["labels"]]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         key = raw["__key__"].decode(errors="replace")
@@ -104,7 +108,7 @@ def _unusable(where: str, key: str, error: Exception) -> DataError:
 def _decode(raw: RawSample, key: str, width: int, dtype: str) -> Sample:
     if not {JSON, FEATURES} <= raw.keys():
         raise ValueError("cut off")
-    value = json.loads(raw[JSON])
+    value = orjson.loads(raw[JSON])
     features = array_from(raw[FEATURES], dtype, width)
     boxes = array_from(raw[BOXES], "<f4", 4) if BOXES in raw else None
     if not len(features) or (boxes is not None and len(boxes) != len(features)):

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +17,7 @@ from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.shards.sample import CaptionEntry, check_graph
 
 _ROWS = 4096  # read at once
+_Row = TypeVar("_Row", "_Caption", "_Graph")
 
 
 @dataclass(frozen=True)
@@ -41,58 +42,74 @@ def read_images(captions: Path, graphs: Path) -> Iterator[Image]:
     or if the captions of an image do not stand together."""
     seen: set[str] = set()
     rows = _rows(captions, graphs)
-    for image_id, group in itertools.groupby(rows, key=lambda row: row[0]["image_id"]):
+    for image_id, group in itertools.groupby(rows, key=lambda row: row[0].image_id):
         if image_id in seen:
             raise DataError(
                 f"{captions}: the captions of image '{image_id}' do not stand together; run the "
                 "stage 'captions' again"
             )
         seen.add(image_id)
-        yield _image(image_id, list(group), graphs)
+        yield _image(list(group), graphs)
 
 
-def _image(image_id: str, rows: list[tuple[dict, dict]], graphs: Path) -> Image:
-    first = rows[0][0]
+class _Caption(NamedTuple):
+    image_id: str
+    split: str
+    file: str
+    labels: list[int] | None
+    caption_id: str
+    caption: str
+
+
+class _Graph(NamedTuple):
+    caption_id: str
+    objects: list[str]
+    names: list[str]
+    attributes: list[list[str]]
+    relations: list[dict[str, Any]]
+
+
+def _image(rows: list[tuple[_Caption, _Graph]], graphs: Path) -> Image:
+    first, _ = rows[0]
     return Image(
-        image_id=image_id,
-        split=first["split"],
-        file=first["file"],
-        labels=tuple(first["labels"] or ()),
+        image_id=first.image_id,
+        split=first.split,
+        file=first.file,
+        labels=tuple(first.labels or ()),
         captions=tuple(_entry(caption, graph, graphs) for caption, graph in rows),
     )
 
 
-def _entry(caption: dict[str, Any], row: dict[str, Any], where: Path) -> CaptionEntry:
-    graph = SceneGraph.from_dict(row)
+def _entry(caption: _Caption, row: _Graph, where: Path) -> CaptionEntry:
+    graph = SceneGraph.from_lists(row.objects, row.names, row.attributes, row.relations)
     try:
         check_graph(graph)
     except ValueError as error:
-        raise DataError(f"{where}: caption '{row['caption_id']}': {error}") from None
-    return CaptionEntry(caption["caption_id"], caption["caption"], graph)
+        raise DataError(f"{where}: caption '{row.caption_id}': {error}") from None
+    return CaptionEntry(caption.caption_id, caption.caption, graph)
 
 
-def _rows(captions: Path, graphs: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _rows(captions: Path, graphs: Path) -> Iterator[tuple[_Caption, _Graph]]:
     left, right = _open(captions, CAPTIONS, "captions"), _open(graphs, SCHEMA, "scene_graphs")
     if left.metadata.num_rows != right.metadata.num_rows:
         raise DataError(
             f"{graphs}: {right.metadata.num_rows} graphs for {left.metadata.num_rows} captions "
             f"of {captions}; run the stage 'scene_graphs' again"
         )
-    pairs = zip(_dicts(left), _dicts(right), strict=True)
+    pairs = zip(_tuples(left, _Caption), _tuples(right, _Graph), strict=True)
     for number, (caption, graph) in enumerate(pairs):
-        if caption["caption_id"] != graph["caption_id"]:
+        if caption.caption_id != graph.caption_id:
             raise DataError(
-                f"{graphs}: row {number} is of caption '{graph['caption_id']}', that of {captions} "
-                f"of '{caption['caption_id']}'; run the stage 'scene_graphs' again"
+                f"{graphs}: row {number} is of caption '{graph.caption_id}', that of {captions} "
+                f"of '{caption.caption_id}'; run the stage 'scene_graphs' again"
             )
         yield caption, graph
 
 
-def _dicts(table: pq.ParquetFile) -> Iterator[dict[str, Any]]:
-    for batch in table.iter_batches(_ROWS):
-        columns = [_values(column) for column in batch.columns]
-        for row in zip(*columns, strict=True):
-            yield dict(zip(batch.schema.names, row, strict=True))
+def _tuples(table: pq.ParquetFile, row: type[_Row]) -> Iterator[_Row]:
+    names = list(row._fields)
+    for batch in table.iter_batches(_ROWS, columns=names):
+        yield from map(row._make, zip(*(_values(batch[name]) for name in names), strict=True))
 
 
 def _values(column: pa.Array) -> list[Any]:

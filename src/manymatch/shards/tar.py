@@ -25,6 +25,8 @@ MAX_MEMBER_BYTES = 64 * 2**20
 RawSample = dict[str, bytes]
 """A sample's members by suffix ("json", "features.npy"); its key under "__key__"."""
 
+Bytes = bytes | memoryview
+"""What a file is written from; a view is of single bytes, and nobody changes what it shows."""
 
 Member = tuple[int, int]
 """Where in the tar file a member's content begins, and its size; -1 if it is no plain file."""

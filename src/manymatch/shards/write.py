@@ -5,27 +5,28 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import PIL
-from webdataset import TarWriter
 
 from manymatch.errors import DataError
-from manymatch.features.store import FeatureStore
+from manymatch.features.store import FeatureStore, Rows
 from manymatch.files import replacing, sha256, write_json
 from manymatch.parts import WHOLE, Part, Parts, identity_of
 from manymatch.progress import track
 from manymatch.shards.aside import Disk, WrittenAside
 from manymatch.shards.index import NAME, Index, Split
 from manymatch.shards.joining import join
+from manymatch.shards.pack import Pack
 from manymatch.shards.sample import Sample, encode
 from manymatch.shards.tables import Image, distinct, read_images
 from manymatch.shards.thumbnail import Pictures
 
-_BLOCK = 64  # images whose features are read at once
+_BLOCK = 16  # images whose features are read at once
 
 
 def write_shards(
@@ -167,11 +168,8 @@ def _numbered(
 def _samples(
     images: Iterable[tuple[int, Image]], features: FeatureStore, rows: dict[str, int]
 ) -> Iterator[tuple[str, Sample]]:
-    """Split and sample of each image, its number in the split being the key; the store is read a
-    block of images at a time."""
-    images = iter(images)
-    while block := list(itertools.islice(images, _BLOCK)):
-        arrays, counts, boxes = features.read([rows[image.image_id] for _, image in block])
+    """Split and sample of each image, its number in the split being the key."""
+    for block, (arrays, counts, boxes) in _with_features(images, features, rows):
         for at, ((number, image), count) in enumerate(zip(block, counts.tolist(), strict=True)):
             yield (
                 image.split,
@@ -185,6 +183,23 @@ def _samples(
                     boxes=None if boxes is None else boxes[at, :count].astype("<f4"),
                 ),
             )
+
+
+def _with_features(
+    images: Iterable[tuple[int, Image]], features: FeatureStore, rows: dict[str, int]
+) -> Iterator[tuple[list[tuple[int, Image]], Rows]]:
+    """Blocks of images; a thread reads the features of the next while one is written."""
+    images = iter(images)
+    coming: deque[tuple[list[tuple[int, Image]], Future[Rows]]] = deque()
+    with ThreadPoolExecutor(1) as reader:
+        while block := list(itertools.islice(images, _BLOCK)):
+            wanted = [rows[image.image_id] for _, image in block]
+            coming.append((block, reader.submit(features.read, wanted)))
+            if len(coming) > 1:
+                block, read = coming.popleft()
+                yield block, read.result()
+        for block, read in coming:
+            yield block, read.result()
 
 
 class _Writers(dict[str, "_SplitWriter"]):
@@ -225,18 +240,15 @@ class _SplitWriter:
         shard = f"{self._split}-{int(sample.key) // self._images_per_shard:06d}.tar"
         if shard not in self._images:
             self._start(shard)
-        self._tar.write(encode(sample))
+        self._pack.write(sample.key, encode(sample))
         self._images[shard] += 1
         self._captions += len(sample.captions)
 
     def _start(self, shard: str) -> None:
         self.close()
         self._images[shard] = 0
-        file = self._open.enter_context(contextlib.closing(self._disk.file(self._folder / shard)))
-        self._files.append(file)
-        # No time, user or group: equal inputs give equal bytes.
-        tar = TarWriter(file, encoder=False, mtime=0, user="", group="")
-        self._tar = self._open.enter_context(tar)
+        self._files.append(self._disk.file(self._folder / shard))
+        self._pack = self._open.enter_context(contextlib.closing(Pack(self._files[-1])))
 
     def close(self) -> None:
         self._open.close()
