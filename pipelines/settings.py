@@ -25,7 +25,6 @@ from typing import Any
 
 import yaml
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError
 
 from manymatch import files
 from manymatch.config.layout import Layout
@@ -214,10 +213,7 @@ def _yaml() -> YAML:
 
 def _load(file: Path) -> Any:
     read_yaml(file)  # its faults are one line
-    try:
-        return _yaml().load(file.read_text(encoding="utf-8"))
-    except DuplicateKeyError as error:
-        raise ConfigError(f"{file}:{error.problem_mark.line + 1}: {error.problem}") from None
+    return _yaml().load(file.read_text(encoding="utf-8"))
 
 
 def _get(value: Any, key: str) -> Any:

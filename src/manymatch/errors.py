@@ -39,3 +39,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean '{close[0]}'?" if close else ""
     return f"{hint} (known: {', '.join(names) or 'none'})"
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of a library says, for the end of a message of one line; NumPy's advice to
+    unpickle a file is left out."""
+    told = str(error).strip().partition("\n")[0].partition(" If you trust ")[0]
+    return told or type(error).__name__

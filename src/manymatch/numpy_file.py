@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.errors import DataError
+from manymatch.errors import DataError, first_line
 
 FAULTS = (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError)
 """What NumPy raises on damaged files, beside what zip files raise."""
@@ -31,10 +31,3 @@ def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
         found.close()
         raise DataError(f"{path}: an archive of arrays, not one; give its name the end .npz")
     return found
-
-
-def first_line(error: BaseException) -> str:
-    """What an error of a library says, for the end of a message of one line; NumPy's advice to
-    unpickle a file is left out."""
-    told = str(error).strip().partition("\n")[0].partition(" If you trust ")[0]
-    return told or type(error).__name__

@@ -9,6 +9,7 @@ import yaml
 
 from manymatch.config.params import read_params
 from manymatch.config.recipe import preset_path, read_recipe
+from manymatch.config.strict import read_yaml
 from manymatch.errors import ConfigError
 
 RECIPE = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
@@ -83,6 +84,28 @@ def test_malformed_yaml_names_the_line(tmp_path: Path) -> None:
     path = recipe_file(tmp_path, "method: vsepp\ntraining: [1, 2\nfeatures: x\n")
     with pytest.raises(ConfigError, match=r"vsepp\.yaml:3: "):
         read_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        (f"{RECIPE}method: swamp\n", 5, "method"),
+        (f"{RECIPE}  batch: 1\n  epochs: 4\n", 6, "epochs"),
+        ("? [a]\n: {b: 1, b: 2}\n", 2, "b"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_refused(
+    tmp_path: Path, text: str, line: int, key: str
+) -> None:
+    path = recipe_file(tmp_path, text)
+    with pytest.raises(ConfigError) as error:
+        read_recipe(path)
+    assert one_line(error) == f"{path}:{line}: the key '{key}' is there twice"
+
+
+def test_a_key_may_change_what_is_merged_in(tmp_path: Path) -> None:
+    path = recipe_file(tmp_path, "a: {b: &b {x: 1, y: 2}, c: {<<: *b, y: 3}}\n")
+    assert read_yaml(path)["a"]["c"] == {"x": 1, "y": 3}
 
 
 @pytest.mark.parametrize("text", ["seed: 2026-13-01\n", "seed: \0\n"])

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from manymatch.errors import ConfigError, nearest
+from manymatch.errors import ConfigError, first_line, nearest
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _FAULTS = (yaml.YAMLError, ValueError)
@@ -62,6 +62,20 @@ def _group_in(annotation: Any) -> type[BaseModel] | None:
     return next((group for group in found if group is not None), None)
 
 
+class _EachKeyOnce(yaml.SafeLoader):
+    """Refuses a key that a mapping has twice, of which YAML's own loader would take the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        known: set[tuple[str, str]] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in known:
+                problem = f"the key '{key.value}' is there twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            known.add((key.tag, key.value))
+        return node
+
+
 def yaml_value(text: str, where: str) -> Any:
     """What `text`, a part of the option `where`, says in YAML; a `ConfigError` if nothing."""
     try:
@@ -73,7 +87,7 @@ def yaml_value(text: str, where: str) -> Any:
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML mapping; a missing or malformed file is a `ConfigError` with file and line."""
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_EachKeyOnce)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -81,7 +95,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except _FAULTS as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        problem = getattr(error, "problem", None) or first_line(error)
         raise ConfigError(f"{path}{line}: {problem}") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: expected a mapping of settings")

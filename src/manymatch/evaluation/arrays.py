@@ -17,8 +17,8 @@ from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_hea
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from manymatch.errors import DataError
-from manymatch.numpy_file import FAULTS, first_line, load_array
+from manymatch.errors import DataError, first_line
+from manymatch.numpy_file import FAULTS, load_array
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
 _FAULTS = (*FAULTS, RuntimeError, SafetensorError, zipfile.BadZipFile, zlib.error)

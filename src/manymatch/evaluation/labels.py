@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from manymatch.errors import DataError
+from manymatch.errors import DataError, first_line
 from manymatch.evaluation.caption_table import typed
-from manymatch.numpy_file import first_line
 
 
 @dataclass(frozen=True)

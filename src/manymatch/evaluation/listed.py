@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from manymatch.errors import DataError
+from manymatch.errors import DataError, first_line
 from manymatch.evaluation.caption_table import typed
 from manymatch.evaluation.labels import Labels, labels_of
-from manymatch.numpy_file import first_line, load_array
+from manymatch.numpy_file import load_array
 
 DEV, DEV_CAPTIONS = "dev", 5000
 """SCAN's validation split, and how many of its captions count: Flickr30K's has 5,070."""

@@ -28,10 +28,10 @@ def soft_match(logits: Tensor, match: Tensor) -> Tensor:
         Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),
         CVPR 2023, L_d and L_h.
     """
-    if not logits.shape[1]:
-        return logits.sum()  # 0, and part of the graph
+    if not logits.numel():
+        return mean(logits)
     log_p = logits.log_softmax(1)
-    return -mean(torch.where(match, log_p, _log_complement(logits, log_p)))
+    return -torch.where(match, log_p, _log_complement(logits, log_p)).mean()
 
 
 def _log_complement(logits: Tensor, log_p: Tensor) -> Tensor:

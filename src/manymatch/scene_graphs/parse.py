@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import spacy
 from spacy.language import Language
 
-from manymatch.errors import DataError
+from manymatch.errors import DataError, first_line
 from manymatch.files import replacing, sha256
 from manymatch.parts import Parts, identity_of
 from manymatch.processes import process_pool
@@ -92,7 +92,7 @@ def _read(captions: Path) -> tuple[pa.ChunkedArray, list[str], pa.Array]:
     except FileNotFoundError:
         raise DataError(f"{captions}: no such file; run the stage 'captions' first") from None
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        reason = _first_line(error)
+        reason = first_line(error)
         raise DataError(
             f"{captions}: not a caption table ({reason}); run the stage 'captions' again"
         ) from None
@@ -106,10 +106,6 @@ def _refuse_empty(captions: Path, found: pa.Table) -> None:
     row = pc.index(trimmed, "").as_py()
     if row >= 0:
         raise DataError(f"{captions}: caption '{found['caption_id'][row]}' is empty")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 @contextlib.contextmanager
