@@ -15,10 +15,8 @@ from torch import Tensor
 from manymatch.errors import ConfigError, DataError
 from manymatch.evaluation.blocks import Score, rows
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.outcome import Places, measure, ranked, write
+from manymatch.evaluation.outcome import Places, Wanted, outcome, write
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.relevance import read_judgments
-from manymatch.evaluation.samples import sample_queries
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
 from manymatch.shards.read import samples as stored_samples
@@ -60,14 +58,11 @@ def ensemble(
     _check_same_gallery(trained)
     together = _Together.of(trained)
     found = together.found
-    judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
-    dataset = trained[0].index.dataset
-    subject = ranked(found, together.score, together.t2i_score, dataset, captions, depth)
-    values = measure(subject, judgments, dataset)
-    stored = partial(stored_samples, trained[0].shards, split)
-    shown = {"samples": sample_queries(subject.ranking, found.owner, judgments, stored, samples)}
+    dataset, stored = trained[0].index.dataset, partial(stored_samples, trained[0].shards, split)
+    wanted = Wanted(relevance, captions, depth, samples)
+    came = outcome(found, together.score, together.t2i_score, dataset, stored, wanted)
     record = _origin(trained) | {"dataset": dataset, "split": split} | effort(device, started)
-    write(Places(metrics, provenance, run), subject, values, shown, run.name, record)
+    write(Places(metrics, provenance, run), came, run.name, record)
 
 
 @dataclass(frozen=True)

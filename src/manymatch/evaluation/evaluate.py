@@ -9,11 +9,10 @@ from pathlib import Path
 import torch
 
 from manymatch.config.params import Elements
-from manymatch.evaluation.outcome import Places, measure, ranked, write
+from manymatch.evaluation.outcome import Places, Wanted, outcome, write
 from manymatch.evaluation.protocols import recall_of
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.relevance import read_judgments
-from manymatch.evaluation.samples import drawn_queries, sample_queries
+from manymatch.evaluation.samples import drawn_queries
 from manymatch.evaluation.sets import analyse_sets
 from manymatch.evaluation.trained import embed_split
 from manymatch.shards.read import samples as stored_samples
@@ -55,18 +54,15 @@ def evaluate(
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     trained = embed_split(model, shards, split, device)
     method, found = trained.method, trained.found
-    judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
-    dataset = trained.index.dataset
-    subject = ranked(found, method.score, method.t2i_score, dataset, captions, depth)
-    ranking, values = subject.ranking, measure(subject, judgments, dataset)
-    stored = partial(stored_samples, shards, split)
-    shown = {"samples": sample_queries(ranking, found.owner, judgments, stored, samples)}
+    dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
+    wanted = Wanted(relevance, captions, depth, samples)
+    came = outcome(found, method.score, method.t2i_score, dataset, stored, wanted)
     queries = drawn_queries(len(found.image_ids), len(found.caption_ids), samples)
-    whole = recall_of(ranking)
+    whole = recall_of(came.subject.ranking)
     sets = analyse_sets(method, found, whole, elements, queries, stored, trained.vocabulary)
     if sets:
-        values["sets"], shown["sets"] = sets.metrics, sets.shown
+        came.values["sets"], came.shown["sets"] = sets.metrics, sets.shown
 
     tag = f"{trained.recipe.method}-{model.name}"
     record = trained.origin() | {"dataset": dataset, "split": split} | effort(device, started)
-    write(Places(metrics, provenance, run), subject, values, shown, tag, record)
+    write(Places(metrics, provenance, run), came, tag, record)

@@ -13,8 +13,9 @@ from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.protocols import multi_match, recall_of
 from manymatch.evaluation.ranks import rank
-from manymatch.evaluation.relevance import Judgments
+from manymatch.evaluation.relevance import Judgments, read_judgments
 from manymatch.evaluation.run_files import write_run
+from manymatch.evaluation.samples import Stored, sample_queries
 from manymatch.evaluation.subject import Subject
 
 
@@ -27,19 +28,41 @@ class Places:
     run: Path
 
 
-def ranked(
+@dataclass(frozen=True)
+class Wanted:
+    """What a split is judged by, and how much is kept of its ranking; see `evaluate`."""
+
+    relevance: Path
+    captions: Path | None
+    depth: int
+    samples: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A ranked split, its metrics, and what else is shown of it by name."""
+
+    subject: Subject
+    values: dict[str, Any]
+    shown: dict[str, dict[str, Any]]
+
+
+def outcome(
     found: Embedded,
     score: Score,
     t2i_score: Score | None,
     dataset: str,
-    captions: Path | None,
-    depth: int,
-) -> Subject:
-    """The split, ranked `depth` deep, with the labels that the data set's protocols may need."""
+    stored: Stored,
+    wanted: Wanted,
+) -> Outcome:
+    """Rank an embedded split, measure and show what comes of it; `stored` gives its images."""
+    judgments = read_judgments(wanted.relevance, found.image_ids, found.caption_ids, found.owner)
     parts = found.images, found.texts, found.owner
-    ranking = rank(score, *parts, depth, t2i_score=t2i_score)
-    labels = suite.labels_for(dataset, captions, found.image_ids)
-    return Subject(found, score, t2i_score, ranking, labels)
+    ranking = rank(score, *parts, wanted.depth, t2i_score=t2i_score)
+    labels = suite.labels_for(dataset, wanted.captions, found.image_ids)
+    subject = Subject(found, score, t2i_score, ranking, labels)
+    queries = sample_queries(ranking, found.owner, judgments, stored, wanted.samples)
+    return Outcome(subject, measure(subject, judgments, dataset), {"samples": queries})
 
 
 def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:
@@ -57,23 +80,17 @@ def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
     return values
 
 
-def write(
-    places: Places,
-    subject: Subject,
-    values: dict[str, Any],
-    shown: dict[str, dict[str, Any]],
-    tag: str,
-    record: dict[str, Any],
-) -> dict[str, Any]:
-    """Write run files, the metrics `values` and their provenance: `record` and the split's size.
+def write(places: Places, outcome: Outcome, tag: str, record: dict[str, Any]) -> dict[str, Any]:
+    """Write run files, the metrics and their provenance: `record` and the split's size.
 
     Returns:
         The metrics as they were written, rounded.
     """
-    _write_ranks(places.run, subject, shown, tag)
-    metrics = rounded(values)
+    found = outcome.subject.found
+    _write_ranks(places.run, outcome.subject, outcome.shown, tag)
+    metrics = rounded(outcome.values)
     files.write_json(places.metrics, metrics)
-    size = {"images": len(subject.found.image_ids), "captions": len(subject.found.caption_ids)}
+    size = {"images": len(found.image_ids), "captions": len(found.caption_ids)}
     files.write_json(places.provenance, record | size)
     return metrics
 

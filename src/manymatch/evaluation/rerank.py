@@ -16,11 +16,9 @@ from torch import Tensor
 from manymatch.errors import ConfigError
 from manymatch.evaluation.blocks import Score
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.outcome import Places, measure, ranked, write
+from manymatch.evaluation.outcome import Places, Wanted, outcome, write
 from manymatch.evaluation.protocols import recall
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.relevance import read_judgments
-from manymatch.evaluation.samples import sample_queries
 from manymatch.evaluation.trained import embed_split
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.read import samples as stored_samples
@@ -60,18 +58,15 @@ def rerank(
 
     trained = embed_split(model, shards, split, device)
     found, score = trained.found, reranked(trained.method.score, beta)
-    judgments = read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
-    dataset = trained.index.dataset
-    subject = ranked(found, score, None, dataset, captions, depth)
-    values = measure(subject, judgments, dataset)
-    stored = partial(stored_samples, shards, split)
-    shown = {"samples": sample_queries(subject.ranking, found.owner, judgments, stored, samples)}
+    dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
+    wanted = Wanted(relevance, captions, depth, samples)
+    came = outcome(found, score, None, dataset, stored, wanted)
 
     name = model.name + SUFFIX
     told = {"preset": name, "dataset": dataset, "split": split, "rerank_beta": beta}
     record = trained.origin() | told | effort(device, started)
     tag = f"{trained.recipe.method}-{name}"
-    write(Places(metrics, provenance, run), subject, values, shown, tag, record)
+    write(Places(metrics, provenance, run), came, tag, record)
 
 
 def check_entities(method: Method, found: Embedded, what: str) -> None:

@@ -21,7 +21,7 @@ from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.listed import read_listed
 from manymatch.evaluation.made import Made, embedded
 from manymatch.evaluation.metrics import rounded
-from manymatch.evaluation.outcome import Places, measure, own_and_judged, write
+from manymatch.evaluation.outcome import Outcome, Places, measure, own_and_judged, write
 from manymatch.evaluation.provenance import effort, git_revision
 from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.relevance import Judgments, read_judgments
@@ -70,7 +70,7 @@ def score(
         return rounded(values)
     told = {"dataset": dataset, "preset": name, "split": split}
     record = _record(made, captions, relevance) | told | effort(torch.device("cpu"), started)
-    return write(written, subject, values, {}, name, record)
+    return write(written, Outcome(subject, values, {}), name, record)
 
 
 def _check_dataset(name: str, protocols: Sequence[str]) -> None:
