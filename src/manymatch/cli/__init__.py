@@ -1,0 +1,50 @@
+"""The command line: every stage of dvc.yaml is a subcommand that runs alone.
+
+Stages import their rooms when they run, so that `--help` and the light stages start at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import typer
+
+from manymatch.cli import check, data, models, results, studies
+from manymatch.errors import ManyMatchError
+from manymatch.progress import say
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Image-text retrieval where an image has many captions and a caption many images. "
+    "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
+    "that holds params.yaml.",
+)
+for _group in (check, data, models, studies, results):
+    app.add_typer(_group.commands)
+
+_INTERRUPTED = 130
+"""The exit code of an interrupt, which typer turns it into without a word."""
+
+
+def main() -> None:
+    """Run the command line; a user's fault ends in one line and exit code 1."""
+    try:
+        app()
+    except ManyMatchError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _interrupted()
+    except SystemExit as end:
+        if end.code != _INTERRUPTED:
+            raise
+        _interrupted()
+
+
+def _interrupted() -> NoReturn:
+    say("interrupted; what was finished is kept, run the same command to go on")
+    sys.exit(_INTERRUPTED)

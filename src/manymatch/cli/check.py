@@ -1,0 +1,67 @@
+"""Whether the settings belong together, before anything runs."""
+
+from __future__ import annotations
+
+import typer
+
+from manymatch.cli import project
+from manymatch.cli.project import LAYOUT
+from manymatch.config.params import Params
+from manymatch.config.recipe import preset_path
+from manymatch.errors import ConfigError
+from manymatch.progress import say
+
+commands = typer.Typer()
+
+
+@commands.command()
+def check() -> None:
+    """Check params.yaml and the recipes it names, and say what will run."""
+    from manymatch import datasets
+    from manymatch.ablation.command import plan_from_file
+    from manymatch.ablation.recipes import check_plan
+    from manymatch.features import check_name
+    from manymatch.features.importers import check_format
+
+    params = project.params()
+    for features in params.features:
+        settings = params.extraction_of(features)
+        for published in settings.published.values():
+            check_format(published.format)
+        if set(params.datasets) - set(settings.published):
+            check_name(features)
+    for name in params.datasets:
+        datasets.check_settings(name, params.source(name))
+        for method in params.methods:
+            _check_recipe(params, name, method, starts_from=None)
+    for key, started in params.warm_starts.items():
+        if key != f"{started.dataset}-{started.method}":
+            raise ConfigError(f"params.yaml: warm_starts: '{key}' is not its DATASET-METHOD")
+        _check_recipe(params, started.dataset, started.method, starts_from=started.model)
+    for name, dataset in params.ablations.items():
+        check_plan(LAYOUT.presets, plan_from_file(LAYOUT.plan(name), dataset)[1])
+    say(
+        f"datasets {', '.join(params.datasets)}; methods {', '.join(params.methods)}; "
+        f"warm starts {', '.join(params.warm_starts) or 'none'}; "
+        f"features {', '.join(params.features)}: all known"
+    )
+
+
+def _check_recipe(params: Params, dataset: str, method: str, starts_from: str | None) -> None:
+    from manymatch.methods import check_model
+
+    path = preset_path(LAYOUT.presets, dataset, method)
+    recipe = project.recipe(dataset, method)
+    check_model(recipe.method, recipe.model)
+    if recipe.features not in params.features:
+        raise ConfigError(
+            f"{path}: features '{recipe.features}' are not extracted; "
+            "add them to 'features' in params.yaml"
+        )
+    own = recipe.warm_start.model if recipe.warm_start else None
+    if own != starts_from:
+        raise ConfigError(
+            f"{path}: starts from {own or 'nothing'}, but from {starts_from or 'nothing'} in "
+            "params.yaml; recipes with a warm start are named under 'warm_starts' there, "
+            "the others under 'methods'"
+        )

@@ -1,0 +1,129 @@
+"""The stages that make the data, from a dataset's own files to shards."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manymatch.cli import project
+from manymatch.cli.options import DatasetName, FeaturesName, PartName
+from manymatch.cli.project import LAYOUT
+from manymatch.config.params import Published
+from manymatch.errors import ConfigError
+
+commands = typer.Typer()
+
+
+@commands.command()
+def download(dataset: DatasetName) -> None:
+    """Fetch or generate a dataset's own files: data/raw/DATASET."""
+    from manymatch.datasets import download as stage
+
+    stage.download(dataset, project.params().source(dataset), LAYOUT.raw(dataset))
+
+
+@commands.command()
+def captions(dataset: DatasetName) -> None:
+    """Write the caption table, training vocabulary and judged pairs: data/captions."""
+    from manymatch.datasets import captions as stage
+
+    stage.write_captions(
+        dataset,
+        LAYOUT.raw(dataset),
+        LAYOUT.captions(dataset),
+        LAYOUT.vocabulary(dataset),
+        LAYOUT.relevance(dataset),
+        minimum_count=project.params().captions.minimum_count,
+    )
+
+
+@commands.command()
+def features(
+    dataset: DatasetName,
+    features: FeaturesName,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = None,
+    part: PartName = None,
+) -> None:
+    """Extract image features to an HDF5 store: data/features/DATASET/FEATURES.h5. Resumable.
+
+    Published ones (extraction.FEATURES.published.DATASET in params.yaml) are imported instead.
+    """
+    settings = project.params().extraction_of(features)
+    store = LAYOUT.features(dataset, features)
+    parts = project.parts(store, part)
+    if dataset in settings.published:
+        if part:
+            raise ConfigError(f"--part {part}: features that are imported have no parts")
+        _import_features(dataset, features, settings.published[dataset])
+        return
+
+    from manymatch.features import extract as stage
+
+    stage.extract(
+        features,
+        LAYOUT.raw(dataset),
+        LAYOUT.captions(dataset),
+        store,
+        batch_size=settings.batch_size,
+        device=device or settings.device,
+        weights=settings.weights,
+        regions=settings.regions,
+        parts=parts,
+    )
+
+
+def _import_features(dataset: str, features: str, published: Published) -> None:
+    from manymatch.features.importers import importing as stage
+
+    stage.import_features(
+        features,
+        published.format,
+        Path(published.path),
+        LAYOUT.captions(dataset),
+        LAYOUT.features(dataset, features),
+        max_regions=published.max_regions,
+    )
+
+
+@commands.command("scene-graphs")
+def scene_graphs(
+    dataset: DatasetName,
+    processes: Annotated[int | None, typer.Option(help="Parser processes; 0: one a core.")] = None,
+    part: PartName = None,
+) -> None:
+    """Parse captions into scene graphs with spaCy: data/scene_graphs/DATASET.parquet."""
+    from manymatch.scene_graphs import parse as stage
+
+    settings = project.params().scene_graphs
+    count = settings.processes if processes is None else processes
+    table = LAYOUT.scene_graphs(dataset)
+    stage.parse_captions(
+        LAYOUT.captions(dataset),
+        table,
+        model=settings.model,
+        processes=count or os.cpu_count() or 1,
+        batch_size=settings.batch_size,
+        parts=project.parts(table, part),
+    )
+
+
+@commands.command()
+def shards(dataset: DatasetName, features: FeaturesName, part: PartName = None) -> None:
+    """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES."""
+    from manymatch.shards import write as stage
+
+    settings = project.params().shards
+    folder = LAYOUT.shards(dataset, features)
+    stage.write_shards(
+        LAYOUT.captions(dataset),
+        LAYOUT.scene_graphs(dataset),
+        LAYOUT.features(dataset, features),
+        LAYOUT.raw(dataset),
+        folder,
+        images_per_shard=settings.images_per_shard,
+        thumbnail=settings.thumbnail,
+        parts=project.parts(folder, part),
+    )

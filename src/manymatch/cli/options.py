@@ -1,0 +1,31 @@
+"""Options and arguments that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+DatasetName = Annotated[
+    str,
+    typer.Argument(
+        help="A dataset: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc."
+    ),
+]
+MethodName = Annotated[str, typer.Argument(help="A recipe: presets/DATASET/METHOD.yaml.")]
+FeaturesName = Annotated[
+    str, typer.Argument(help="A backbone: lite0, objects, resnet50 ...; pixels256 for none.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override the recipe, e.g. --set training.epochs=2."
+    ),
+]
+PartName = Annotated[
+    str | None,
+    typer.Option(
+        "--part", metavar="K/N", help="Make only part K of N, for the stage to join: data/parts."
+    ),
+]
+Split = Annotated[str | None, typer.Option(help="train, validation or test.")]

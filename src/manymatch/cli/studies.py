@@ -1,0 +1,181 @@
+"""Experiments and measurements beyond the pipeline's stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manymatch.cli import project
+from manymatch.cli.options import DatasetName, MethodName, Overrides, Split
+from manymatch.cli.project import LAYOUT
+from manymatch.errors import ConfigError
+
+commands = typer.Typer()
+
+
+@commands.command()
+def ablate(
+    preset: Annotated[
+        str | None, typer.Argument(help="The recipe to vary: presets/DATASET/PRESET.yaml.")
+    ] = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=V1,V2",
+            help="What varies: similarity.alpha=1,4,16, training.epochs=5,10, preset=vsepp,cora. "
+            "Several make a grid.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="S1,S2", help="Each point with each seed; 0 if not given.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="A dataset; scenes unless FILE says.")] = None,
+    overrides: Overrides = None,
+    file: Annotated[
+        Path | None, typer.Option(help="All of this from a file: ablations/NAME.yaml.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time; one a core or GPU if not given.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the trained models.")] = False,
+    accept_stale: Annotated[
+        bool, typer.Option("--accept-stale", help="Count earlier results of other source code too.")
+    ] = False,
+) -> None:
+    """Train a recipe with one thing changed at a time: reports/ablations/DATASET/NAME.json.
+
+    Finished runs are kept in models/.ablations: killed or extended, only the rest is trained.
+    """
+    from manymatch.ablation import ablate as stage
+    from manymatch.ablation import command
+    from manymatch.reporting import ablations
+
+    if file and (preset or over or seeds):
+        raise ConfigError("ablate: give either --file or a preset with --over, not both")
+    settings = dict(project.override(text) for text in overrides or [])
+    if file:
+        name, plan = command.plan_from_file(file, dataset, settings)
+    else:
+        chosen = dataset or "scenes"
+        name, plan = command.plan_from_options(preset, over or [], seeds or "0", chosen, settings)
+    options = stage.Options(jobs, keep, accept_stale)
+    written = stage.ablate(name, plan, LAYOUT, project.params().evaluation.split, options)
+    typer.echo(ablations.to_markdown(ablations.read_ablation(written)))
+
+
+@commands.command()
+def study(
+    dataset: DatasetName,
+    method: MethodName,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="rich_captions, entity_retrieval, parse_errors or reranking; may be given twice.",
+        ),
+    ] = None,
+    split: Split = None,
+) -> None:
+    """Study a trained model further: reports/studies/DATASET/METHOD.json."""
+    from manymatch.studies import study as stage
+
+    stage.study(
+        *project.trained(dataset, method),
+        LAYOUT.study(dataset, method),
+        split=split or project.params().evaluation.split,
+        only=only or [],
+    )
+
+
+@commands.command()
+def clusters(
+    dataset: DatasetName,
+    method: Annotated[str, typer.Argument(help="A trained SwAMP: models/DATASET/METHOD.")],
+    split: Split = None,
+) -> None:
+    """Keywords and members of a trained SwAMP's classes: reports/clusters/DATASET/METHOD.json."""
+    from manymatch.clusters import clusters as stage
+
+    params = project.params()
+    stage.clusters(
+        *project.trained(dataset, method),
+        LAYOUT.clusters(dataset, method),
+        split=split or params.evaluation.split,
+        parser=params.scene_graphs.model,
+    )
+
+
+@commands.command()
+def efficiency(
+    dataset: DatasetName,
+    methods: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Trained models; those of params.yaml if not given."),
+    ] = None,
+) -> None:
+    """Measure what trained models cost: reports/efficiency/DATASET.json.
+
+    Multiply-adds of a similarity, parameters, a training step, the whole test,
+    and a text query (parse, encode, search) over 10 to 100,000 images; SCAN's
+    cross-attention and the papers' figures beside them. About a minute a model;
+    the times are of this machine, so give it nothing else to do.
+    """
+    from manymatch.efficiency import measure as stage
+    from manymatch.reporting import costs
+
+    params = project.params()
+    names = methods.split(",") if methods else project.trained_names(params, dataset)
+    sources = [stage.Source(*project.trained(dataset, name)) for name in names]
+    written = LAYOUT.efficiency(dataset)
+    stage.measure(dataset, sources, written, params.evaluation.split, params.scene_graphs.model)
+    typer.echo(costs.to_markdown(costs.read_costs(written)))
+
+
+@commands.command()
+def synthetic(
+    file: Annotated[
+        Path | None, typer.Option(help="The experiment; synthetic/swamp.yaml if not given.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time, each on a core; one a core.")
+    ] = None,
+) -> None:
+    """SwAMP's experiment on made-up pairs, against its paper: reports/synthetic/NAME.json.
+
+    Needs no data. Finished runs are kept in models/.synthetic: killed or extended, only the rest
+    is done.
+    """
+    from manymatch.reporting import synthetic as results
+    from manymatch.synthetic import experiment as stage
+    from manymatch.synthetic import plan
+
+    path = file or LAYOUT.experiment("swamp")
+    chosen = plan.read_experiment(path, seeds)
+    written = stage.perform(path.stem, chosen, LAYOUT, jobs)
+    typer.echo(results.to_markdown(results.read_experiment(written)))
+
+
+@commands.command()
+def sketches(
+    file: Annotated[Path, typer.Argument(help="The experiment: sketches/NAME.yaml.")],
+    seeds: Annotated[
+        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+) -> None:
+    """Find images for sketches of unseen classes: reports/sketches/NAME.json.
+
+    Trains on published features of the seen classes, whose files FILE names, with every seed.
+    """
+    from manymatch.features.extract import pick_device
+    from manymatch.reporting import sketches as results
+    from manymatch.sketches import experiment as stage
+    from manymatch.sketches.settings import read_sketches
+
+    written = stage.perform(file.stem, read_sketches(file, seeds), LAYOUT, pick_device(device))
+    typer.echo(results.view(results.read_sketches(written)).to_markdown())
