@@ -12,8 +12,8 @@ from typing import Any
 
 from manymatch.shards.tar import Bytes
 
-_PIECE = 2**20  # many small writes would wait for the system, and for the thread
-_PIECES = 32  # waiting: so much memory at most, however slow the disk is
+_PIECE = 4 * 2**20  # of bytes: many small writes would wait for the system and for the threads
+_PIECES = 3  # waiting to be written, however slow the disk is; few enough for the CPU's cache
 _FILES = 4  # on their way to the disk, and open until they are there
 
 

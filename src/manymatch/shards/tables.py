@@ -16,7 +16,7 @@ from manymatch.errors import DataError
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.shards.sample import CaptionEntry, check_graph
 
-_ROWS = 4096  # read at once
+_ROWS = 256  # read at once: the garbage collector goes through them again and again
 _Row = TypeVar("_Row", "_Caption", "_Graph")
 
 
