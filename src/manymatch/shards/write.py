@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import PIL
 
+from manymatch.ahead import ahead
 from manymatch.errors import DataError
 from manymatch.features.store import FeatureStore, Rows
 from manymatch.files import replacing, sha256, write_json
@@ -169,37 +169,30 @@ def _samples(
     images: Iterable[tuple[int, Image]], features: FeatureStore, rows: dict[str, int]
 ) -> Iterator[tuple[str, Sample]]:
     """Split and sample of each image, its number in the split being the key."""
-    for block, (arrays, counts, boxes) in _with_features(images, features, rows):
-        for at, ((number, image), count) in enumerate(zip(block, counts.tolist(), strict=True)):
-            yield (
-                image.split,
-                Sample(
-                    key=f"{number:08d}",
-                    image_id=image.image_id,
-                    file=image.file,
-                    labels=image.labels,
-                    captions=image.captions,
-                    features=arrays[at, :count],
-                    boxes=None if boxes is None else boxes[at, :count].astype("<f4"),
-                ),
-            )
+    with contextlib.closing(ahead(_with_features(images, features, rows), depth=1)) as blocks:
+        for block, (arrays, counts, boxes) in blocks:
+            for at, ((number, image), count) in enumerate(zip(block, counts.tolist(), strict=True)):
+                yield (
+                    image.split,
+                    Sample(
+                        key=f"{number:08d}",
+                        image_id=image.image_id,
+                        file=image.file,
+                        labels=image.labels,
+                        captions=image.captions,
+                        features=arrays[at, :count],
+                        boxes=None if boxes is None else boxes[at, :count].astype("<f4"),
+                    ),
+                )
 
 
 def _with_features(
     images: Iterable[tuple[int, Image]], features: FeatureStore, rows: dict[str, int]
 ) -> Iterator[tuple[list[tuple[int, Image]], Rows]]:
-    """Blocks of images; a thread reads the features of the next while one is written."""
+    """Blocks of images, and what the store has of them."""
     images = iter(images)
-    coming: deque[tuple[list[tuple[int, Image]], Future[Rows]]] = deque()
-    with ThreadPoolExecutor(1) as reader:
-        while block := list(itertools.islice(images, _BLOCK)):
-            wanted = [rows[image.image_id] for _, image in block]
-            coming.append((block, reader.submit(features.read, wanted)))
-            if len(coming) > 1:
-                block, read = coming.popleft()
-                yield block, read.result()
-        for block, read in coming:
-            yield block, read.result()
+    while block := list(itertools.islice(images, _BLOCK)):
+        yield block, features.read([rows[image.image_id] for _, image in block])
 
 
 class _Writers(dict[str, "_SplitWriter"]):

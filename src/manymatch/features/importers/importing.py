@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from manymatch.ahead import ahead
 from manymatch.errors import DataError, SourceError
 from manymatch.features.importers import open_published
-from manymatch.features.importers.ahead import ahead
 from manymatch.features.importers.published import Published, Row
 from manymatch.features.importers.table import read_table
 from manymatch.features.store import FeatureWriter
