@@ -29,9 +29,9 @@ SETS = {
 }
 every_set = pytest.mark.parametrize("name", SETS)
 PROTOTYPES = {
-    "one head": lambda: PrototypeAttention(WIDTH, 4),
-    "two heads": lambda: PrototypeAttention(WIDTH, 3, heads=2, temperature=0.1),
-    "one prototype": lambda: PrototypeAttention(WIDTH, 1, heads=3),
+    "prototypes": lambda: PrototypeAttention(WIDTH, 4),
+    "sharp prototypes": lambda: PrototypeAttention(WIDTH, 3, temperature=0.1),
+    "one prototype": lambda: PrototypeAttention(WIDTH, 1),
 }
 ALL = SETS | PROTOTYPES
 
@@ -230,7 +230,7 @@ def test_slot_attention_shows_the_maps_of_every_pass(name):
             torch.testing.assert_close(found[:, : len(inputs)], expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["slots", "slots in order", "pie_net", "two heads"])
+@pytest.mark.parametrize("name", ["slots", "slots in order", "pie_net", "sharp prototypes"])
 def test_gradients(name):
     module = build(name)
     _, local, mask, wholes = samples()
@@ -271,16 +271,12 @@ def test_prototype_attention_equals_the_naive_loop(name):
     module = build(name)
     members, local, mask, _ = samples()
     found = module(local, mask)
-    width = WIDTH // module.heads
     for row, inputs in enumerate(members):
         for j, query in enumerate(module.queries):
-            parts = []
-            for head in range(module.heads):
-                part = slice(head * width, (head + 1) * width)
-                scores = torch.stack([query[part] @ x[part] for x in inputs])
-                weights = (scores / (module.temperature * math.sqrt(width))).softmax(0)
-                parts.append(sum(w * x[part] for w, x in zip(weights, inputs, strict=True)))
-            torch.testing.assert_close(found[row, j], torch.cat(parts), atol=1e-9, rtol=0)
+            scores = torch.stack([query @ x for x in inputs])
+            weights = (scores / (module.temperature * math.sqrt(WIDTH))).softmax(0)
+            expected = sum(w * x for w, x in zip(weights, inputs, strict=True))
+            torch.testing.assert_close(found[row, j], expected, atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -299,7 +295,7 @@ def test_half_precision_keeps_near_to_single(name, dtype):
         assert (found.float() - exact).abs().mean() < 0.05
 
 
-@pytest.mark.parametrize("name", ["slots in order", "pie_net", "decoder", "two heads"])
+@pytest.mark.parametrize("name", ["slots in order", "pie_net", "decoder", "prototypes"])
 def test_nothing_depends_on_the_data_but_the_numbers(name):
     """The module can be exported whole: no control flow looks at a tensor's values."""
     module = build(name)
@@ -350,7 +346,6 @@ def test_heads_must_divide_what_they_share(settings, size, message):
     [
         lambda: SlotAttention(6, 8, heads=3),
         lambda: TransformerDecoder(6, 8, heads=3),
-        lambda: PrototypeAttention(8, 4, heads=3),
     ],
 )
 def test_a_module_refuses_heads_that_do_not_divide(make):
