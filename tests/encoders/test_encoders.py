@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders import word_vectors
@@ -109,29 +110,47 @@ def test_a_phrase_does_not_depend_on_longer_ones_beside_it():
     torch.testing.assert_close(both[:1], alone)
 
 
+def naive_edge_context(
+    context: EdgeContext, entities: Tensor, labels: Tensor, relations: list[tuple[int, int]]
+) -> Tensor:
+    """CORA's eq. 6, object by object and edge by edge."""
+    rows = []
+    for i, entity in enumerate(entities):
+        active, passive = [], []
+        for label, (subject, passive_entity) in zip(labels, relations, strict=True):
+            if subject == i:
+                edge = torch.cat([label, entities[passive_entity]])
+                active.append(context.active.weight @ edge + context.active.bias)
+            if passive_entity == i:
+                edge = torch.cat([label, entity])
+                passive.append(context.passive.weight @ edge + context.passive.bias)
+        groups = [active, passive]
+        if context.form == "code":
+            groups = [[message.clamp(min=0) for message in active + passive]]
+        rows.append(sum((sum(group) / len(group) for group in groups if group), entity))
+    return torch.stack(rows)
+
+
 @pytest.mark.parametrize("form", ["paper", "code"])
 def test_edge_context_equals_the_naive_loop(form):
-    context = EdgeContext(4, form)
-    entities, labels = values(4, 4), values(4, 4, seed=1)
-    subject, object_ = [0, 0, 2, 1], [1, 2, 0, 1]
-    found = context(entities, labels, torch.tensor(subject), torch.tensor(object_))
-    for i in range(4):
-        active = [
-            context.active(torch.cat([labels[e], entities[object_[e]]]))
-            for e in range(4)
-            if subject[e] == i
-        ]
-        passive = [
-            context.passive(torch.cat([labels[e], entities[subject[e]]]))
-            for e in range(4)
-            if object_[e] == i
-        ]
-        if form == "code":
-            groups = [[message.relu() for message in active + passive]]
-        else:
-            groups = [active, passive]
-        means = [torch.stack(group).mean(0) for group in groups if group]
-        torch.testing.assert_close(found[i], entities[i] + sum(means))
+    torch.manual_seed(0)
+    context = EdgeContext(4, form).double()
+    for linear in (context.active, context.passive):
+        nn.init.normal_(linear.bias)
+    entities, labels = (values(5, 4, seed=seed).double().requires_grad_() for seed in (0, 1))
+    relations = [(0, 1), (0, 2), (2, 0), (1, 1), (3, 1)]  # with a loop and an object without edges
+    subject, object_ = torch.tensor(relations).T
+    leaves = [entities, labels, *context.parameters()]
+    weights = values(5, 4, seed=2).double()
+    found = context(entities, labels, subject, object_)
+    expected = naive_edge_context(context, entities, labels, relations)
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+    torch.testing.assert_close(
+        torch.autograd.grad((weights * found).sum(), leaves),
+        torch.autograd.grad((weights * expected).sum(), leaves),
+        atol=1e-12,
+        rtol=0,
+    )
 
 
 def test_learned_vectors_leave_padding_at_zero():

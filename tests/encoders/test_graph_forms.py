@@ -80,8 +80,8 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
                 if subject == i
             ]
             passive = [
-                encoder.edge_context.passive(torch.cat([concept(label), entities[subject]]))
-                for subject, label, other in graph.relations
+                encoder.edge_context.passive(torch.cat([concept(label), entity]))
+                for _, label, other in graph.relations
                 if other == i
             ]
             parts = [torch.stack(edges).mean(0) for edges in (active, passive) if edges]

@@ -81,8 +81,13 @@ class EdgeContext(nn.Module):
     """What an object learns from the labelled relations it takes part in (eq. 6).
 
     `e'_i = e_i + mean over i's active edges of W_A [r_ij ; e_j]
-                + mean over i's passive edges of W_P [r_ji ; e_j]`.
+                + mean over i's passive edges of W_P [r_ji ; e_i]`.
+    An edge joins its label with the embedding of its passive entity. The passive entity is the
+    relation's object: the other end j of an active edge of i, and i itself on a passive edge of i.
     Form "code": one mean over active and passive edges together, each through Linear and ReLU.
+
+    References:
+        Pham et al., CORA, CVPR 2024, section 3.3.2.
     """
 
     def __init__(self, size: int, form: EdgeForm = "paper") -> None:
@@ -93,8 +98,8 @@ class EdgeContext(nn.Module):
 
     def forward(self, entities: Tensor, labels: Tensor, subject: Tensor, object_: Tensor) -> Tensor:
         """`entities (V, D)`, `labels (E, D)`, rows `(E,)` of both ends -> `(V, D)`."""
-        active = self.active(torch.cat([labels, entities[object_]], 1))
-        passive = self.passive(torch.cat([labels, entities[subject]], 1))
+        edges = torch.cat([labels, entities[object_]], 1)
+        active, passive = self.active(edges), self.passive(edges)
         count = len(entities)
         if self.form == "code":
             messages, ends = torch.cat([active, passive]).relu(), torch.cat([subject, object_])
