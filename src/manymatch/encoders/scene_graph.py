@@ -17,6 +17,7 @@ from manymatch.pooling.masked import MeanPooling
 from manymatch.shards.batch import Graphs
 
 EdgeForm = Literal["paper", "code"]
+ObjectEdges = Literal["both_ways", "subject_to_object"]
 
 _LENGTHS = (0, 1, 2, 4, 8)
 """Phrases longer than one and no longer than the next are read together."""
@@ -116,6 +117,9 @@ class SceneGraphEncoder(nn.Module):
         size: D, a multiple of `heads`.
         attribute_layers, object_layers: GATv2 layers of the two steps (CORA: 1 and 2).
         edge_form: see `EdgeContext`.
+        object_edges: whether objects exchange along a relation both ways, or what a subject says
+            reaches its object alone. Two objects are neighbours once, however many relations
+            they have.
         last_activation: whether the last layer ends in its ReLU (CORA: it does).
         joint: instead of two steps as many layers over objects and attributes together, after
             edge context; an object's entity is then what it is in the whole graph.
@@ -134,12 +138,14 @@ class SceneGraphEncoder(nn.Module):
         attribute_layers: int = 1,
         object_layers: int = 2,
         edge_form: EdgeForm = "paper",
+        object_edges: ObjectEdges = "both_ways",
         last_activation: bool = True,
         joint: bool = False,
         fully_connected: bool = False,
     ) -> None:
         super().__init__()
         self.concepts = concepts
+        self.object_edges = object_edges
         self.joint, self.fully_connected = joint, fully_connected
         first, second = attribute_layers, object_layers
         if joint:
@@ -185,7 +191,10 @@ class SceneGraphEncoder(nn.Module):
         if self.fully_connected:
             captions = graphs.object_caption
             return segment_pairs(captions, captions, len(captions))
-        return torch.stack([graphs.relation_subject, graphs.relation_object])
+        edges = torch.stack([graphs.relation_subject, graphs.relation_object])
+        if self.object_edges == "both_ways":
+            edges = both_ways(*edges)
+        return edges.unique(dim=1)
 
 
 def _nodes(graphs: Graphs, concepts: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ from manymatch.encoders.scene_graph import (
     BertConceptEncoder,
     ConceptEncoder,
     EdgeForm,
+    ObjectEdges,
     SceneGraphEncoder,
 )
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
@@ -75,6 +76,9 @@ class CORASettings(Strict):
     object_layers: Count = 2
     edge_form: EdgeForm = "paper"
     """How edge context is averaged: eq. 6, or as in the released code."""
+    object_edges: ObjectEdges = "both_ways"
+    """Whether objects exchange along relations both ways, as in the released code, or a subject
+    reaches its object and not the reverse, as the paper's directed graph has it."""
     last_activation: bool = True
     """Without the last layer's ReLU, which is not in the paper, captions spread over all
     directions, as images do, instead of one orthant: they are learned faster."""
@@ -250,6 +254,7 @@ def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGr
         settings.attribute_layers,
         settings.object_layers,
         settings.edge_form,
+        settings.object_edges,
         settings.last_activation,
         joint=settings.graph == "joint",
         fully_connected=settings.fully_connected,
