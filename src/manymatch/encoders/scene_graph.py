@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from manymatch.encoders.bert import BertEncoder
 from manymatch.layers.glorot import glorot_linear
-from manymatch.layers.gru import BiGRU
+from manymatch.layers.gru import BiGRU, Directions
 from manymatch.layers.segments import segment_mean, segment_pairs
 from manymatch.pooling.graph_attention import GraphAttention
 from manymatch.pooling.masked import MeanPooling
@@ -32,14 +32,32 @@ class Encoded(NamedTuple):
 
 
 class ConceptEncoder(nn.Module):
-    """Phrases to vectors: word vectors, bi-GRU, both final states, FC to D."""
+    """Phrases to vectors: word vectors, GRU, its final state, FC to D.
 
-    def __init__(self, words: nn.Embedding, hidden: int, size: int, dropout: float = 0.0) -> None:
+    Args:
+        words: the word vectors.
+        hidden: size of the final state, of both directions together (CORA: 300).
+        size: D.
+        directions: of the GRU (CORA: forward).
+        dropout: of the word vectors' elements.
+
+    References:
+        Pham et al., CORA, CVPR 2024, sections 3.2 and 6.2.
+    """
+
+    def __init__(
+        self,
+        words: nn.Embedding,
+        hidden: int,
+        size: int,
+        directions: Directions = "forward",
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.words = words
         self.dropout = nn.Dropout(dropout)
-        self.gru = BiGRU(words.embedding_dim, 2 * hidden, directions="concatenate")
-        self.project = glorot_linear(2 * hidden, size)
+        self.gru = BiGRU(words.embedding_dim, hidden, directions)
+        self.project = glorot_linear(hidden, size)
 
     def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
         """`phrases (P, T)` word ids, `lengths (P,)` >= 1 -> `(P, D)`."""

@@ -38,6 +38,7 @@ from manymatch.encoders.scene_graph import (
 )
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.errors import DataError
+from manymatch.layers.gru import Directions
 from manymatch.layers.segments import pad_segments
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
 from manymatch.losses.info_nce import info_nce
@@ -66,7 +67,8 @@ class CORASettings(Strict):
     glove_file: str | None = None
     """GloVe's text file to take the vectors from; null: the package's, of 50 dimensions."""
     concept_size: Count = 300
-    """Of the concept encoder's GRU, each direction."""
+    """Of the concept encoder's GRU: its final state, both directions together."""
+    concept_directions: Directions = "forward"
     bert: BertSettings = BertSettings(tuning="prefix")
     graph: Literal["steps", "joint"] = "steps"
     """Attributes to objects, then objects to objects; or the whole graph at once."""
@@ -105,6 +107,14 @@ class CORASettings(Strict):
     def _heads_divide_size(self) -> CORASettings:
         if self.size % self.heads:
             raise ValueError(f"size {self.size} is not a multiple of {self.heads} heads")
+        return self
+
+    @model_validator(mode="after")
+    def _directions_share_concept_size(self) -> CORASettings:
+        if self.concept_directions == "concatenate" and self.concept_size % 2:
+            raise ValueError(
+                f"concept_size {self.concept_size} is odd: two directions cannot share it"
+            )
         return self
 
     @model_validator(mode="after")
@@ -268,4 +278,4 @@ def _concept_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> nn.Mo
     words = word_embedding(
         settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
     )
-    return ConceptEncoder(words, settings.concept_size, size, dropout)
+    return ConceptEncoder(words, settings.concept_size, size, settings.concept_directions, dropout)
