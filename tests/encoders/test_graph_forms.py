@@ -54,11 +54,18 @@ def build(form: dict[str, Any]) -> SceneGraphEncoder:
     return SceneGraphEncoder(MeanOfWords(), SIZE, heads=2, attribute_layers=2, **form).double()
 
 
+class Half(nn.Module):
+    """Stands in for dropout, so that a test sees where dropout acts."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values / 2
+
+
 def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Tensor]:
     """Entities and objects of one caption, edge by edge."""
 
     def concept(phrase: tuple[int, ...]) -> Tensor:
-        return encoder.concepts.words.weight[list(phrase)].mean(0)
+        return encoder.dropout(encoder.concepts.words.weight[list(phrase)].mean(0))
 
     objects = [concept(phrase) for phrase in graph.objects]
     attributes = [concept(phrase) for _, phrase, _ in graph.attributes]
@@ -77,6 +84,8 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
     ) -> list[Tensor]:
         found = torch.stack(nodes)
         for layer in layers:
+            if layer is not layers[0]:
+                found = encoder.dropout(found)
             found = layer(found, torch.tensor([*edges], dtype=torch.int64).reshape(-1, 2).T)
         return list(found)
 
@@ -93,8 +102,12 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
                 for _, label, other in graph.relations
                 if other == i
             ]
-            parts = [torch.stack(edges).mean(0) for edges in (active, passive) if edges]
-            found.append(sum(parts, entity))
+            parts = [
+                torch.stack([encoder.dropout(edge) for edge in edges]).mean(0)
+                for edges in (active, passive)
+                if edges
+            ]
+            found.append(encoder.dropout(sum(parts, entity)))
         return found
 
     if encoder.joint:
@@ -113,6 +126,17 @@ def test_each_form_is_what_a_walk_through_the_captions_finds(form: dict[str, Any
     found = encoder(collate_graphs(GRAPHS))
     expected = [naive(encoder, graph) for graph in GRAPHS]
     for got, parts in zip(found, zip(*expected, strict=True), strict=True):
+        torch.testing.assert_close(got, torch.cat(parts), atol=1e-9, rtol=0)
+
+
+@forms
+def test_dropout_acts_on_phrases_edges_and_between_layers(form: dict[str, Any]) -> None:
+    encoder = build({**form, "dropout": 0.5})
+    assert encoder.dropout.p == encoder.edge_context.dropout.p == 0.5
+    encoder.dropout, encoder.edge_context.dropout = Half(), Half()
+    found = encoder(collate_graphs(GRAPHS))
+    expected = zip(*(naive(encoder, graph) for graph in GRAPHS), strict=True)
+    for got, parts in zip(found, expected, strict=True):
         torch.testing.assert_close(got, torch.cat(parts), atol=1e-9, rtol=0)
 
 

@@ -92,7 +92,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("cora", {"graph": "joint", "object_edges": "subject_to_object"}),
     ("cora", {"fully_connected": True, "attribute_layers": 2}),
-    ("cora", {"concept_encoder": "bert"}),
+    ("cora", {"concept_encoder": "bert", "graph_dropout": 0.1}),
     ("dive", {"text": {"encoder": "bert"}}),
     ("msrm", {"text": {"encoder": "bert", "bert": {"tuning": "prefix"}}}),
 ]

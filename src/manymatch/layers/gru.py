@@ -19,7 +19,7 @@ class Read(NamedTuple):
 
 
 class BiGRU(nn.Module):
-    """One layer. Its two directions are averaged or concatenated; "forward" has one direction alone.
+    """One layer. Its two directions are averaged or concatenated; "forward" has only one.
 
     With "concatenate" each direction has size / 2, so that D = `size` in all three forms. The final
     state is the forward direction's at the last real position and the backward one's at the first.

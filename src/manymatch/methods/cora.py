@@ -91,6 +91,8 @@ class CORASettings(Strict):
     """Of the code of the regions' order; null where the order means nothing."""
     feature_dropout: Probability = 0.0
     concept_dropout: Probability = 0.0
+    graph_dropout: Probability = 0.0
+    """Of the phrases' vectors and of nodes and edges between the layers of graph attention."""
     embedding_dropout: Probability = 0.0
     margin: Positive = 0.4
     temperature: Positive = 0.01
@@ -266,6 +268,7 @@ def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGr
         settings.edge_form,
         settings.object_edges,
         settings.last_activation,
+        settings.graph_dropout,
         joint=settings.graph == "joint",
         fully_connected=settings.fully_connected,
     )
