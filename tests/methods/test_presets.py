@@ -94,6 +94,12 @@ def test_a_preset_says_how_it_is_launched(path):
     assert f"dvc repro {stage}@{path.parent.name}-{path.stem}" in path.read_text()
 
 
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_preset_of_pixels_drops_no_regions(path):
+    recipe = read_recipe(path)
+    assert not (recipe.features.startswith("pixels") and recipe.augmentation.region_drop)
+
+
 PLACES = [(name, dataset) for name in NAMES for dataset in ("scenes", "flickr8k")]
 CLIPS = [(name, dataset) for name in OF_CLIPS for dataset in ("youcook2", "msrvtt", "lsmdc")]
 
