@@ -55,7 +55,7 @@ from manymatch.similarities.pairs import full_precision
 
 
 class CORASettings(Strict):
-    """The defaults are the paper's."""
+    """The defaults are the paper's, but for `object_edges`, which are the released code's."""
 
     size: Count = 1024
     heads: Count = 16
