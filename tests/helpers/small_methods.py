@@ -86,10 +86,13 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("maxmatch", {"sets": {"module": "pie_net", "size": 2}, "image": {"encoder": "raw"}}),
     ("cora", {}),
     ("cora", {"region_attention": False, "edge_form": "code", "warmup_epochs": 0.0}),
-    ("cora", {"last_activation": False, "caption_weight": 1.0}),
-    ("cora", {"graph": "joint"}),
+    (
+        "cora",
+        {"last_activation": False, "caption_weight": 1.0, "concept_directions": "concatenate"},
+    ),
+    ("cora", {"graph": "joint", "object_edges": "subject_to_object"}),
     ("cora", {"fully_connected": True, "attribute_layers": 2}),
-    ("cora", {"concept_encoder": "bert"}),
+    ("cora", {"concept_encoder": "bert", "graph_dropout": 0.1}),
     ("dive", {"text": {"encoder": "bert"}}),
     ("msrm", {"text": {"encoder": "bert", "bert": {"tuning": "prefix"}}}),
 ]

@@ -59,7 +59,8 @@ def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch):
         assert loss.isfinite()
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(method.parameters(), recipe.training.clip_norm)
+        if recipe.training.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(method.parameters(), recipe.training.clip_norm)
         optimizer.step()
     pairs = zip(before, method.parameters(), strict=True)
     assert any(not torch.equal(old, new) for old, new in pairs)
@@ -91,6 +92,12 @@ def pictures(batch):
 def test_a_preset_says_how_it_is_launched(path):
     stage = "warm_evaluate" if read_recipe(path).warm_start else "evaluate"
     assert f"dvc repro {stage}@{path.parent.name}-{path.stem}" in path.read_text()
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_preset_of_pixels_drops_no_regions(path):
+    recipe = read_recipe(path)
+    assert not (recipe.features.startswith("pixels") and recipe.augmentation.region_drop)
 
 
 PLACES = [(name, dataset) for name in NAMES for dataset in ("scenes", "flickr8k")]

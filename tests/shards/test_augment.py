@@ -101,6 +101,28 @@ def test_attributes_and_relations_may_all_go() -> None:
     assert all(caption.graph.objects == GRAPH.objects for caption in captions)
 
 
+def test_words_of_phrases_are_masked_or_deleted_and_one_is_left() -> None:
+    captions = augmented(4000, phrase_word_mask=0.1, phrase_word_delete=0.3)
+    pairs = [caption.graph.objects[1] for caption in captions]
+    rates = {phrase: count / 4000 for phrase, count in Counter(pairs).items()}
+    kept, masked, deleted = 0.6, 0.1, 0.3
+    expected = {
+        (11, 12): kept * kept,
+        (11, MASK): kept * masked,
+        (MASK, 12): masked * kept,
+        (MASK, MASK): masked * masked,
+        (MASK,): 2 * masked * deleted,
+        (11,): kept * deleted + deleted * deleted / 2,
+        (12,): deleted * kept + deleted * deleted / 2,
+    }
+    assert rates.keys() == expected.keys()
+    assert all(abs(rates[phrase] - rate) < 0.02 for phrase, rate in expected.items())
+    singles = Counter(caption.graph.objects[0] for caption in captions)
+    assert singles.keys() == {(10,), (MASK,)}
+    assert abs(singles[(MASK,)] / 4000 - masked) < 0.02
+    assert all(caption.graph.names == GRAPH.names for caption in captions)
+
+
 def test_masked_phrases_keep_names_and_lengths() -> None:
     captions = augmented(500, phrase_word_mask=0.3)
     words = [word for caption in captions for phrase in caption.graph.objects for word in phrase]

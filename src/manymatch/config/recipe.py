@@ -87,6 +87,9 @@ class Augmentation(Strict):
     attribute_drop: Probability = 0.0
     relation_drop: Probability = 0.0
     phrase_word_mask: Probability = 0.0
+    """A word of an object's, an attribute's or a relation's phrase becomes the mask."""
+    phrase_word_delete: Probability = 0.0
+    """A word of a phrase that is not masked is deleted, unless it is the last word left."""
 
 
 class Training(Strict):
@@ -101,7 +104,8 @@ class Training(Strict):
     optimizer: Optimizer = Optimizer()
     parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()
-    clip_norm: Positive = 2.0
+    clip_norm: Positive | None = 2.0
+    """The largest norm of the gradient of all parameters together; null: gradients stay whole."""
     weight_average: Probability = 0.0
     """Decay of an exponential moving average of the weights that is validated and kept (0: off)."""
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"

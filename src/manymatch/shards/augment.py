@@ -43,7 +43,7 @@ def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regio
 
 
 class CaptionAugmenter:
-    """Drops words, objects, attributes and relations; masks words of phrases.
+    """Drops words, objects, attributes and relations; masks and deletes words of phrases.
 
     `mask` is the id of the mask, `ordinary` are those that a random word is drawn from.
     """
@@ -62,7 +62,7 @@ class CaptionAugmenter:
             _drop(graph.attributes, self._settings.attribute_drop, rng),
             _drop(graph.relations, self._settings.relation_drop, rng),
         )
-        return NumberedCaption(caption.id, words, self._mask_phrases(graph, rng))
+        return NumberedCaption(caption.id, words, self._hit_phrases(graph, rng))
 
     def _drop_words(self, words: Phrase, rng: Random) -> Phrase:
         if not self._settings.word_drop:
@@ -82,21 +82,32 @@ class CaptionAugmenter:
             return (rng.choice(self._ordinary),)
         return ()
 
-    def _mask_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
-        """Mask words of all phrases of a caption; names and name ids stay those of the text."""
-        probability = self._settings.phrase_word_mask
-        if not probability:
+    def _hit_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
+        """Hit words of all phrases of a caption; names and name ids stay those of the text."""
+        if not (self._settings.phrase_word_mask or self._settings.phrase_word_delete):
             return graph
-
-        def masked(phrase: Phrase) -> Phrase:
-            return tuple(self._mask if rng.random() < probability else word for word in phrase)
-
         return NumberedGraph(
-            objects=[masked(phrase) for phrase in graph.objects],
+            objects=[self._hit_words(phrase, rng) for phrase in graph.objects],
             names=graph.names,
-            attributes=[(row, masked(phrase), name) for row, phrase, name in graph.attributes],
-            relations=[(row, masked(phrase), other) for row, phrase, other in graph.relations],
+            attributes=[
+                (row, self._hit_words(phrase, rng), name) for row, phrase, name in graph.attributes
+            ],
+            relations=[
+                (row, self._hit_words(phrase, rng), other) for row, phrase, other in graph.relations
+            ],
         )
+
+    def _hit_words(self, phrase: Phrase, rng: Random) -> Phrase:
+        """The phrase with its words kept, masked or deleted; one word at least is left."""
+        masked = self._settings.phrase_word_mask
+        deleted = masked + self._settings.phrase_word_delete
+        draws = [(word, rng.random()) for word in phrase]
+        left = [
+            self._mask if draw < masked else word
+            for word, draw in draws
+            if not masked <= draw < deleted
+        ]
+        return tuple(left) or (rng.choice(phrase),)
 
 
 def _drop(items: list, probability: float, rng: Random) -> list:
