@@ -57,11 +57,34 @@ def test_maxmatch_weighs_its_six_losses(build, make_batch):
         "global_discriminative": 0.1
         * both(
             lambda side: global_discriminative(side.vectors, side.globals, 0.6, 0.5), images, texts
-        ),
+        )
+        / 2,
         "intra_set_divergence": 0.1
         * both(lambda x: intra_set_divergence(x, 0.6, 0.5), images.vectors, texts.vectors),
     }
     torch.testing.assert_close(method.loss(images, texts, batch), expected)
+
+
+def test_l_gd_is_the_mean_of_the_modalities_and_l_isd_their_sum(build, make_batch):
+    """Loops over eq. 7 (1/2N) and eq. 8 (2/(M (M - 1)), image and text added)."""
+    method, batch = build("maxmatch"), make_batch(range(4))
+    images, texts = encode(method, batch)
+    towards, apart = [], []
+    for side in (images, texts):
+        from_global, from_others = [], []
+        for elements, whole in zip(side.vectors, side.globals, strict=True):
+            cosines = [torch.cosine_similarity(x, whole, dim=0) for x in elements]
+            from_global += [torch.exp(0.5 * (cosine - 0.6)) for cosine in cosines]
+            from_others += [
+                torch.exp(0.5 * (torch.cosine_similarity(x, y, dim=0) - 0.6))
+                for place, x in enumerate(elements)
+                for y in elements[:place]
+            ]
+        towards.append(sum(from_global) / len(from_global))
+        apart.append(sum(from_others) / len(from_others))
+    found = method.loss(images, texts, batch)
+    torch.testing.assert_close(found["global_discriminative"], 0.1 * sum(towards) / 2)
+    torch.testing.assert_close(found["intra_set_divergence"], 0.1 * sum(apart))
 
 
 def test_pvse_weighs_its_three_losses(build, make_batch):
