@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from manymatch.errors import ConfigError
-from manymatch.layers.position_code import sine_code
+from manymatch.layers.position_code import relative_sine_code
 from manymatch.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
 from manymatch.pooling.sets import SetSettings, set_module
 
@@ -57,11 +57,22 @@ def samples(garbage=50.0):
     return members, local, mask, torch.randn(len(members), SIZE, generator=generator).double()
 
 
+def naive_code(length, size):
+    """DivE's released code, place by place and channel by channel."""
+    code = torch.zeros(length, size, dtype=torch.float64)
+    for n in range(1, length + 1):
+        place = 2 * math.pi * n / (length + 1e-6)
+        for j in range(size):
+            angle = place / 10000 ** (2 * (j // 2) / size)
+            code[n - 1, j] = math.sin(angle) if j % 2 == 0 else math.cos(angle)
+    return code
+
+
 def naive_slots(module, inputs):
     """One sample: slots before the last LayerNorm, and the maps of every pass."""
     block, slots = module.block, list(module.slots)
     heads, width = block.heads, block.query.out_features // block.heads
-    code = sine_code(len(inputs), WIDTH, dtype=torch.float64) * module.position_code
+    code = naive_code(len(inputs), WIDTH) * module.position_code
     normed = [block.input_norm(x) for x in inputs]
     keys = [block.key(x + c) for x, c in zip(normed, code, strict=True)]
     values = [block.value(x) for x in normed]
@@ -200,6 +211,46 @@ def test_padding_never_matters(name, garbage):
     together.square().sum().backward()
     assert (local.grad[~mask] == 0).all()
     assert local.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("size", [1, 6, 7])
+def test_the_relative_code_is_the_released_one(size):
+    mask = torch.arange(9) < torch.tensor([[1], [4], [9]])
+    code = relative_sine_code(mask, size, torch.float64)
+    for row, length in zip(code, (1, 4, 9), strict=True):
+        torch.testing.assert_close(row[:length], naive_code(length, size), atol=1e-12, rtol=0)
+    assert relative_sine_code(mask, size, torch.bfloat16).dtype == torch.bfloat16
+
+
+def test_padding_moves_no_place():
+    """Neither padding behind a sample's inputs nor padding between them."""
+    real = torch.ones(1, 4, dtype=torch.bool)
+    exact = relative_sine_code(real, WIDTH)[0]
+    mask = torch.tensor([[True, False, True, True, False, True, False, False]])
+    torch.testing.assert_close(relative_sine_code(mask, WIDTH)[0, mask[0]], exact, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["slot_attention", "pie_net", "decoder"])
+def test_dropout_is_of_training_alone(kind):
+    module = set_module(SetSettings(module=kind, dropout=0.5), WIDTH, SIZE).double()
+    same = set_module(SetSettings(module=kind), WIDTH, SIZE).double()
+    same.load_state_dict(module.state_dict())
+    _, local, mask, wholes = samples()
+    assert (module(local, mask, wholes) - module(local, mask, wholes)).abs().max() > 1e-3
+    module.eval()
+    torch.testing.assert_close(module(local, mask, wholes), same(local, mask, wholes))
+
+
+def test_slot_attention_drops_where_the_released_code_does():
+    """What attention gathers, after its last layer, and the MLP's hidden units, after GELU."""
+    block = SlotAttention(WIDTH, SIZE, dropout=0.5).block
+    assert [type(layer) for layer in block.mlp] == [nn.Linear, nn.GELU, nn.Dropout, nn.Linear]
+    with torch.no_grad():
+        block.mlp[3].weight.zero_(), block.mlp[3].bias.zero_(), block.gather.bias.fill_(1.0)
+        block.gather.weight.zero_()
+    slots, inputs = torch.zeros(50, 4, SIZE), block.read(torch.randn(50, 3, WIDTH), None)
+    gathered, _ = block(slots, *inputs, torch.ones(50, 3, dtype=torch.bool))
+    assert set(gathered.flatten().tolist()) == {0.0, 2.0}
 
 
 @pytest.mark.parametrize("name", [*PROTOTYPES, "slots", "pie_net", "decoder"])

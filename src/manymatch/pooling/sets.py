@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from manymatch.config.recipe import Count
+from manymatch.config.recipe import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.errors import ConfigError
 from manymatch.pooling.decoder import TransformerDecoder
@@ -30,6 +30,9 @@ class SetSettings(Strict):
     """Of slot attention's queries, keys and values, all heads together; null: the embedding's."""
     position_code: bool = False
     """Slot attention's keys know the place of each input; for inputs that have an order."""
+    dropout: Probability = 0.0
+    """Slot attention and decoder: of what attention gathers, and inside the MLP. PIE-Net: of the
+    sigmoids."""
     hidden: Count | None = None
     """PIE-Net's width inside its attention; null: half the inputs' width."""
 
@@ -41,10 +44,12 @@ def set_module(settings: SetSettings, width: int, size: int) -> SetModule:
         ConfigError: the heads do not divide what they share.
     """
     if settings.module == "pie_net":
-        return PIENet(width, size, settings.size, settings.hidden)
+        return PIENet(width, size, settings.size, settings.hidden, settings.dropout)
     if settings.module == "decoder":
         _check_heads(settings.heads, size, "the embedding's size")
-        return TransformerDecoder(width, size, settings.size, settings.iterations, settings.heads)
+        return TransformerDecoder(
+            width, size, settings.size, settings.iterations, settings.heads, settings.dropout
+        )
     _check_heads(settings.heads, settings.attention_size or size, "attention_size")
     return SlotAttention(
         width,
@@ -54,6 +59,7 @@ def set_module(settings: SetSettings, width: int, size: int) -> SetModule:
         settings.heads,
         settings.attention_size,
         settings.position_code,
+        settings.dropout,
     )
 
 

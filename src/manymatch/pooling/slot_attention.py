@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from manymatch.layers.position_code import sine_code
+from manymatch.layers.position_code import relative_sine_code
 from manymatch.pooling.masked import real_rows
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 from manymatch.similarities.pairs import full_precision
@@ -28,7 +28,9 @@ class SlotAttention(SetModule):
         iterations: T.
         heads: divide `attention_size`.
         attention_size: of queries, keys and values, all heads together; None: `size`.
-        position_code: add the sine code of an input's place to what its key is made from.
+        position_code: add the sine code of an input's place, relative to its sample's length, to
+            what its key is made from.
+        dropout: of what the slots gather, and inside the MLP.
 
     References:
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),
@@ -45,11 +47,12 @@ class SlotAttention(SetModule):
         heads: int = 4,
         attention_size: int | None = None,
         position_code: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.iterations, self.position_code = iterations, position_code
         self.slots = nn.Parameter(torch.randn(n_slots, size))
-        self.block = SlotBlock(width, size, heads, attention_size or size)
+        self.block = SlotBlock(width, size, heads, attention_size or size, dropout)
         self.output = GlobalResidual(size)
 
     def predict(
@@ -68,26 +71,28 @@ class SlotAttention(SetModule):
 
     def _refine(self, local: Tensor, mask: Tensor | None) -> tuple[Tensor, list[Tensor]]:
         mask = real_rows(local, mask)
-        inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), self._code(local))
+        inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), self._code(mask, local))
         slots, attention = self.slots.expand(len(local), -1, -1), []
         for _ in range(self.iterations):
             slots, weights = self.block(slots, *inputs, mask)
             attention.append(weights.mean(1))
         return slots, attention
 
-    def _code(self, local: Tensor) -> Tensor | None:
-        """`(R, W)`: that of the places of `local (n, R, W)`, where places are told at all."""
+    def _code(self, mask: Tensor, local: Tensor) -> Tensor | None:
+        """`(n, R, W)`, the places of `local (n, R, W)`; None without a position code."""
         if not self.position_code:
             return None
-        _, length, width = local.shape
-        # Not in half precision: what it is added to need not be, under autocast.
-        return sine_code(length, width, local.device, torch.promote_types(local.dtype, torch.float))
+        # Not in half precision: under autocast the LayerNormed inputs are in single precision.
+        kind = torch.promote_types(local.dtype, torch.float)
+        return relative_sine_code(mask, local.shape[2], kind)
 
 
 class SlotBlock(nn.Module):
     """One pass of slot attention."""
 
-    def __init__(self, width: int, size: int, heads: int, attention_size: int) -> None:
+    def __init__(
+        self, width: int, size: int, heads: int, attention_size: int, dropout: float
+    ) -> None:
         super().__init__()
         if attention_size % heads:
             raise ValueError(f"attention size {attention_size} is not a multiple of {heads} heads")
@@ -97,7 +102,8 @@ class SlotBlock(nn.Module):
         self.key = nn.Linear(width, attention_size, bias=False)
         self.value = nn.Linear(width, attention_size, bias=False)
         self.gather = nn.Linear(attention_size, size)
-        self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size)
+        self.dropout = nn.Dropout(dropout)
+        self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size, dropout)
 
     def read(self, local: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor]:
         """Keys and values `(n, heads, R, d)` of `local (n, R, W)`: the same in every pass."""
@@ -112,7 +118,7 @@ class SlotBlock(nn.Module):
         queries = self._split(self.query(self.slot_norm(slots)))
         weights = competing_weights(queries @ keys.mT * keys.shape[-1] ** -0.5, mask)
         gathered = (weights.to(values.dtype) @ values).transpose(1, 2).flatten(2)
-        slots = slots + self.gather(gathered)
+        slots = slots + self.dropout(self.gather(gathered))
         return slots + self.mlp(self.mlp_norm(slots)), weights
 
     def _split(self, vectors: Tensor) -> Tensor:
