@@ -41,6 +41,9 @@ class PCMESettings(GaussianSettings):
     shift: float = 15.0
     """The paper's b, where it starts; learned."""
     kl_weight: NonNegative = 1e-5
+    """Of the KL term, summed over the batch, beside a sum over pairs in which each pair counts
+    twice. The released code has this sum as its loss; here the loss is that sum divided by the
+    number of its terms, `2 n m`."""
     inference: Literal["mean", "samples"] = "mean"
     """What retrieval ranks by: the cosine of the means, or the match probability over samples
     drawn with the same noise for all images, and for all captions."""
@@ -85,7 +88,7 @@ class PCME(Method):
         kl = kl_to_standard(*_gaussian(images)).sum() + kl_to_standard(*_gaussian(texts)).sum()
         return {
             "match": soft_contrastive(logits, match),
-            "kl": self.settings.kl_weight * kl / match.numel(),
+            "kl": self.settings.kl_weight * kl / (2 * match.numel()),
         }
 
     def _logits(self, images: Tensor, texts: Tensor) -> Tensor:
