@@ -193,6 +193,23 @@ def test_the_place_is_told_to_images_and_words_apart(build):
 
 
 @set_methods
+def test_without_the_global_feature_elements_are_slots_alone(build, make_batch, name):
+    with_it, batch = build(name).eval(), make_batch(range(3))
+    without = build(name, {"global_feature": False}).eval()
+    without.load_state_dict(with_it.state_dict())
+    for side, whole in zip(encode(without, batch), encode(with_it, batch), strict=True):
+        torch.testing.assert_close(side.slots, whole.slots)
+        torch.testing.assert_close(side.globals, whole.globals)
+        expected = side.slots
+        if name == "pvse":
+            expected = torch.nn.functional.layer_norm(expected, expected.shape[-1:])
+        torch.testing.assert_close(
+            side.vectors, torch.nn.functional.normalize(expected, dim=2), atol=1e-5, rtol=0
+        )
+        assert (side.vectors - whole.vectors).abs().max() > 0.01
+
+
+@set_methods
 def test_attention_is_shown_out_of_training(build, make_batch, name):
     method, batch = build(name), make_batch(range(3))
     assert all(side.attention is None for side in encode(method, batch))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from manymatch.config.recipe import Count, Probability
 from manymatch.config.strict import Strict
@@ -10,7 +12,7 @@ from manymatch.errors import ConfigError
 from manymatch.pooling.decoder import TransformerDecoder
 from manymatch.pooling.pie_net import PIENet
 from manymatch.pooling.prediction import SetModule, Sets
-from manymatch.pooling.slot_attention import SlotAttention
+from manymatch.pooling.slot_attention import SlotAttention, Start, Update
 
 __all__ = ["SetModule", "SetSettings", "Sets", "set_module"]
 
@@ -33,8 +35,20 @@ class SetSettings(Strict):
     dropout: Probability = 0.0
     """Slot attention and decoder: of what attention gathers, and inside the MLP. PIE-Net: of the
     sigmoids."""
+    slots: Start = "learned"
+    """Slot attention's slots before the first pass: learned vectors, or drawn from a learned
+    Gaussian."""
+    update: Update = "residual"
+    """How slot attention's slots take in what they gather: added, or by a GRU's step."""
     hidden: Count | None = None
     """PIE-Net's width inside its attention; null: half the inputs' width."""
+
+    @model_validator(mode="after")
+    def _options_of_slot_attention(self) -> Self:
+        for key, default in (("slots", "learned"), ("update", "residual")):
+            if self.module != "slot_attention" and getattr(self, key) != default:
+                raise ValueError(f"{key} is an option of the module 'slot_attention' alone")
+        return self
 
 
 def set_module(settings: SetSettings, width: int, size: int) -> SetModule:
@@ -60,6 +74,8 @@ def set_module(settings: SetSettings, width: int, size: int) -> SetModule:
         settings.attention_size,
         settings.position_code,
         settings.dropout,
+        settings.slots,
+        settings.update,
     )
 
 
