@@ -257,6 +257,18 @@ def test_a_caption_alone_and_in_a_batch(options):
         torch.testing.assert_close(together.globals[row], alone.globals[0])
 
 
+@pytest.mark.parametrize("local", ["vectors", "states"])
+def test_dropout_of_word_vectors_and_of_gru_states_are_apart(local):
+    ids, everything = torch.randint(1, 6, (40, 8)), torch.ones(40, 8, dtype=torch.bool)
+    words = vocabulary("a", "b", "c")
+    for key in ("dropout", "state_dropout"):
+        settings = TextSettings(word_vectors="learned", word_size=64, local=local, **{key: 0.3})
+        found = text_encoder(settings, words, size=64)(ids, everything)
+        hit = [(part == 0).float().mean().item() for part in (found.local, found.globals)]
+        of_local = (key == "dropout") == (local == "vectors")
+        assert hit == pytest.approx([0.3 * of_local, 0.3 * (key == "state_dropout")], abs=0.03)
+
+
 def test_what_the_global_features_are():
     features, everything = values(2, 3, 10), torch.ones(2, 3, dtype=torch.bool)
     for kind in ("raw", "linear", "residual", "regions"):
