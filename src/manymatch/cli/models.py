@@ -76,14 +76,20 @@ def evaluate(
 @commands.command()
 def rerank(
     dataset: DatasetName,
-    method: MethodName,
+    method: Annotated[
+        str, typer.Argument(help="A trained CORA, or several together: cora+cora-1.")
+    ],
     split: Split = None,
 ) -> None:
-    """Evaluate a trained CORA re-ranked by entities: reports/metrics/DATASET/METHOD+rerank.json."""
+    """Evaluate a trained CORA re-ranked by entities: reports/metrics/DATASET/METHOD+rerank.json.
+
+    Several re-rank as one: the means of their scores, of captions and of entities.
+    """
     from manymatch.evaluation import rerank as stage
+    from manymatch.evaluation.ensemble import JOINED_BY
 
     stage.rerank(
-        *project.trained(dataset, method),
+        [project.trained(dataset, name) for name in method.split(JOINED_BY)],
         LAYOUT.relevance(dataset),
         *project.outputs(dataset, method + stage.SUFFIX),
         captions=LAYOUT.captions(dataset),
