@@ -31,7 +31,7 @@ from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.outcome import Places
 from manymatch.evaluation.protocols import recall_of
 from manymatch.evaluation.provenance import git_revision
-from manymatch.evaluation.score import score
+from manymatch.evaluation.score import score as scored
 from manymatch.files import sha256
 from manymatch.reporting.results import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
@@ -82,6 +82,11 @@ def files(tmp_path: Path) -> Files:
     return Files(
         tmp_path, table, rng.normal(size=(5, 4)).astype("f4"), rng.normal(size=(9, 4)).astype("f4")
     )
+
+
+def score(*given: Any, **options: Any) -> dict[str, Any]:
+    """The metrics alone."""
+    return scored(*given, **options).values
 
 
 def _expected(table: np.ndarray) -> dict[str, Any]:

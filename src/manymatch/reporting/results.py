@@ -22,7 +22,7 @@ _MOST_BYTES = 256 * 1024**2
 Mark = Literal["own", "true", "wrong"]
 """`own`: the query's own pair; `true`: judged true though not its own; `wrong`: neither."""
 
-Kind = Literal["ensemble", "re-ranked"]
+Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -154,9 +154,9 @@ class Run:
     @property
     def kind(self) -> Kind | None:
         """What it is made of, if it is not a trained model's own ranking."""
-        if self.provenance.members:
-            return "ensemble"
-        return None if self.provenance.rerank_beta is None else "re-ranked"
+        if self.provenance.rerank_beta is None:
+            return "ensemble" if self.provenance.members else None
+        return "re-ranked ensemble" if self.provenance.members else "re-ranked"
 
 
 def read_runs(reports: Path) -> list[Run]:
