@@ -101,7 +101,8 @@ class Training(Strict):
     optimizer: Optimizer = Optimizer()
     parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()
-    clip_norm: Positive = 2.0
+    clip_norm: Positive | None = 2.0
+    """The largest norm of the gradient of all parameters together; null: gradients stay whole."""
     weight_average: Probability = 0.0
     """Decay of an exponential moving average of the weights that is validated and kept (0: off)."""
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
