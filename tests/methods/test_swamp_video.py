@@ -9,6 +9,8 @@ import torch
 from made_clips import write_word2vec
 from small_methods import WIDTH, encode
 
+from manymatch.ablation.plan import points, read_plan
+from manymatch.ablation.recipes import recipe_of
 from manymatch.config.recipe import Recipe, WarmStart
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders.word_vectors import WordTable
@@ -17,6 +19,8 @@ from manymatch.methods import build_method
 from manymatch.methods.howto100m import import_howto100m
 from manymatch.methods.swamp_video import WordMaximum
 from manymatch.training.warm_start import find_source
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_caption_is_the_maximum_over_its_known_words() -> None:
@@ -142,3 +146,15 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not tensors that torch saved") as fault:
         import_howto100m(tmp_path / "model.pth", tmp_path / "released")
     assert "weights_only" not in str(fault.value) and "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize("dataset", ["youcook2", "msrvtt", "lsmdc"])
+@pytest.mark.parametrize("name", ["swamp-weight", "swamp-appendix"])
+def test_the_ablations_of_swamp_are_sound_for_clips(name: str, dataset: str) -> None:
+    plan = read_plan(ROOT / "ablations" / f"{name}.yaml").model_copy(update={"dataset": dataset})
+    recipes = [recipe_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
+    assert {recipe.method for recipe in recipes} == {"swamp_video"}
+    words = Vocabulary([*Vocabulary.SPECIAL, "cut", "egg"])
+    small = {"size": SIZE, "word_vectors": "learned", "word_size": WORD_SIZE}
+    for recipe in recipes:
+        build_method("swamp_video", recipe.model | small, vocabulary=words, feature_width=WIDTH)
