@@ -20,8 +20,8 @@ def sine_code(
     beyond what a half can tell apart.
 
     References:
-        Vaswani et al., Attention Is All You Need, NeurIPS 2017, section 3.5. The released codes of
-        VSE-infinity (pooling) and CORA (order of the regions) use this code.
+        Vaswani et al., Attention Is All You Need, NeurIPS 2017, section 3.5. CORA's released code
+        has this code in GPO, which is VSE-infinity's, and for the order of the regions.
     """
     kind = torch.promote_types(dtype, torch.float32)
     return _waves(torch.arange(length, device=device, dtype=kind), size).to(dtype)
