@@ -113,6 +113,30 @@ def test_other_numbers_than_float32(files: Files, kind: str, dtype: str) -> None
     assert _score(files, scores=path) == _expected(files.table)
 
 
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+def test_a_constant_float64_matrix_ranks_every_own_pair_last(files: Files, kind: str) -> None:
+    found = _score(files, scores=files.made(f"scores.{kind}", np.full((5, 9), 0.1)))
+    assert (found["i2t"]["r1"], found["t2i"]["r1"]) == (0.0, 0.0)
+    assert found["t2i"]["meanr"] == 5.0
+    assert found["i2t"]["meanr"] == np.mean([1 + 9 - OWNER.count(image) for image in range(5)])
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+@pytest.mark.parametrize(("dtype", "ones"), [("f8", 1.0), ("i8", 2**40)])
+def test_differences_beyond_float32_are_no_ties(
+    files: Files, kind: str, dtype: str, ones: float
+) -> None:
+    table = (ones * (1 + 1e-12 * files.table.astype("f8"))).astype(dtype)
+    assert _score(files, scores=files.made(f"scores.{kind}", table)) == _expected(files.table)
+
+
+def test_matrices_of_different_types_are_averaged_exactly(files: Files) -> None:
+    small = files.made("small.npy", files.table.astype("f2"))
+    fine = files.made("fine.npy", 1e-12 * files.table[::-1].astype("f8"))
+    found = score("scenes", Made(scores=(small, fine)), files.captions)
+    assert found == _expected(files.table.astype("f8") + 1e-12 * files.table[::-1].astype("f8"))
+
+
 def test_one_of_several_arrays(files: Files) -> None:
     path = files.folder / "both.npz"
     np.savez(path, right=files.table, wrong=np.zeros((5, 9), "f4"))
@@ -288,7 +312,7 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
             for kind in ("npy", "npz", "safetensors", "h5")
         },
         "too large": (
-            {"scores": files.made("l.npy", files.table.astype("f8") * 1e300)},
+            {"images": files.made("l.npy", files.images.astype("f8") * 1e300), "texts": texts},
             "NaN or infinite",
         ),
         "zip of ids": (

@@ -143,7 +143,7 @@ def _mean(members: Sequence[tuple[Embedded, Score]]) -> Score:
     def score(images: Embeddings, texts: Embeddings) -> Tensor:
         chosen = _run_of(images), _run_of(texts)
         found = [
-            score(rows(embedded.images, chosen[0]), _texts(embedded.texts, chosen[1])).float()
+            score(rows(embedded.images, chosen[0]), _texts(embedded.texts, chosen[1]))
             for embedded, score in members
         ]
         return torch.stack(found).mean(0)

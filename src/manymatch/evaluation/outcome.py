@@ -61,7 +61,14 @@ def outcome(
     ranking = rank(score, *parts, wanted.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, wanted.captions, found.image_ids)
     subject = Subject(found, score, t2i_score, ranking, labels)
-    queries = sample_queries(ranking, found.owner, judgments, stored, wanted.samples)
+    queries = sample_queries(
+        ranking,
+        found.owner,
+        judgments,
+        stored,
+        wanted.samples,
+        labels=labels if "pmrp" in suite.OF_DATASET.get(dataset, ()) else None,
+    )
     return Outcome(subject, measure(subject, judgments, dataset), {"samples": queries})
 
 

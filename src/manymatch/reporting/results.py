@@ -78,18 +78,23 @@ def _jpeg(thumbnail: str) -> str:
 Thumbnail = Annotated[str, AfterValidator(_jpeg)]
 
 
-class RetrievedCaption(Record):
+class Answer(Record):
+    """What a query found; on COCO with its `zeta`, in how many object labels its image differs
+    from the query's (None: one of the two has no label)."""
+
+    score: float
+    mark: Mark
+    zeta: int | None = None
+
+
+class RetrievedCaption(Answer):
     caption_id: str
     caption: str
-    score: float
-    mark: Mark
 
 
-class RetrievedImage(Record):
+class RetrievedImage(Answer):
     image_id: str
     thumbnail: Thumbnail | None
-    score: float
-    mark: Mark
 
 
 class ImageQuery(Record):
