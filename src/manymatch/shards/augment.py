@@ -85,11 +85,6 @@ class CaptionAugmenter:
             return (rng.choice(self._ordinary),)
         return ()
 
-<<<<<<< HEAD
-    def _hit_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
-        """Hit words of all phrases of a caption; names and name ids stay those of the text."""
-        if not (self._settings.phrase_word_mask or self._settings.phrase_word_delete):
-=======
     def _without_some(self, words: Phrase, rng: Random) -> Phrase:
         """PCME's caption drop, as its released code does it: unknown words, then fewer words."""
         probability = self._settings.caption_drop
@@ -100,11 +95,9 @@ class CaptionAugmenter:
             del kept[rng.randrange(len(kept))]
         return tuple(kept)
 
-    def _mask_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
-        """Mask words of all phrases of a caption; names and name ids stay those of the text."""
-        probability = self._settings.phrase_word_mask
-        if not probability:
->>>>>>> 47f21a1682325ee933e8113294c5b93ef86f3bed
+    def _hit_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
+        """Hit words of all phrases of a caption; names and name ids stay those of the text."""
+        if not (self._settings.phrase_word_mask or self._settings.phrase_word_delete):
             return graph
         return NumberedGraph(
             objects=[self._hit_words(phrase, rng) for phrase in graph.objects],
