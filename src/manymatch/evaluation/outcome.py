@@ -40,11 +40,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A ranked split, its metrics, and what else is shown of it by name."""
+    """A ranked split, its metrics, what else is shown of it by name, and its true pairs."""
 
     subject: Subject
     values: dict[str, Any]
     shown: dict[str, dict[str, Any]]
+    judgments: Judgments
 
 
 def outcome(
@@ -62,7 +63,8 @@ def outcome(
     labels = suite.labels_for(dataset, wanted.captions, found.image_ids)
     subject = Subject(found, score, t2i_score, ranking, labels)
     queries = sample_queries(ranking, found.owner, judgments, stored, wanted.samples)
-    return Outcome(subject, measure(subject, judgments, dataset), {"samples": queries})
+    values = measure(subject, judgments, dataset)
+    return Outcome(subject, values, {"samples": queries}, judgments)
 
 
 def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:

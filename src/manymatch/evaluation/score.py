@@ -70,7 +70,7 @@ def score(
         return rounded(values)
     told = {"dataset": dataset, "preset": name, "split": split}
     record = _record(made, captions, relevance) | told | effort(torch.device("cpu"), started)
-    return write(written, Outcome(subject, values, {}), name, record)
+    return write(written, Outcome(subject, values, {}, judgments), name, record)
 
 
 def _check_dataset(name: str, protocols: Sequence[str]) -> None:
