@@ -16,7 +16,9 @@ def set_metrics(elements: int, alive: bool) -> dict[str, Any]:
     rsums = {k: 240.5 - 3 * k if alive or k == 1 else 12.5 for k in elements_of(elements)}
     side = {
         "log_circular_variance": -1.9 if alive else -7.12,
+        "log_circular_variance_squared": -1.31 if alive else -6.43,
         "winners": elements - 0.3 if alive else 1.04,
+        "distinct": elements - 0.6 if alive else 1.0,
         "rsum_of": {str(k): rsum for k, rsum in rsums.items()},
     }
     selection = {"rsum_of": side["rsum_of"] | {"1+2": 251.25}}
@@ -43,9 +45,13 @@ def shown_sets(samples: dict[str, Any], elements: int, alive: bool) -> dict[str,
         "pairs": _pairs(elements, alive),
         "image_maps": maps,
         "caption_maps": [_caption_map(query, elements, rng) for query in captions],
+        "nearest": {
+            "images": [_finds(query, "image_id", elements, alive) for query in images],
+            "captions": [_finds(query, "caption_id", elements, alive) for query in captions],
+        },
         "projection": {
-            "images": [query["image_id"] for query in images[:6]],
-            "points": _points(elements, rng),
+            "images": {"vectors": 300 * elements, "places": _places(elements, rng)},
+            "texts": {"vectors": 1500 * elements, "places": _places(elements, rng)},
         },
     }
 
@@ -68,12 +74,14 @@ def _image_map(
 ) -> dict[str, Any]:
     places = [[0.05, 0.3, 0.4, 0.9], [0.35, 0.25, 0.7, 0.95], [0.0, 0.0, 1.0, 1.0]]
     count = len(places) if boxes else 49
+    weights = [_weights(count, 10 * k + 17 if alive else 24, rng) for k in range(elements)]
     return {
         "image_id": query["image_id"],
         "size": [112, 84 if int(query["image_id"]) % 3 else 112],
         "grid": None if boxes else 7,
         "boxes": places if boxes else None,
-        "weights": [_weights(count, 10 * k + 17 if alive else 24, rng) for k in range(elements)],
+        "weights": weights,
+        "passes": [[[1 / count] * count] * elements, weights] if alive else [],
     }
 
 
@@ -97,20 +105,15 @@ def _caption_map(query: dict[str, Any], elements: int, rng: random.Random) -> di
     }
 
 
-def _points(elements: int, rng: random.Random) -> list[dict[str, Any]]:
-    def point(image: int, caption: int | None, element: int) -> dict[str, Any]:
-        x, y = 30 * (image % 3) + 8 * element, 40 * (image // 3) - 6 * element
-        return {
-            "x": round(rng.gauss(x, 3), 2),
-            "y": round(rng.gauss(y, 3), 2),
-            "image": image,
-            "modality": "texts" if caption else "images",
-            "element": element,
-            "caption": caption,
-        }
+def _finds(query: dict[str, Any], key: str, elements: int, alive: bool) -> dict[str, Any]:
+    """Element k finds what the query found from place k on; all the same if they are not alive."""
+    items = [item | {"element": 1} for item in query["retrieved"]]
+    starts = [k if alive else 0 for k in range(elements)]
+    return {key: query[key], "elements": [items[start : start + 3] for start in starts]}
 
-    captions = (None, 1, 2, 3, 4, 5)
-    return [point(i, c, k) for i in range(6) for c in captions for k in elements_of(elements)]
+
+def _places(elements: int, rng: random.Random) -> list[list[list[int]]]:
+    return [[[200 * k % 1000, rng.randrange(1001)] for k in range(elements)] for _ in range(20)]
 
 
 def add_sets(reports: Path, dataset: str, preset: str, elements: int, alive: bool) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from made_sets import add_sets
 from manymatch.errors import DataError
 from manymatch.reporting import leaderboard
 from manymatch.reporting.attention_drawing import look
+from manymatch.reporting.element_panels import Named
 from manymatch.reporting.report import report
 from manymatch.reporting.results import read_runs
 from manymatch.reporting.set_results import ImageMap, Projection
-from manymatch.reporting.sets import Named, plane_of
+from manymatch.reporting.sets import plane_of
 
 EVIL = "<script>alert(1)</script>\"'>"
 
@@ -54,9 +56,44 @@ def test_page_shows_sets_of_the_dataset_that_has_them(with_sets: Path) -> None:
         assert words in page
     assert page.count('<span class="setting collapsed">') == 2  # images and captions of vsepp
     drawn = re.findall(r'<svg class="look"', page)
-    assert len(drawn) == 8 * (4 + 2)
-    assert len(re.findall(r'class="style-\d of-text"', page)) == 6 * 5 * (4 + 2)
-    assert len(re.findall(r'class="style-\d of-image"', page)) == 6 * (4 + 2)
+    assert len(drawn) == 8 * (4 + 4 + 2)  # two passes of four elements, one of two
+    assert page.count("After pass 1") == 8
+    assert page.count("After pass 2") == 0  # the last one is not among those before
+    clouds = re.findall(r'class="style-(\d) of-(images|texts)" d="(.*?)"', page)
+    assert len(clouds) == 2 * (4 + 2)
+    assert all(path.count("M") == 20 for *_, path in clouds)
+    assert "80 of 1,200 vectors of images and 80 of 6,000 vectors of texts" in page
+
+
+def test_page_shows_what_each_element_finds_and_what_is_found_again(with_sets: Path) -> None:
+    page = page_of(with_sets)
+    found = json.loads((with_sets / "runs" / "scenes" / "cora" / "sets.json").read_text())
+    first = page.partition('id="scenes-look-1"')[2].partition("</article>")[0]
+    cora, vsepp = first.split("<figure>")[1:]
+    for part, elements in ((cora, 4), (vsepp, 2)):
+        assert len(re.findall(r'<ol class="found-captions"', part)) == elements
+        assert part.count('class="text"') == 3 * elements
+    assert "4 elements, 4 different captions nearest" in cora
+    assert "2 elements, 1 different captions nearest" in vsepp
+    # Element k of cora shows the places k to k + 2, so that element 1's third is 2's second.
+    also = re.findall(r"also element ([\d, ]+)", cora)
+    assert also[:3] == ["2", "2, 3", "1"]
+    assert re.findall(r"also element ([\d, ]+)", vsepp) == ["2"] * 3 + ["1"] * 3
+    for answer in found["nearest"]["images"][0]["elements"][3]:
+        assert escape(answer["caption"]) in cora
+    read = page.partition('id="scenes-read-1"')[2].partition("</article>")[0]
+    assert read.count('<ol class="found-images">') == 4 + 2
+    assert "Cosine with element 1 of its set" in read
+    for words in ("3.4 of 4", "1.0 of 2"):  # the mean over all queries
+        assert words in page
+
+
+def test_variance_with_the_norm_squared_stands_below_maxmatchs_table(with_sets: Path) -> None:
+    page = page_of(with_sets)
+    below = page.partition("within-set circular variance (Flickr30K)</summary>")[2]
+    note = " ".join(below.partition("</details>")[2].partition("</p>")[0].split())
+    assert "cora -1.31 / -1.31; vsepp -6.43 / -6.43." in note
+    assert page.count("MaxMatch squares the norm") == 1
 
 
 def test_the_papers_numbers_of_their_elements_fold_out_below_ours(with_sets: Path) -> None:
@@ -79,21 +116,15 @@ def test_bare_clone_keeps_the_table_and_says_what_is_missing(with_sets: Path) ->
     assert "scenes-looks" not in page
 
 
-def test_sets_without_attention_still_show_which_elements_meet(with_sets: Path) -> None:
+def test_sets_without_attention_still_show_what_elements_find(with_sets: Path) -> None:
     for preset in ("cora", "vsepp"):
         path = with_sets / "runs" / "scenes" / preset / "sets.json"
         _edit(path, lambda sets: sets.update(image_maps=[], caption_maps=[]))
     page = page_of(with_sets)
     assert "Which elements meet" in page
-    assert "scenes-looks" not in page
-    assert "scenes-reads" not in page
-
-
-def test_part_of_the_gallery_is_told(with_sets: Path) -> None:
-    path = with_sets / "metrics" / "scenes" / "cora.json"
-    assert "a part of the gallery" not in page_of(with_sets)
-    _edit(path, lambda metrics: metrics["sets"].update(gallery=200))
-    assert "cora: its first 200 images" in page_of(with_sets)
+    assert '<svg class="look"' not in page
+    assert "Words read by" not in page
+    assert 'class="found-captions" aria-label="Element 4"' in page
 
 
 def test_words_of_others_are_text(with_sets: Path) -> None:
@@ -102,7 +133,8 @@ def test_words_of_others_are_text(with_sets: Path) -> None:
     def poison(sets: dict[str, Any]) -> None:
         shown = sets["caption_maps"][0]
         shown["words"][0] = shown["caption_id"] = EVIL
-        sets["projection"]["images"][0] = sets["image_maps"][0]["image_id"] = EVIL
+        sets["image_maps"][0]["image_id"] = sets["nearest"]["images"][0]["image_id"] = EVIL
+        sets["nearest"]["images"][1]["elements"][0][0]["caption"] = EVIL
 
     _edit(path, poison)
     metrics = with_sets / "metrics" / "scenes" / "cora.json"
@@ -141,9 +173,17 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda s: s["caption_maps"][1]["words"].append("more"),
         "caption_maps.1: Value error",
     ),
-    "point of no image": (
-        lambda s: s["projection"]["points"][0].update(image=6),
-        "an image that is not there",
+    "pass of other places": (
+        lambda s: s["image_maps"][0]["passes"][0][0].pop(),
+        "image_maps.0.passes.0: Value error",
+    ),
+    "point outside": (
+        lambda s: s["projection"]["texts"]["places"][0].__setitem__(0, [0, 1001]),
+        "projection.texts.places.0.0.1",
+    ),
+    "no element met": (
+        lambda s: s["nearest"]["captions"][0]["elements"][0][0].update(element=0),
+        "nearest.captions.0.elements.0.0.element",
     ),
     "no gallery": (lambda s: s.pop("gallery"), "gallery: Field required"),
 }
@@ -163,51 +203,46 @@ def test_faulty_file_is_one_line(with_sets: Path, fault: str) -> None:
 
 def _map(**parts: Any) -> ImageMap:
     made = {"image_id": "a", "size": (4, 4), "grid": 2, "boxes": None, "weights": [[0.25] * 4]}
+    made["passes"] = []
     return ImageMap.model_validate(made | parts)
 
 
 def test_veil_is_on_what_is_not_looked_at() -> None:
-    drawing = look(_map(weights=[[0.0, 0.0, 0.5, 0.25]], size=(4, 2)), 0)
+    drawing = look(_map(size=(4, 2)), [0.0, 0.0, 0.5, 0.25], 0)
     assert drawing.frame == (0, 25, 100, 50)
     assert drawing.veils == [(0.34, "M1 1h1v1h-1z"), (0.84, "M0 0h2v1h-2z")]
     assert drawing.label == "Element 1: most, 50%, at row 2, column 1 of 2"
 
 
 def test_even_attention_veils_nothing_and_none_veils_all() -> None:
-    assert look(_map(), 0).veils == []
-    assert look(_map(weights=[[0.0] * 4]), 0).veils == [(0.84, "M0 0h2v1h-2zM0 1h2v1h-2z")]
+    assert look(_map(), [0.25] * 4, 0).veils == []
+    assert look(_map(), [0.0] * 4, 0).veils == [(0.84, "M0 0h2v1h-2zM0 1h2v1h-2z")]
 
 
 def test_boxes_are_drawn_strongest_last_and_weak_ones_not_at_all() -> None:
-    boxes = [(0.0, 0.0, 0.5, 1.0), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.1, 0.1)]
-    drawing = look(_map(grid=None, boxes=boxes, weights=[[0.6, 0.39, 0.01]]), 0)
+    boxes, weights = (
+        [(0.0, 0.0, 0.5, 1.0), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.1, 0.1)],
+        [0.6, 0.39, 0.01],
+    )
+    drawing = look(_map(grid=None, boxes=boxes, weights=[weights]), weights, 0)
     assert [outline.strength for outline in drawing.outlines] == [0.65, 1.0]
     first = drawing.outlines[-1]
     assert (first.x, first.y, first.width, first.height) == (0, 0, 50, 100)
     assert drawing.label.endswith("60%, at region 1 of 3")
 
 
-def test_points_fill_the_plane_and_images_lie_on_top() -> None:
-    def point(x: float, y: float, modality: str) -> dict[str, Any]:
-        caption = 2 if modality == "texts" else None
-        return {
-            "x": x, "y": y, "image": 0, "modality": modality, "element": 3, "caption": caption
-        }  # fmt: skip
-
-    points = [point(-5, 0, "images"), point(5, 5, "texts")]
-    made = Projection.model_validate({"images": ["a"], "points": points})
-    dots = plane_of(Named("p", 0), made, {}).dots
-    assert [(dot.x, dot.y) for dot in dots] == [(386, 107), (14, 293)]
-    assert [dot.label for dot in dots] == ["Image 1, caption 2, element 3", "Image 1, element 3"]
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_very_few_points_are_drawn_in_the_middle(count: int) -> None:
-    point = {"x": 7, "y": 7, "image": 0, "modality": "images", "element": 1, "caption": None}
-    made = Projection.model_validate({"images": ["a"], "points": [point] * count})
-    assert [(dot.x, dot.y) for dot in plane_of(Named("p", 0), made, {}).dots] == [
-        (200, 200)
-    ] * count
+def test_points_of_one_element_are_one_path_and_images_lie_on_top() -> None:
+    places = {
+        "images": {"vectors": 9, "places": [[(0, 1000), (500, 0)], [(10, 20), (30, 40)]]},
+        "texts": {"vectors": 4, "places": [[(7, 8)]]},
+    }
+    plane = plane_of(Named("p", 0), Projection.model_validate(places))
+    assert [(cloud.modality, cloud.element, cloud.path) for cloud in plane.clouds] == [
+        ("texts", 0, "M7 992h0"),
+        ("images", 0, "M0 0h0M10 980h0"),
+        ("images", 1, "M500 1000h0M30 960h0"),
+    ]
+    assert plane.drawn == "4 of 9 vectors of images and 1 of 4 vectors of texts"
 
 
 def test_one_modality_may_be_single_vectors(with_sets: Path) -> None:

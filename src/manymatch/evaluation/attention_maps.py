@@ -18,7 +18,9 @@ from manymatch.shards.sample import CaptionEntry, Sample
 _DIGITS = 4
 
 
-def image_maps(images: Sequence[Sample], attention: Tensor) -> list[dict[str, Any]]:
+def image_maps(
+    images: Sequence[Sample], attention: Tensor, passes: Tensor | None = None
+) -> list[dict[str, Any]]:
     """Each image's regions and the weight that each element gives them.
 
     Images of which nothing says at what place their regions lie are left out.
@@ -26,15 +28,20 @@ def image_maps(images: Sequence[Sample], attention: Tensor) -> list[dict[str, An
     Args:
         images: as the shards hold them.
         attention: `(n, K, R)`; what lies beyond an image's own regions is padding.
+        passes: `(T, n, K, R)`, the maps of every pass, where a set is refined in passes.
     """
+    each: Iterable[Iterable[Tensor]] = (
+        [()] * len(images) if passes is None else passes.cpu().transpose(0, 1)
+    )
     return [
         {
             "image_id": stored.image_id,
             "size": _size(stored.thumbnail),
             "weights": _rounded(weights[:, : len(stored.boxes)]),
+            "passes": [_rounded(maps[:, : len(stored.boxes)]) for maps in own_passes],
             **_places(stored.boxes),
         }
-        for stored, weights in zip(images, attention.cpu(), strict=True)
+        for stored, weights, own_passes in zip(images, attention.cpu(), each, strict=True)
         if stored.boxes is not None
     ]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -35,19 +36,31 @@ def embed(method: Method, batches: Iterable[Batch], device: torch.device | str) 
         DataError: there are no batches, or an embedding is not finite.
     """
     device = torch.device(device)
+    with inference(method, device):
+        return _together([_embed(method, batch, device) for batch in batches])
+
+
+@contextmanager
+def inference(method: Method, device: torch.device) -> Iterator[None]:
+    """The block runs `method` without gradient, in evaluation mode, on a GPU under autocast.
+
+    The method's training mode is restored.
+    """
     was_training = method.training
     method.eval()
     try:
-        with torch.inference_mode():
-            return _together([_embed(method, batch, device) for batch in batches])
+        autocast = torch.autocast(
+            device.type, autocast_dtype(device), enabled=device.type == "cuda"
+        )
+        with torch.inference_mode(), autocast:
+            yield
     finally:
         method.train(was_training)
 
 
 def _embed(method: Method, batch: Batch, device: torch.device) -> Embedded:
     moved = batch.to(device)
-    with torch.autocast(device.type, autocast_dtype(device), enabled=device.type == "cuda"):
-        images, texts = method.encode_images(moved), method.encode_texts(moved)
+    images, texts = method.encode_images(moved), method.encode_texts(moved)
     for embeddings, ids in ((images, batch.image_ids), (texts, batch.caption_ids)):
         _check_finite(embeddings.vectors, ids)
     return Embedded(images, texts, batch.image_ids, batch.caption_ids, batch.owner.cpu())

@@ -59,7 +59,9 @@ def evaluate(
     came = outcome(found, method.score, method.t2i_score, dataset, stored, wanted)
     queries = drawn_queries(len(found.image_ids), len(found.caption_ids), samples)
     whole = recall_of(came.subject.ranking)
-    sets = analyse_sets(method, found, whole, elements, queries, stored, trained.vocabulary)
+    sets = analyse_sets(
+        method, found, whole, elements, queries, stored, came.judgments, trained.vocabulary
+    )
     if sets:
         came.values["sets"], came.shown["sets"] = sets.metrics, sets.shown
 

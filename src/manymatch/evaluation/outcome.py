@@ -40,11 +40,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A ranked split, its metrics, and what else is shown of it by name."""
+    """A ranked split, its metrics, what else is shown of it by name, and its true pairs."""
 
     subject: Subject
     values: dict[str, Any]
     shown: dict[str, dict[str, Any]]
+    judgments: Judgments
 
 
 def outcome(
@@ -61,15 +62,10 @@ def outcome(
     ranking = rank(score, *parts, wanted.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, wanted.captions, found.image_ids)
     subject = Subject(found, score, t2i_score, ranking, labels)
-    queries = sample_queries(
-        ranking,
-        found.owner,
-        judgments,
-        stored,
-        wanted.samples,
-        labels=labels if "pmrp" in suite.OF_DATASET.get(dataset, ()) else None,
-    )
-    return Outcome(subject, measure(subject, judgments, dataset), {"samples": queries})
+    zeta = labels if "pmrp" in suite.OF_DATASET.get(dataset, ()) else None
+    queries = sample_queries(ranking, found.owner, judgments, stored, wanted.samples, labels=zeta)
+    values = measure(subject, judgments, dataset)
+    return Outcome(subject, values, {"samples": queries}, judgments)
 
 
 def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:

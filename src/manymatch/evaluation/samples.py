@@ -56,8 +56,13 @@ def sample_queries(
     query's (MSRM, CVPR 2023, figure 3).
     """
     images, captions = drawn_queries(len(ranking.i2t.items), len(ranking.t2i.items), count, seed)
-    rows = _rows_shown(ranking, owner, images, captions)
-    gallery = _Gallery(dict(zip(rows, stored(rows), strict=True)), owner, judgments, labels)
+    shown = (
+        torch.tensor(images, dtype=torch.int64),
+        owner[ranking.i2t.items[images, :SHOWN]],
+        owner[captions],
+        ranking.t2i.items[captions, :SHOWN],
+    )
+    gallery = Gallery.of(shown, owner, judgments, stored, labels)
     return {
         "images": [_image_query(gallery, row, ranking.i2t) for row in images],
         "captions": [_caption_query(gallery, row, ranking.t2i) for row in captions],
@@ -68,27 +73,27 @@ def _drawn(total: int, count: int, seed: str) -> list[int]:
     return sorted(Random(seed).sample(range(total), min(count, total)))
 
 
-def _rows_shown(
-    ranking: Ranking, owner: Tensor, images: list[int], captions: list[int]
-) -> list[int]:
-    """Rows of all images that are seen, or whose caption is, ascending."""
-    shown = [
-        torch.tensor(images, dtype=torch.int64),
-        owner[ranking.i2t.items[images, :SHOWN].flatten()],
-        owner[captions],
-        ranking.t2i.items[captions, :SHOWN].flatten(),
-    ]
-    return torch.cat(shown).unique().tolist()
-
-
 @dataclass(frozen=True)
-class _Gallery:
+class Gallery:
     """The stored images by row, which captions are true of which, and the images' labels."""
 
     images: dict[int, Sample]
     owner: Tensor
     judgments: Judgments
     labels: Labels | None
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Tensor],
+        owner: Tensor,
+        judgments: Judgments,
+        stored: Stored,
+        labels: Labels | None = None,
+    ) -> Gallery:
+        """The images at `rows`, tensors of any shape; a row may stand there several times."""
+        needed = torch.cat([part.flatten() for part in rows]).unique().tolist()
+        return cls(dict(zip(needed, stored(needed), strict=True)), owner, judgments, labels)
 
     def caption(self, row: int) -> CaptionEntry:
         image = int(self.owner[row])
@@ -107,11 +112,30 @@ class _Gallery:
         return "true" if bool(judged.any()) else "wrong"
 
     def judged(self, image: int, caption: int) -> dict[str, Any]:
-        """What is known of the pair: its `mark`, and its `zeta` where images have labels."""
-        found: dict[str, Any] = {"mark": self.mark(image, caption)}
+        """The pair's `mark`, and its `zeta` where images have labels."""
+        known: dict[str, Any] = {"mark": self.mark(image, caption)}
         if self.labels is not None:
-            found["zeta"] = differing_labels(self.labels, image, int(self.owner[caption]))
-        return found
+            known["zeta"] = differing_labels(self.labels, image, int(self.owner[caption]))
+        return known
+
+    def retrieved_caption(self, image: int, caption: int, score: float) -> dict[str, Any]:
+        """A caption that was found for an image."""
+        entry = self.caption(caption)
+        return {
+            "caption_id": entry.id,
+            "caption": entry.text,
+            "score": score,
+            **self.judged(image, caption),
+        }
+
+    def retrieved_image(self, image: int, caption: int, score: float) -> dict[str, Any]:
+        """An image that was found for a caption."""
+        return {
+            "image_id": self.images[image].image_id,
+            "thumbnail": self.thumbnail(image),
+            "score": score,
+            **self.judged(image, caption),
+        }
 
 
 def _best(direction: Direction, query: int) -> list[tuple[int, float]]:
@@ -121,37 +145,27 @@ def _best(direction: Direction, query: int) -> list[tuple[int, float]]:
     ]
 
 
-def _image_query(gallery: _Gallery, image: int, direction: Direction) -> dict[str, Any]:
+def _image_query(gallery: Gallery, image: int, direction: Direction) -> dict[str, Any]:
     stored = gallery.images[image]
     return {
         "image_id": stored.image_id,
         "thumbnail": gallery.thumbnail(image),
         "captions": [caption.text for caption in stored.captions],
         "retrieved": [
-            {
-                "caption_id": gallery.caption(caption).id,
-                "caption": gallery.caption(caption).text,
-                "score": score,
-                **gallery.judged(image, caption),
-            }
+            gallery.retrieved_caption(image, caption, score)
             for caption, score in _best(direction, image)
         ],
     }
 
 
-def _caption_query(gallery: _Gallery, caption: int, direction: Direction) -> dict[str, Any]:
+def _caption_query(gallery: Gallery, caption: int, direction: Direction) -> dict[str, Any]:
     entry = gallery.caption(caption)
     return {
         "caption_id": entry.id,
         "caption": entry.text,
         "graph": entry.graph.to_dict(),
         "retrieved": [
-            {
-                "image_id": gallery.images[image].image_id,
-                "thumbnail": gallery.thumbnail(image),
-                "score": score,
-                **gallery.judged(image, caption),
-            }
+            gallery.retrieved_image(image, caption, score)
             for image, score in _best(direction, caption)
         ],
     }

@@ -66,12 +66,12 @@ def score(
         values = own_and_judged(subject, judgments) | suite.by_name(protocols, subject)
     else:
         values = measure(subject, judgments, dataset)
-    came = Outcome(subject, rounded(values), {})
+    result = Outcome(subject, rounded(values), {}, judgments)
     if written is not None:
         identity = {"dataset": dataset, "preset": name, "split": split}
         record = _record(made, captions, relevance) | identity
-        write(written, came, name, record | effort(torch.device("cpu"), started))
-    return came
+        write(written, result, name, record | effort(torch.device("cpu"), started))
+    return result
 
 
 def _check_dataset(name: str, protocols: Sequence[str]) -> None:

@@ -89,6 +89,11 @@ class Method(nn.Module, ABC):
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         """(n_images, n_texts); what retrieval ranks by. Callable on any block of either side."""
 
+    def image_passes(self, batch: Batch) -> Tensor | None:
+        """Maps of every pass `(T, n, K, R)` of methods that refine an image's set in T passes;
+        the last is the `attention` of `encode_images`. None: there are no passes."""
+        return None
+
     @property
     def t2i_score(self) -> Callable[[Embeddings, Embeddings], Tensor] | None:
         """What captions rank images by, where the two directions differ (then `score` is what

@@ -87,6 +87,9 @@ class SetMethod(Method):
     def encode_texts(self, batch: Batch) -> Embeddings:
         return self.text(batch.words, batch.word_mask)
 
+    def image_passes(self, batch: Batch) -> Tensor | None:
+        return self.image.passes(batch.features, batch.region_mask)
+
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return self.similarity(images.vectors, texts.vectors, images.mask, texts.mask)
 

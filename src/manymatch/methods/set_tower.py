@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.methods.base import Embeddings
+from manymatch.pooling.slot_attention import SlotAttention
 from manymatch.similarities.pairs import full_precision
 
 
@@ -34,3 +35,10 @@ class SetTower(nn.Module):
             slots=sets.slots,
             attention=None if self.training else sets.attention,
         )
+
+    def passes(self, rows: Tensor, mask: Tensor) -> Tensor | None:
+        """Attention maps `(T, n, K, R)` of slot attention's passes; None of other modules."""
+        if not isinstance(self.sets, SlotAttention):
+            return None
+        local, mask, _ = self.encoder(rows, mask)
+        return self.sets.attend(local, mask)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.set_results import ImageMap
@@ -39,13 +40,12 @@ class Look:
     outlines: list[Outline]
 
 
-def look(found: ImageMap, element: int) -> Look:
-    """The drawing of an image's map for an element (from 0)."""
-    weights = found.weights[element]
+def look(found: ImageMap, weights: Sequence[float], element: int) -> Look:
+    """The drawing of an element (from 0) of an image by its `weights` after any pass."""
     strongest = max(weights)
     relative = [weight / strongest if strongest else 0.0 for weight in weights]
     return Look(
-        label=_label(found, element),
+        label=_label(found.grid, weights, element),
         frame=_frame(*found.size),
         grid=found.grid,
         veils=_veils(relative, found.grid) if found.grid else [],
@@ -53,12 +53,11 @@ def look(found: ImageMap, element: int) -> Look:
     )
 
 
-def _label(found: ImageMap, element: int) -> str:
-    weights = found.weights[element]
+def _label(grid: int | None, weights: Sequence[float], element: int) -> str:
     strongest = max(range(len(weights)), key=weights.__getitem__)
-    if found.grid:
-        row, column = divmod(strongest, found.grid)
-        place = f"row {row + 1}, column {column + 1} of {found.grid}"
+    if grid:
+        row, column = divmod(strongest, grid)
+        place = f"row {row + 1}, column {column + 1} of {grid}"
     else:
         place = f"region {strongest + 1} of {len(weights)}"
     return f"Element {element + 1}: most, {100 * weights[strongest]:.0f}%, at {place}"

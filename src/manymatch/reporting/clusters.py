@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from manymatch.reporting.queries import Thumbnails
-from manymatch.reporting.records import OfDataset, Record
-from manymatch.reporting.results import Thumbnail, read_placed
+from manymatch.reporting.records import OfDataset, Record, Thumbnail
+from manymatch.reporting.results import read_placed
 
 MOST_CLASSES, MOST_CAPTIONS, MOST_WORDS = 12, 4, 5
 """Of a model, and of a class, that the page shows."""

@@ -50,6 +50,11 @@ class PublishedAblation:
         return f"{self.paper}, {self.section}: {self.what}"
 
     @property
+    def squared_variance(self) -> bool:
+        """Whether its circular variances have the norm squared."""
+        return self.paper == "MaxMatch" and "circular variance" in self.what
+
+    @property
     def metrics(self) -> list[str]:
         """Those of any row."""
         return list(dict.fromkeys(metric for values in self.rows.values() for metric in values))

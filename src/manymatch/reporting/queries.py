@@ -7,14 +7,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from manymatch.reporting.graph_drawing import Drawing, draw
-from manymatch.reporting.results import (
-    CaptionQuery,
-    ImageQuery,
-    RetrievedCaption,
-    RetrievedImage,
-    Run,
-    Samples,
-)
+from manymatch.reporting.records import RetrievedCaption, RetrievedImage
+from manymatch.reporting.results import CaptionQuery, ImageQuery, Run, Samples
 
 MOST_QUERIES, MOST_ANSWERS = 16, 10
 """Queries a direction and answers a method that the page shows: bounds its size."""

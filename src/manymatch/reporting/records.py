@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+import base64
+import binascii
+from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+Mark = Literal["own", "true", "wrong"]
+"""`own`: the query's own pair; `true`: judged true though not its own; `wrong`: neither."""
 
 _Value = TypeVar("_Value")
 
@@ -56,3 +61,35 @@ class Recall(BothWays[Ranks]):
     """Recalls both ways and their sum."""
 
     rsum: float
+
+
+def _jpeg(thumbnail: str) -> str:
+    try:
+        data = base64.b64decode(thumbnail, validate=True)
+    except binascii.Error:
+        data = b""
+    if not data.startswith(b"\xff\xd8"):
+        raise ValueError("not a base64 JPEG")
+    return thumbnail
+
+
+Thumbnail = Annotated[str, AfterValidator(_jpeg)]
+
+
+class Answer(Record):
+    """What a query found; on COCO with its `zeta`, in how many object labels its image differs
+    from the query's (None: one of the two has no label)."""
+
+    score: float
+    mark: Mark
+    zeta: int | None = None
+
+
+class RetrievedCaption(Answer):
+    caption_id: str
+    caption: str
+
+
+class RetrievedImage(Answer):
+    image_id: str
+    thumbnail: Thumbnail | None

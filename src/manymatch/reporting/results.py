@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -12,15 +10,22 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 from manymatch.errors import DataError
 from manymatch.reporting.curves import Curves, read_curves
-from manymatch.reporting.records import BothWays, MultiMatch, Named, OfDataset, Recall, Record
+from manymatch.reporting.records import (
+    BothWays,
+    MultiMatch,
+    Named,
+    OfDataset,
+    Recall,
+    Record,
+    RetrievedCaption,
+    RetrievedImage,
+    Thumbnail,
+)
 from manymatch.reporting.set_results import SetMetrics, ShownSets
 from manymatch.scene_graphs.graph import SceneGraph
 
 _MOST_BYTES = 256 * 1024**2
 """A result file beyond this is not one of ours, and is not read into memory."""
-
-Mark = Literal["own", "true", "wrong"]
-"""`own`: the query's own pair; `true`: judged true though not its own; `wrong`: neither."""
 
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 
@@ -63,38 +68,6 @@ class Provenance(Record):
     members: tuple[Member, ...] = ()
     rerank_beta: float | None = None
     """Of a re-ranked result: how much the caption itself counts."""
-
-
-def _jpeg(thumbnail: str) -> str:
-    try:
-        data = base64.b64decode(thumbnail, validate=True)
-    except binascii.Error:
-        data = b""
-    if not data.startswith(b"\xff\xd8"):
-        raise ValueError("not a base64 JPEG")
-    return thumbnail
-
-
-Thumbnail = Annotated[str, AfterValidator(_jpeg)]
-
-
-class Answer(Record):
-    """What a query found; on COCO with its `zeta`, in how many object labels its image differs
-    from the query's (None: one of the two has no label)."""
-
-    score: float
-    mark: Mark
-    zeta: int | None = None
-
-
-class RetrievedCaption(Answer):
-    caption_id: str
-    caption: str
-
-
-class RetrievedImage(Answer):
-    image_id: str
-    thumbnail: Thumbnail | None
 
 
 class ImageQuery(Record):

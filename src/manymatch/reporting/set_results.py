@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from manymatch.reporting.records import Recall, Record
+from manymatch.reporting.records import Recall, Record, RetrievedCaption, RetrievedImage
 
 COLLAPSED = -4.0
 """A log circular variance below this: the elements of a set have become one vector. DivE prints
@@ -28,17 +28,21 @@ Shares = Annotated[list[list[Share]], AfterValidator(_rectangle)]
 
 
 class ElementMetrics(Record):
-    """Of one modality. `winners`: how many elements share the best pairs. `rsum_of` are the rsums
-    of selections of elements ("1", "1+3+4")."""
+    """Of one modality. `log_circular_variance_squared` has the norm squared, as MaxMatch prints it.
+    `winners`: how many elements share the best pairs; `distinct`: how many different items the
+    elements of a query find. `rsum_of` are the rsums of selections of elements ("1", "1+3+4").
+    None in results of ablations from before these numbers were measured."""
 
     log_circular_variance: float
+    log_circular_variance_squared: float | None = None
     winners: float
+    distinct: float | None = None
     rsum_of: dict[str, float]
 
 
 class SetMetrics(Record):
-    """`sets` in `reports/metrics/D/P.json`. `rsum`, of whole sets, and the `rsum_of` are on the
-    first `gallery` images and their captions; a modality with one vector is None."""
+    """`sets` in `reports/metrics/D/P.json`: `gallery` is the split's number of images, `rsum` that
+    of whole sets; a modality with one vector is None."""
 
     gallery: int
     rsum: float
@@ -80,19 +84,22 @@ Box = tuple[Share, Share, Share, Share]
 
 class ImageMap(Record):
     """Where each element (row of `weights`) looks: cells of a `grid` of so many rows and columns,
-    or `boxes` (x1 y1 x2 y2 in 0..1). `size` is the thumbnail's width and height."""
+    or `boxes` (x1 y1 x2 y2 in 0..1). `size` is the thumbnail's width and height. `passes` are the
+    weights after each pass, of methods that refine sets in passes; the last are `weights`."""
 
     image_id: str
     size: tuple[Count, Count]
     weights: Shares
+    passes: list[Shares]
     grid: Annotated[int, Field(ge=1, le=64)] | None
     boxes: list[Box] | None
 
     @model_validator(mode="after")
     def _a_place_for_each_weight(self) -> ImageMap:
         places = self.grid**2 if self.grid else len(self.boxes or [])
-        if places != len(self.weights[0]):
-            raise ValueError(f"{len(self.weights[0])} weights for {places} regions")
+        for weights in (self.weights, *self.passes):
+            if places != len(weights[0]):
+                raise ValueError(f"{len(weights[0])} weights for {places} regions")
         return self
 
 
@@ -110,28 +117,58 @@ class CaptionMap(Record):
         return self
 
 
-class Point(Record):
-    """An element in the plane: of image number `image` (from 0) or of its caption (from 1)."""
+class NearestCaption(RetrievedCaption):
+    """`element`: that of the caption's set (from 1) which the query's element met."""
 
-    x: float
-    y: float
-    image: Annotated[int, Field(ge=0)]
-    modality: Modality
     element: Count
-    caption: Count | None
+
+
+class NearestImage(RetrievedImage):
+    """The same of an image."""
+
+    element: Count
+
+
+class ImageFinds(Record):
+    """What each element of an image finds, nearest first."""
+
+    image_id: str
+    elements: list[list[NearestCaption]]
+
+
+class CaptionFinds(Record):
+    """What each element of a caption finds, nearest first."""
+
+    caption_id: str
+    elements: list[list[NearestImage]]
+
+
+class Nearest(Record):
+    """What single elements of the sampled queries find."""
+
+    images: list[ImageFinds]
+    captions: list[CaptionFinds]
+
+
+SIDE = 1000
+"""Of the square in which `manymatch.evaluation.projection` places elements."""
+
+Coordinate = Annotated[int, Field(ge=0, le=SIDE)]
+
+
+class Places(Record):
+    """Elements of one modality in the plane: of each drawn set the (x, y) of each element.
+    `vectors` is how many the split has."""
+
+    vectors: int
+    places: list[list[tuple[Coordinate, Coordinate]]]
 
 
 class Projection(Record):
-    """t-SNE of the elements of some images and their captions; `images` are the ids."""
+    """t-SNE of the elements of random sets of the split."""
 
-    images: list[str]
-    points: list[Point]
-
-    @model_validator(mode="after")
-    def _images_there(self) -> Projection:
-        if any(point.image >= len(self.images) for point in self.points):
-            raise ValueError("a point of an image that is not there")
-        return self
+    images: Places
+    texts: Places
 
 
 class ShownSets(Record):
@@ -143,4 +180,5 @@ class ShownSets(Record):
     pairs: Pairs
     image_maps: list[ImageMap]
     caption_maps: list[CaptionMap]
+    nearest: Nearest
     projection: Projection

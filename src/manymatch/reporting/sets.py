@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from manymatch.reporting.attention_drawing import Look, look
+from manymatch.reporting.element_panels import Named, Panel, caption_panels, image_panels
 from manymatch.reporting.heats import Heat, pair_heats
 from manymatch.reporting.published_ablations import PublishedAblation, of_sets
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.results import Run
 from manymatch.reporting.set_results import (
     COLLAPSED,
-    CaptionMap,
+    SIDE,
     ElementMetrics,
-    ImageMap,
+    Modality,
+    Places,
     Projection,
-    ShownSets,
 )
-
-_MOST_PANELS = 8
-"""Images and captions whose attention the page shows: bounds its size."""
-
-_SIDE, _MARGIN = 400, 14
-"""Of the square in which points are drawn."""
-
-
-@dataclass(frozen=True)
-class Named:
-    """A run as the page shows it: its preset, and the number of its line style."""
-
-    preset: str
-    style: int
 
 
 @dataclass(frozen=True)
 class Side:
     """One modality of one run: how alive its sets are, and the rsum with each selection of
-    elements (None: it has no such elements)."""
+    elements (None: it has no such elements). `log_variance_squared` is by MaxMatch's formula."""
 
     log_variance: float | None
+    log_variance_squared: float | None
     winners: str | None
+    distinct: str | None
     rsums: list[float | None]
 
     @property
@@ -60,32 +47,21 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """A query: its picture or its text, and what the elements of each run do with it."""
+class Cloud:
+    """All points of one element (from 0) of one modality, as a path of dots."""
 
-    name: str
-    picture: int | None
-    looks: list[tuple[Named, list[Look]]]
-    reads: list[tuple[Named, Heat]]
-
-
-@dataclass(frozen=True)
-class Dot:
-    """An element in the plane; `style` is its image's colour."""
-
-    x: float
-    y: float
-    style: int
-    modality: str
-    label: str
+    element: int
+    modality: Modality
+    path: str
 
 
 @dataclass(frozen=True)
 class Plane:
+    """The elements of a run's random sets; `drawn` says how many of how many."""
+
     run: Named
-    dots: list[Dot]
-    pictures: list[tuple[int | None, str]]
-    """Thumbnail and id of each image, in the order of the styles."""
+    clouds: list[Cloud]
+    drawn: str
 
 
 @dataclass(frozen=True)
@@ -95,8 +71,6 @@ class SetsView:
     image_selections: list[str]
     text_selections: list[str]
     rows: list[Row]
-    galleries: list[str]
-    """What chosen elements were ranked among, where it is not the whole split."""
     published: list[PublishedAblation]
     """What the papers print of theirs."""
     heats: list[tuple[Named, list[Heat]]]
@@ -134,16 +108,11 @@ def view(runs: Sequence[tuple[Run, int]], thumbnails: Thumbnails) -> SetsView | 
             )
             for name, _, metrics in named
         ],
-        galleries=[
-            f"{run.preset}: its first {metrics.gallery:,} images"
-            for _, run, metrics in named
-            if metrics.gallery != run.provenance.images
-        ],
         published=of_sets(),
         heats=[(name, pair_heats(sets.pairs)) for name, sets in shown],
-        images=_image_panels(shown, pictures),
-        captions=_caption_panels(shown, texts),
-        planes=[plane_of(name, sets.projection, pictures) for name, sets in shown],
+        images=image_panels(shown, pictures, thumbnails),
+        captions=caption_panels(shown, texts, thumbnails),
+        planes=[plane_of(name, sets.projection) for name, sets in shown],
     )
 
 
@@ -155,77 +124,33 @@ def _selections(sides: Iterable[ElementMetrics | None]) -> list[str]:
 
 def _side(metrics: ElementMetrics | None, selections: list[str]) -> Side:
     if metrics is None:
-        return Side(None, None, [None] * len(selections))
+        return Side(None, None, None, None, [None] * len(selections))
     size = sum("+" not in name for name in metrics.rsum_of)
     return Side(
         metrics.log_circular_variance,
+        metrics.log_circular_variance_squared,
         f"{metrics.winners:.1f} of {size}",
+        None if metrics.distinct is None else f"{metrics.distinct:.1f} of {size}",
         [metrics.rsum_of.get(name) for name in selections],
     )
 
 
-Shown = Sequence[tuple[Named, ShownSets]]
-
-
-def _image_panels(shown: Shown, pictures: dict[str, int | None]) -> list[Panel]:
-    maps = [(name, {m.image_id: m for m in sets.image_maps}) for name, sets in shown]
-    ids = list(dict.fromkeys(key for _, found in maps for key in found))[:_MOST_PANELS]
-    return [
-        Panel(
-            name=key,
-            picture=pictures.get(key),
-            looks=[(name, _looks(found[key])) for name, found in maps if key in found],
-            reads=[],
-        )
-        for key in ids
+def plane_of(name: Named, projection: Projection) -> Plane:
+    """The points of each element of each modality; images' lie on top, of which there are as a
+    rule fewer."""
+    sides: list[tuple[Modality, Places]] = [
+        ("texts", projection.texts),
+        ("images", projection.images),
     ]
-
-
-def _looks(found: ImageMap) -> list[Look]:
-    return [look(found, element) for element in range(len(found.weights))]
-
-
-def _caption_panels(shown: Shown, texts: dict[str, str]) -> list[Panel]:
-    maps = [(name, {m.caption_id: m for m in sets.caption_maps}) for name, sets in shown]
-    ids = list(dict.fromkeys(key for _, found in maps for key in found))[:_MOST_PANELS]
-    return [
-        Panel(
-            name=texts.get(key, key),
-            picture=None,
-            looks=[],
-            reads=[(name, _read(found[key])) for name, found in maps if key in found],
-        )
-        for key in ids
-    ]
-
-
-def _read(found: CaptionMap) -> Heat:
-    rows = [
-        (f"Element {k}", [(f"{100 * value:.0f}", math.sqrt(min(value, 1.0))) for value in weights])
-        for k, weights in enumerate(found.weights, start=1)
-    ]
-    return Heat("Percent of each element's attention", found.words, rows)
-
-
-def plane_of(name: Named, projection: Projection, pictures: dict[str, int | None]) -> Plane:
-    """The points in a square, as large as they go; `pictures` are images' thumbnails by id."""
-    points = projection.points
-    xs, ys = [point.x for point in points] or [0.0], [point.y for point in points] or [0.0]
-    span = max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0
-    scale = (_SIDE - 2 * _MARGIN) / span
-    middle = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
-    dots = [
-        Dot(
-            x=round(_SIDE / 2 + (point.x - middle[0]) * scale, 1),
-            y=round(_SIDE / 2 - (point.y - middle[1]) * scale, 1),
-            style=point.image,
-            modality=point.modality,
-            label=f"Image {point.image + 1}"
-            + (f", caption {point.caption}" if point.caption else "")
-            + f", element {point.element}",
-        )
-        for point in points
-    ]
-    # Pictures' elements are the larger marks, and few: they lie on top.
-    dots.sort(key=lambda dot: dot.modality == "images")
-    return Plane(name, dots, [(pictures.get(key), key) for key in projection.images])
+    return Plane(
+        run=name,
+        clouds=[
+            Cloud(element, modality, "".join(f"M{x} {SIDE - y}h0" for x, y in points))
+            for modality, side in sides
+            for element, points in enumerate(zip(*side.places, strict=True))
+        ],
+        drawn=" and ".join(
+            f"{sum(map(len, side.places)):,} of {side.vectors:,} vectors of {modality}"
+            for modality, side in reversed(sides)
+        ),
+    )

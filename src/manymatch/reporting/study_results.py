@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import model_validator
 
-from manymatch.reporting.records import OfDataset, Record
-from manymatch.reporting.results import Graph, Thumbnail, read_placed
+from manymatch.reporting.records import OfDataset, Record, Thumbnail
+from manymatch.reporting.results import Graph, read_placed
 
 Cell = str | float | None
 _Sample = TypeVar("_Sample")
