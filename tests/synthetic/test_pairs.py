@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from manymatch.synthetic.pairs import CLASSES, PAIRS_A_CLASS, make_pairs
+from manymatch.synthetic.pairs import CLASSES, PAIRS_A_CLASS, _seen, make_pairs
 
 
 def test_sizes_are_the_papers() -> None:
@@ -15,6 +15,16 @@ def test_sizes_are_the_papers() -> None:
     labels = torch.cat([part.label for part in parts])
     assert labels.bincount().tolist() == [PAIRS_A_CLASS] * CLASSES
     assert len(parts[2].label.unique()) == CLASSES
+
+
+def test_a_modality_is_a_network_with_two_hidden_layers_of_50_units() -> None:
+    points = torch.randn(4, 5, generator=torch.Generator().manual_seed(1))
+    drawn, values = torch.Generator().manual_seed(2), points
+    for inputs, outputs in ((5, 50), (50, 50), (50, 100)):
+        weights = torch.randn(inputs, outputs, generator=drawn) / inputs**0.5
+        values = values @ weights + torch.randn(outputs, generator=drawn)
+        values = values.relu() if outputs == 50 else values
+    torch.testing.assert_close(_seen(points, torch.Generator().manual_seed(2)), values)
 
 
 def test_a_seed_is_a_world_of_its_own() -> None:

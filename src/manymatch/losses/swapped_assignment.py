@@ -20,6 +20,6 @@ def swapped_assignment(log_p: Tensor, q: Tensor) -> Tensor:
 
     References:
         Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval,
-        AISTATS 2023, eq. 6 and 7 (one direction each).
+        AISTATS 2023, eq. 4 (one of its two directions).
     """
     return -mean((q.detach() * log_p).sum(1))

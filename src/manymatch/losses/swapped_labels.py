@@ -23,7 +23,6 @@ class LabelSettings(Strict):
 
     weight: NonNegative = 1.0
     """The paper's lambda, of L_s beside the sum L_c; see `objective`. 0: L_c alone."""
-
     n_classes: Count = 1000
     queue: Annotated[int, Field(ge=0)] = 1280
     """Pairs held, the batch's among them; 0: the batch alone."""
