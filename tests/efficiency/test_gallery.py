@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from manymatch.efficiency import gallery
-from manymatch.efficiency.gallery import best, grown, search
+from manymatch.efficiency.gallery import grown, search
 from manymatch.efficiency.measure import Source
-from manymatch.efficiency.scan import Scan, Shape
 from manymatch.evaluation.blocks import rows
 from manymatch.evaluation.ranks import rank
 from manymatch.evaluation.trained import embed_split
@@ -63,17 +62,3 @@ def test_a_search_finds_what_the_full_ranking_does(
             with torch.inference_mode():
                 place = search(method.t2i_score or method.score, made, query, depth=5)
             assert place.tolist() == ranking.t2i.items[row].tolist()
-
-
-def test_the_best_of_pieces_are_those_of_the_whole() -> None:
-    scores = torch.tensor([0.3, 0.9, -1.0, 0.5, 0.8])
-    assert best(iter(scores.split(2)), 3).tolist() == [1, 4, 3]
-    assert best(iter(scores.split(2)), 9).tolist() == [1, 4, 3, 0, 2]
-
-
-def test_cross_attention_ranks_a_gallery_block_by_block() -> None:
-    scan = Scan(Shape(regions=3, words=2, size=4), CPU)
-    whole = scan.score(500, caption=1)
-    again = torch.cat([whole, whole[:20]])
-    assert scan.rank(520, caption=1).tolist() == again.topk(10).indices.tolist()
-    assert scan.rank(7, caption=0).tolist() == scan.score(7, 0).argsort(descending=True).tolist()

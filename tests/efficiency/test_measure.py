@@ -23,11 +23,9 @@ from manymatch.config.recipe import Training
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.efficiency import cost, measure
 from manymatch.efficiency.measure import Source
-from manymatch.efficiency.scan import shape_of
 from manymatch.efficiency.timing import median_seconds, seconds
 from manymatch.efficiency.training_step import step_seconds, training_step
 from manymatch.errors import CheckpointError, ConfigError, DataError, ManyMatchError
-from manymatch.evaluation.trained import embed_split
 from manymatch.reporting.costs import read_costs
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.read import batches
@@ -81,7 +79,8 @@ def test_a_model_a_row_and_scan_behind_them(sources: list[Source], output: Path)
         "cross-attention": 2 * 4 * words * 16,
     }
     assert (rows["dive"]["elements"], rows["dive"]["size"]) == (4, 16)
-    assert rows["cross-attention"]["step"] is None
+    scan = rows["cross-attention"]
+    assert (scan["method"], scan["setting"], scan["elements"]) == ("scan", None, 4)
     for name, row in rows.items():
         assert list(map(int, row["query"]["search"])) == list(GALLERIES)
         assert (row["query"]["parse"] is None) == (name != "cora")
@@ -93,9 +92,11 @@ def test_times_are_positive_and_of_what_they_say(sources: list[Source], output: 
     dive, scan = rows
     assert dive["step"]["seconds"] > 0 and dive["step"]["images"] == 24
     assert dive["step"]["captions"] == 72 and dive["step"]["peak_gpu_memory_mb"] is None
-    assert dive["test"]["embedding"] > 0 and dive["test"]["ranking"] > 0
-    assert dive["query"]["encode"] > 0 and scan["query"]["encode"] is None
+    assert (scan["step"]["images"], scan["step"]["captions"]) == (24, 24)  # pairs
     for row in rows:
+        assert row["step"]["seconds"] > 0 and row["query"]["encode"] > 0
+        assert row["test"]["embedding"] > 0 and row["test"]["ranking"] > 0
+        assert row["test"]["scaled_from"] is None
         search = {int(size): took for size, took in row["query"]["search"].items()}
         assert all(took > 0 for took in search.values())
 
@@ -129,20 +130,6 @@ def test_a_split_of_one_image_and_a_batch_larger_than_all_are_enough(
     model = save_untrained(tmp_path / "models" / "dive", data, "dive")
     rows = measured([Source(model, data.shards)], output)["rows"]
     assert (rows[0]["step"]["images"], rows[0]["step"]["captions"]) == (2, 2)
-
-
-def test_cross_attention_is_of_the_datas_shape(sources: list[Source], data: TinyData) -> None:
-    trained = embed_split(sources[0].model, sources[0].shards, "test", CPU)
-    shape = shape_of(trained, "test", size=16)
-    captions = [
-        sample
-        for batch in batches(data.shards, "test", trained.vocabulary, 8)
-        for sample in batch.word_mask.sum(1).tolist()
-    ]
-    assert shape.words == round(sum(captions) / len(captions))
-    assert (shape.regions, shape.size) == (4, 16)
-    pixels = replace(trained, index=trained.index.model_copy(update={"dtype": "uint8"}))
-    assert shape_of(pixels, "test", size=16).regions == 36
 
 
 def _untrained(source: Source, tmp_path: Path) -> Source:

@@ -9,10 +9,8 @@ from torch import Tensor
 
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.efficiency.operations import multiply_adds, similarity_operations
-from manymatch.efficiency.scan import Scan, Shape
+from manymatch.efficiency.scan import Scan
 from manymatch.methods.base import Embeddings
-
-CPU = torch.device("cpu")
 
 
 def unit(*sizes: int) -> Tensor:
@@ -51,7 +49,8 @@ def test_a_gaussian_query_takes_two_products() -> None:
 
 @pytest.mark.parametrize(("regions", "words", "size"), [(36, 17, 1024), (4, 3, 8)])
 def test_cross_attention_takes_two_r_l_d(regions: int, words: int, size: int) -> None:
-    assert Scan(Shape(regions, words, size), CPU).operations() == 2 * regions * words * size
+    scan = Scan(Vocabulary(Vocabulary.SPECIAL), 12, size)
+    assert scan.operations(regions, words) == 2 * regions * words * size
 
 
 def test_two_matrices() -> None:

@@ -56,7 +56,7 @@ def _row(name: str, number: int) -> dict[str, Any]:
             "captions": 320,
             "peak_gpu_memory_mb": None,
         },
-        "test": {"embedding": 1.5 + 0.1 * number, "ranking": 0.02 * elements},
+        "test": {"embedding": 1.5 + 0.1 * number, "ranking": 0.02 * elements, "scaled_from": None},
         "query": {
             "parse": 12.3 if name == "cora" else None,
             "encode": 2.0 + 0.3 * number,
@@ -72,13 +72,13 @@ def _scan() -> dict[str, Any]:
         "setting": None,
         "elements": 49,
         "size": 256,
-        "parameters": None,
+        "parameters": 2_900_000,
         "multiply_adds": 2 * 49 * 8 * 256,
-        "step": None,
-        "test": None,
+        "step": {"seconds": 4.5, "images": 128, "captions": 128, "peak_gpu_memory_mb": None},
+        "test": {"embedding": 1.5, "ranking": 336.0, "scaled_from": 120},
         "query": {
             "parse": None,
-            "encode": None,
+            "encode": 2.5,
             "search": {size: 0.3 + size * 0.02 for size in GALLERIES},
         },
     }

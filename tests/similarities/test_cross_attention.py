@@ -20,8 +20,7 @@ def made_up():
 
 def naive(regions, words, temperature):
     clipped = (regions @ words.T).clamp(min=0)
-    for r in range(len(regions)):
-        clipped[r] = clipped[r] / (clipped[r].norm() + 1e-8)
+    clipped = torch.stack([row / (row.norm() + 1e-8) for row in clipped])
     found = []
     for index, word in enumerate(words):
         weights = (temperature * clipped[:, index]).softmax(0)
@@ -32,16 +31,38 @@ def naive(regions, words, temperature):
 
 def test_it_equals_the_naive_loop():
     regions, words = made_up()
-    found = cross_attention(regions, REGION_MASK, words, WORD_MASK)
+    found = cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0)
     for i in range(3):
         for j in range(2):
             expected = naive(regions[i][REGION_MASK[i]], words[j][WORD_MASK[j]], 9.0)
             torch.testing.assert_close(found[i, j], expected, atol=1e-9, rtol=0)
 
 
+def test_the_other_form_has_the_words_as_context():
+    regions, words = made_up()
+    found = cross_attention(words, WORD_MASK, regions, REGION_MASK, 4.0)
+    for i in range(3):
+        for j in range(2):
+            expected = naive(words[j][WORD_MASK[j]], regions[i][REGION_MASK[i]], 4.0)
+            torch.testing.assert_close(found[j, i], expected, atol=1e-9, rtol=0)
+
+
+def test_gradients_equal_those_of_the_naive_loop():
+    regions, words = (each.requires_grad_() for each in made_up())
+    cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0).sum().backward()
+    found = regions.grad, words.grad
+    regions.grad = words.grad = None
+    for i in range(3):
+        for j in range(2):
+            naive(regions[i][REGION_MASK[i]], words[j][WORD_MASK[j]], 9.0).backward()
+    for ours, theirs in zip(found, (regions.grad, words.grad), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-8, rtol=0)
+
+
 def test_padding_is_never_looked_at():
     regions, words = made_up()
     noisy = regions.masked_fill(~REGION_MASK[:, :, None], 5.0)
     noisy_words = words.masked_fill(~WORD_MASK[:, :, None], 5.0)
-    plain = cross_attention(regions, REGION_MASK, words, WORD_MASK)
-    torch.testing.assert_close(cross_attention(noisy, REGION_MASK, noisy_words, WORD_MASK), plain)
+    plain = cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0)
+    padded = cross_attention(noisy, REGION_MASK, noisy_words, WORD_MASK, 9.0)
+    torch.testing.assert_close(padded, plain)

@@ -114,13 +114,15 @@ def efficiency(
         str | None,
         typer.Option(metavar="A,B", help="Trained models; those of params.yaml if not given."),
     ] = None,
+    split: Split = None,
 ) -> None:
     """Measure what trained models cost: reports/efficiency/DATASET.json.
 
     Multiply-adds of a similarity, parameters, a training step, the whole test,
     and a text query (parse, encode, search) over 10 to 100,000 images; SCAN's
-    cross-attention and the papers' figures beside them. About a minute a model;
-    the times are of this machine, so give it nothing else to do.
+    cross-attention and the papers' figures beside them. About a minute a model
+    and a few for SCAN; the times are of this machine, so give it nothing else
+    to do.
     """
     from manymatch.efficiency import measure as stage
     from manymatch.reporting import costs
@@ -129,7 +131,8 @@ def efficiency(
     names = methods.split(",") if methods else project.trained_names(params, dataset)
     sources = [stage.Source(*project.trained(dataset, name)) for name in names]
     written = LAYOUT.efficiency(dataset)
-    stage.measure(dataset, sources, written, params.evaluation.split, params.scene_graphs.model)
+    chosen = split or params.evaluation.split
+    stage.measure(dataset, sources, written, chosen, params.scene_graphs.model)
     typer.echo(costs.to_markdown(costs.read_costs(written)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -18,22 +19,30 @@ from manymatch.evaluation.blocks import rows
 from manymatch.evaluation.embed import Embedded, embed
 from manymatch.evaluation.provenance import setting_of
 from manymatch.evaluation.ranks import rank
+from manymatch.evaluation.subject import part
 from manymatch.evaluation.trained import Trained
+from manymatch.methods.base import Method
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches, samples
 
 IMAGES_PER_BATCH = 64
 _QUERIES, _STEPS, _DEPTH = 23, 7, 10
+_FIRST_IMAGES = 16
 
 _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
 class Test:
-    """Seconds to embed a split (read from its shards) and to rank it both ways, ten kept."""
+    """Seconds to embed a split (read from its shards) and to rank it both ways, ten kept.
+
+    `scaled_from`: the images, with their captions, whose ranking was measured; `ranking` is that
+    time scaled to all pairs of the split. None: the ranking of the whole split was measured.
+    """
 
     embedding: float
     ranking: float
+    scaled_from: int | None
 
 
 @dataclass(frozen=True)
@@ -48,28 +57,35 @@ class Step:
 
 @dataclass(frozen=True)
 class Cost:
-    """One row. `elements` vectors of `size` are compared; what is not trained has no `setting`,
-    `parameters`, `step` or `test`."""
+    """One row. `elements` vectors of `size` are compared; what is not trained has no `setting`."""
 
     name: str
     method: str
     setting: str | None
     elements: int
     size: int
-    parameters: int | None
+    parameters: int
     multiply_adds: int
     """Of one similarity."""
-    step: Step | None
-    test: Test | None
+    step: Step
+    test: Test
     query: Latency
 
 
 def cost_of(
-    trained: Trained, split: str, parse: Parse | None, sizes: Sequence[int], device: torch.device
+    trained: Trained,
+    split: str,
+    parse: Parse | None,
+    sizes: Sequence[int],
+    device: torch.device,
+    *,
+    queries: int = _QUERIES,
+    ranking_seconds: float = math.inf,
 ) -> Cost:
     """Measure a model whose embeddings of `split` were just made, which warms up what is timed.
 
-    `parse` where the method reads graphs; `sizes` of the galleries that are searched.
+    `parse` where the method reads graphs; `sizes` of the galleries that are searched by so many
+    `queries`; `ranking_seconds`: how long the ranking of the split may take (`rank_seconds`).
     """
     method, found = trained.method, trained.found
     one = slice(0, 1)
@@ -84,12 +100,12 @@ def cost_of(
             method.score, rows(found.images, one), rows(found.texts, one)
         ),
         step=_step(trained, device),
-        test=_test(trained, split, device),
+        test=_test(trained, split, device, ranking_seconds),
         query=query_latency(
             method,
             trained.vocabulary,
             found.images,
-            _captions(trained.shards, split),
+            _captions(trained.shards, split, queries),
             sizes,
             parse,
             device,
@@ -120,23 +136,45 @@ def _step(trained: Trained, device: torch.device) -> Step:
     )
 
 
-def _test(trained: Trained, split: str, device: torch.device) -> Test:
-    method, found = trained.method, trained.found
-
+def _test(trained: Trained, split: str, device: torch.device, most_seconds: float) -> Test:
     def embedded() -> Embedded:
         stream = batches(trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH)
-        return embed(method, stream, device)
+        return embed(trained.method, stream, device)
 
-    def ranked() -> None:
-        parts = found.images, found.texts, found.owner
-        rank(method.score, *parts, _DEPTH, t2i_score=method.t2i_score)
-
-    return Test(embedding=seconds(embedded, device), ranking=seconds(ranked, device))
+    embedding = seconds(embedded, device)
+    ranking, scaled_from = rank_seconds(trained.method, trained.found, device, most_seconds)
+    return Test(embedding, ranking, scaled_from)
 
 
-def _captions(shards: Path, split: str) -> list[str]:
+def rank_seconds(
+    method: Method, found: Embedded, device: torch.device, most_seconds: float
+) -> tuple[float, int | None]:
+    """The seconds to rank a split both ways, and how many images they are `scaled_from` (`Test`).
+
+    The first images tell how long all of them take. If that is more than `most_seconds`, as many
+    images are ranked as take about that long.
+    """
+
+    def ranked(images: int) -> float:
+        """Seconds for all pairs of the split, from those of so many images."""
+        some = part(found, slice(0, images))
+        parts = some.images, some.texts, some.owner
+        took = seconds(
+            lambda: rank(method.score, *parts, _DEPTH, t2i_score=method.t2i_score), device
+        )
+        return took * len(found.images) * len(found.texts) / (len(some.images) * len(some.texts))
+
+    first = min(_FIRST_IMAGES, len(found.images))
+    expected = ranked(first)
+    if expected <= most_seconds:
+        return ranked(len(found.images)), None
+    images = max(first, int(len(found.images) * math.sqrt(most_seconds / expected)))
+    return ranked(images), images
+
+
+def _captions(shards: Path, split: str, count: int) -> list[str]:
     texts = (entry.text for sample in samples(shards, split) for entry in sample.captions)
-    return _enough(texts, _QUERIES)
+    return _enough(texts, count)
 
 
 def _enough(items: Iterable[_Item], count: int) -> list[_Item]:

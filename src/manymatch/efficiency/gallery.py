@@ -47,10 +47,5 @@ def grown(images: Embeddings, size: int, most_bytes: int = _MOST_BYTES) -> Galle
 
 def search(score: Score, gallery: Gallery, query: Embeddings, depth: int = 10) -> Tensor:
     """`(depth,)`: the images of `gallery` that the one text `query` ranks first."""
-    return best((score(block, query)[:, 0] for block in gallery.blocks()), depth)
-
-
-def best(scores: Iterator[Tensor], depth: int) -> Tensor:
-    """The places of the highest among all `scores`, which come in pieces, highest first."""
-    whole = torch.cat(list(scores))
-    return whole.topk(min(depth, len(whole))).indices
+    scores = torch.cat([score(block, query)[:, 0] for block in gallery.blocks()])
+    return scores.topk(min(depth, len(scores))).indices

@@ -17,7 +17,7 @@ from manymatch.config.recipe import Recipe
 from manymatch.efficiency.cost import Cost, cost_of
 from manymatch.efficiency.hardware import hardware
 from manymatch.efficiency.query import parser
-from manymatch.efficiency.scan import cross_attention_cost, shape_of
+from manymatch.efficiency.scan import cross_attention_cost
 from manymatch.errors import ConfigError
 from manymatch.evaluation.provenance import git_revision
 from manymatch.evaluation.trained import Trained, embed_split
@@ -41,7 +41,7 @@ class Source:
 def measure(
     dataset: str, sources: Sequence[Source], output: Path, split: str, parser_model: str
 ) -> None:
-    """Measure all `sources`, SCAN's cross-attention on data of their shape, and write all at once.
+    """Measure all `sources` and SCAN on the last one's data, and write all at once.
 
     Raises:
         CheckpointError, DataError: a model or its shards cannot be used; all are looked at before
@@ -59,8 +59,8 @@ def measure(
         trained = embed_split(source.model, source.shards, split, device)
         graphs = parse if trained.method.reads_graphs else None
         costs.append(_told(cost_of(trained, split, graphs, GALLERIES, device)))
-    shape = shape_of(trained, split, min(cost.size for cost in costs))
-    costs.append(_told(cross_attention_cost(shape, GALLERIES, device)))
+    size = min(cost.size for cost in costs)
+    costs.append(_told(cross_attention_cost(trained, split, size, GALLERIES, device)))
     files.write_json(output, _record(dataset, split, trained, device, costs))
 
 
@@ -76,9 +76,9 @@ def _usable(source: Source, split: str) -> Recipe:
 def _told(cost: Cost) -> Cost:
     """The same, said to the person who waits."""
     largest = max(cost.query.search)
-    step = f", a step {1000 * cost.step.seconds:.0f} ms" if cost.step else ""
     say(
-        f"{cost.name}: {cost.multiply_adds:,} multiply-adds a similarity{step}, "
+        f"{cost.name}: {cost.multiply_adds:,} multiply-adds a similarity, "
+        f"a step {1000 * cost.step.seconds:.0f} ms, "
         f"{cost.query.search[largest]:.0f} ms to search {largest:,} images"
     )
     return cost

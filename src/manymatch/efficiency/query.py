@@ -26,11 +26,11 @@ Parse = Callable[[str], SceneGraph]
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds: `parse` (None where a caption is not parsed), `encode` (None for SCAN, which
-    is not trained), and `search` by the number of images in the gallery."""
+    """Milliseconds: `parse` (None where a caption is not parsed), `encode`, and `search` by the
+    number of images in the gallery."""
 
     parse: float | None
-    encode: float | None
+    encode: float
     search: dict[int, float]
 
 

@@ -92,8 +92,8 @@ def _ours(cost: Cost) -> Parts:
         for name, took in fixed.items()
         if took is not None
     }
-    whole = {"query": [(images, query.whole(images)) for images, _ in search]} if parts else {}
-    return parts | {"search": search} | whole
+    whole = [(images, query.whole(images)) for images, _ in search]
+    return parts | {"search": search, "query": whole}
 
 
 def _theirs(each: Published, smallest: int, largest: int) -> Parts:

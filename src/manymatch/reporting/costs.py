@@ -24,11 +24,11 @@ class Query(Record):
     """Milliseconds of a text query's parts; `search` by the number of images."""
 
     parse: Positive | None
-    encode: Positive | None
+    encode: Positive
     search: Annotated[dict[Count, Positive], Field(min_length=1)]
 
     def whole(self, images: int) -> float:
-        return (self.parse or 0.0) + (self.encode or 0.0) + self.search[images]
+        return (self.parse or 0.0) + self.encode + self.search[images]
 
 
 class Step(Record):
@@ -41,24 +41,26 @@ class Step(Record):
 
 
 class Test(Record):
-    """Seconds of a whole split."""
+    """Seconds of a whole split; `scaled_from`: the images whose ranking was measured, where the
+    time to rank all of them is scaled up."""
 
     embedding: Positive
     ranking: Positive
+    scaled_from: Count | None
 
 
 class Cost(Record):
-    """A trained model, or (without setting, step and test) SCAN's cross-attention."""
+    """A trained model, or SCAN's cross-attention, which is not trained and has no setting."""
 
     name: str
     method: str
     setting: Literal["small-scale", "reproduced"] | None
     elements: Count
     size: Count
-    parameters: int | None
+    parameters: Count
     multiply_adds: Count
-    step: Step | None
-    test: Test | None
+    step: Step
+    test: Test
     query: Query
 
 
@@ -167,28 +169,29 @@ def _row(name: str, mark: str, where: str, texts: dict[str, str], hardware: str)
 def _ours(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
     texts = {
         "vectors": f"{cost.elements} {TIMES} {cost.size:,}",
+        "parameters": scaled(cost.parameters),
         "multiply_adds": scaled(cost.multiply_adds),
+        "batch": f"{cost.step.images} / {cost.step.captions}",
+        "step": number(cost.step.seconds),
+        "test": _seconds(cost.test, cost.test.embedding + cost.test.ranking),
+        "ranking": _seconds(cost.test, cost.test.ranking),
     }
-    if cost.parameters is not None:
-        texts["parameters"] = scaled(cost.parameters)
     if one_vector:
         texts["relative"] = f"{number(cost.multiply_adds / one_vector[0])} {TIMES}"
-    if cost.step:
-        texts["batch"] = f"{cost.step.images} / {cost.step.captions}"
-        texts["step"] = number(cost.step.seconds)
-        if cost.step.peak_gpu_memory_mb is not None:
-            texts["memory"] = number(cost.step.peak_gpu_memory_mb)
-    if cost.test:
-        texts["test"] = number(cost.test.embedding + cost.test.ranking)
-        texts["ranking"] = number(cost.test.ranking)
+    if cost.step.peak_gpu_memory_mb is not None:
+        texts["memory"] = number(cost.step.peak_gpu_memory_mb)
     return texts | _query(cost.query)
+
+
+def _seconds(test: Test, seconds: float) -> str:
+    """A time that was scaled up from a part of the images is marked as such."""
+    return number(seconds) if test.scaled_from is None else f"{number(seconds)} (scaled)"
 
 
 def _query(query: Query) -> dict[str, str]:
     parts = {"parse": query.parse, "encode": query.encode}
     parts |= {f"search {images}": took for images, took in query.search.items()}
-    if query.encode is not None:
-        parts |= {f"query {images}": query.whole(images) for images in query.search}
+    parts |= {f"query {images}": query.whole(images) for images in query.search}
     return {name: number(took) for name, took in parts.items() if took is not None}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from manymatch.similarities.pairs import full_precision
 
@@ -16,44 +15,52 @@ _EPSILON = 1e-8
 
 
 def cross_attention(
-    regions: Tensor,
-    region_mask: Tensor,
-    words: Tensor,
-    word_mask: Tensor,
-    temperature: float = 9.0,
+    context: Tensor,
+    context_mask: Tensor,
+    elements: Tensor,
+    element_mask: Tensor,
+    temperature: float,
 ) -> Tensor:
-    """Mean over words l of `cos(w_l, a_l)`, `a_l` the regions as the word l attends to them.
+    """Mean over elements l of `cos(x_l, a_l)`, `a_l` the context as the element l attends to it.
 
-    Cosines of a region with the words of a caption are clipped at zero and L2-normalised over
-    the words; `a_l = sum_r softmax_r(temperature * normalised) v_r`.
+    Cosines of a part r of the context with the elements of a set are clipped at zero and
+    L2-normalised over the elements; `a_l = sum_r softmax_r(temperature * normalised) c_r`.
+
+    SCAN's text-to-image form has an image's regions as context and a caption's words as elements;
+    its image-to-text form has the words as context and the regions as elements.
 
     Args:
-        regions: `(n, R, D)`, L2-normalised.
-        region_mask: `(n, R)`.
-        words: `(m, L, D)`, L2-normalised.
-        word_mask: `(m, L)`.
-        temperature: SCAN's lambda_1, inverse.
+        context: `(n, R, D)`, L2-normalised.
+        context_mask: `(n, R)`, True where real.
+        elements: `(m, L, D)`, L2-normalised.
+        element_mask: `(m, L)`, True where real.
+        temperature: SCAN's lambda_1, an inverse temperature.
 
     Returns:
         `(n, m)` in [-1, 1]. Memory grows with `n m L (R + D)`: score it in small blocks.
 
     References:
-        Lee et al., Stacked Cross Attention for Image-Text Matching (SCAN), ECCV 2018,
-        text-to-image with average pooling.
+        Lee et al., Stacked Cross Attention for Image-Text Matching (SCAN), ECCV 2018, section 3.1,
+        with average pooling.
     """
-    regions, words = full_precision(regions), full_precision(words)
-    weights = _attention(regions, region_mask, words, word_mask, temperature)
-    attended = torch.einsum("nmlr,nrd->nmld", weights, regions)
-    cosines = functional.cosine_similarity(attended, words[None], dim=3)
-    return (cosines * word_mask).sum(2) / word_mask.sum(1)
+    context, elements = full_precision(context), full_precision(elements)
+    weights = _attention(context, context_mask, elements, element_mask, temperature)
+    attended = torch.einsum("nmlr,nrd->nmld", weights, context)
+    lengths = attended.norm(dim=3) * elements.norm(dim=2)
+    cosines = (attended * elements).sum(3) / lengths.clamp(min=_EPSILON)
+    return (cosines * element_mask).sum(2) / element_mask.sum(1)
 
 
 def _attention(
-    regions: Tensor, region_mask: Tensor, words: Tensor, word_mask: Tensor, temperature: float
+    context: Tensor,
+    context_mask: Tensor,
+    elements: Tensor,
+    element_mask: Tensor,
+    temperature: float,
 ) -> Tensor:
-    """`(n, m, L, R)`: how each word of each caption divides itself over each image's regions."""
-    cosines = torch.einsum("nrd,mld->nmlr", regions, words).relu()
-    cosines = cosines.masked_fill(~word_mask[None, :, :, None], 0.0)
+    """`(n, m, L, R)`: how each element of each set divides itself over each context."""
+    cosines = torch.einsum("nrd,mld->nmlr", context, elements).relu()
+    cosines = cosines.masked_fill(~element_mask[None, :, :, None], 0.0)
     normalised = cosines / (cosines.norm(dim=2, keepdim=True) + _EPSILON)
-    logits = (temperature * normalised).masked_fill(~region_mask[:, None, None], -torch.inf)
+    logits = (temperature * normalised).masked_fill(~context_mask[:, None, None], -torch.inf)
     return logits.softmax(3)
