@@ -117,6 +117,21 @@ def test_a_preset_says_how_it_is_launched(path):
     assert f"dvc repro {stage}@{path.parent.name}-{path.stem}" in path.read_text()
 
 
+def test_cora_goes_on_from_conceptual_captions_with_every_part(vocabulary):
+    """CORA, table 9: the pre-trained model and the one that starts from it have equal parts."""
+    paths = {f"{path.parent.name}/{path.stem}": path for path in PRESETS}
+    after = read_recipe(paths["flickr30k/cora_butd_bert_conceptual_captions"])
+    before = read_recipe(paths[after.warm_start.model])
+    assert (after.method, after.features) == (before.method, before.features)
+    shapes = []
+    for recipe in (before, after):
+        settings = small(check_model(recipe.method, recipe.model).model_dump())
+        words = vocabulary_of(recipe.method, settings, vocabulary)
+        method = build_method(recipe.method, settings, vocabulary=words, feature_width=WIDTH)
+        shapes.append({name: value.shape for name, value in method.state_dict().items()})
+    assert shapes[0] == shapes[1]
+
+
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_preset_of_pixels_drops_no_regions(path):
     recipe = read_recipe(path)
