@@ -8,7 +8,8 @@ import pytest
 
 from manymatch.datasets import DATASETS, captions
 from manymatch.datasets.base import CAPTIONS, Caption, Relevance
-from manymatch.datasets.captions import MAX_CHARACTERS, training_captions, write_captions
+from manymatch.datasets.caption_text import MAX_CHARACTERS
+from manymatch.datasets.captions import training_captions, write_captions
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.errors import DataError
 

@@ -9,6 +9,8 @@ import torch
 from made_clips import write_word2vec
 from small_methods import WIDTH, encode
 
+from manymatch.ablation.plan import points, read_plan
+from manymatch.ablation.recipes import recipe_of
 from manymatch.config.recipe import Recipe, WarmStart
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders.word_vectors import WordTable
@@ -17,6 +19,8 @@ from manymatch.methods import build_method
 from manymatch.methods.howto100m import import_howto100m
 from manymatch.methods.swamp_video import WordMaximum
 from manymatch.training.warm_start import find_source
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_caption_is_the_maximum_over_its_known_words() -> None:
@@ -32,7 +36,7 @@ def test_a_caption_is_the_maximum_over_its_known_words() -> None:
     torch.testing.assert_close(found[2], layer[5])
 
 
-def test_the_contrastive_loss_is_the_mean_over_all_wrong_pairs(build, make_batch) -> None:
+def test_the_contrastive_loss_sums_over_pairs_the_mean_of_all_wrong_ones(build, make_batch) -> None:
     method, batch = build("swamp_video", {"weight": 0.0, "margin": 0.3}), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
     scores, owner = method.score(images, texts).tolist(), batch.owner.tolist()
@@ -42,10 +46,18 @@ def test_the_contrastive_loss_is_the_mean_over_all_wrong_pairs(build, make_batch
         positive = scores[own][j]
         rivals = [scores[own][k] for k in range(m) if owner[k] != own]
         rivals += [scores[k][j] for k in range(n) if k != own]
-        total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / m / (n - 1)
+        total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / (n - 1)
     found = method.loss(images, texts, batch)
     assert found.keys() == {"triplet"}
     assert float(found["triplet"].detach()) == pytest.approx(total, rel=1e-5)
+
+
+def test_the_swapped_labels_are_weighted_by_lambda_alone(build, make_batch) -> None:
+    method, batch = build("swamp_video", {"weight": 0.4, "queue": 0}), make_batch([0, 1, 2])
+    images, texts = encode(method, batch)
+    found = method.loss(images, texts, batch)
+    expected = method.labels(images.vectors[batch.owner, 0], texts.vectors[:, 0])
+    torch.testing.assert_close(found["swapped"], 0.4 * expected)
 
 
 def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: Path) -> None:
@@ -134,3 +146,15 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not tensors that torch saved") as fault:
         import_howto100m(tmp_path / "model.pth", tmp_path / "released")
     assert "weights_only" not in str(fault.value) and "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize("dataset", ["youcook2", "msrvtt", "lsmdc"])
+@pytest.mark.parametrize("name", ["swamp-weight", "swamp-appendix"])
+def test_the_ablations_of_swamp_are_sound_for_clips(name: str, dataset: str) -> None:
+    plan = read_plan(ROOT / "ablations" / f"{name}.yaml").model_copy(update={"dataset": dataset})
+    recipes = [recipe_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
+    assert {recipe.method for recipe in recipes} == {"swamp_video"}
+    words = Vocabulary([*Vocabulary.SPECIAL, "cut", "egg"])
+    small = {"size": SIZE, "word_vectors": "learned", "word_size": WORD_SIZE}
+    for recipe in recipes:
+        build_method("swamp_video", recipe.model | small, vocabulary=words, feature_width=WIDTH)

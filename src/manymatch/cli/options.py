@@ -9,7 +9,8 @@ import typer
 DatasetName = Annotated[
     str,
     typer.Argument(
-        help="A dataset: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc."
+        help="A dataset: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc, "
+        "conceptual_captions."
     ),
 ]
 MethodName = Annotated[str, typer.Argument(help="A recipe: presets/DATASET/METHOD.yaml.")]

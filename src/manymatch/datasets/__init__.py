@@ -23,6 +23,7 @@ DATASETS = {
     "youcook2": "Youcook2",
     "msrvtt": "Msrvtt",
     "lsmdc": "Lsmdc",
+    "conceptual_captions": "ConceptualCaptions",
 }
 
 

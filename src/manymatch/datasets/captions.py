@@ -4,7 +4,6 @@ judged pairs."""
 from __future__ import annotations
 
 import contextlib
-import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from manymatch.datasets import dataset
 from manymatch.datasets.base import CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
+from manymatch.datasets.caption_text import caption_fault, shown
 from manymatch.datasets.place import picture_path, read_place
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.errors import DataError
@@ -23,8 +23,6 @@ from manymatch.files import replacing
 from manymatch.progress import say, track
 
 Item = TypeVar("Item")
-MAX_CHARACTERS = 2000
-"""The longest caption taken; those of the usual datasets stay under 500."""
 _ROWS = 10_000
 """Rows held in memory at once."""
 
@@ -141,14 +139,14 @@ def _row_fault(row: Caption) -> str | None:
         or _id_fault("caption_id", row.caption_id)
         or _split_fault(row.split)
         or _file_fault(row.file)
-        or _caption_fault(row.caption)
+        or caption_fault(row.caption)
     )
 
 
 def _id_fault(what: str, value: str) -> str | None:
     """Ids stand in whitespace-separated run files and in messages."""
     if not value or not value.isprintable() or len(value.split()) != 1 or len(value) > 255:
-        return f"{what} {_shown(value)} is not a word of 1 to 255 printable characters"
+        return f"{what} {shown(value)} is not a word of 1 to 255 printable characters"
     return None
 
 
@@ -159,35 +157,12 @@ def _split_fault(split: str) -> str | None:
 def _file_fault(file: str) -> str | None:
     path = PurePosixPath(file)
     if not path.parts or path.is_absolute() or ".." in path.parts or not file.isprintable():
-        return f"file name {_shown(file)} leaves the dataset's folder or cannot be printed"
+        return f"file name {shown(file)} leaves the dataset's folder or cannot be printed"
     return None
-
-
-def _caption_fault(text: str) -> str | None:
-    """Why `text` is no caption, in words."""
-    if not text.strip():
-        return "empty caption"
-    if text[:2] in ("b'", 'b"') and text.rstrip()[-1:] == text[1]:
-        return f"bytes that were printed instead of decoded: {_shown(text)}; take off the b''"
-    if len(text) > MAX_CHARACTERS:
-        return f"a caption of {len(text):,} characters (at most {MAX_CHARACTERS:,})"
-    if not text.isascii() or not text.isprintable():
-        odd = next((sign for sign in text if _is_odd(sign)), None)
-        return f"character U+{ord(odd):04X} in a caption: {_shown(text)}" if odd else None
-    return None
-
-
-def _is_odd(sign: str) -> bool:
-    """Control characters, halves of surrogate pairs, and what stands for an undecodable byte."""
-    return unicodedata.category(sign) in ("Cc", "Cs") or sign == "\ufffd"
 
 
 def _where(row: Caption) -> str:
-    return row.where or f"caption {_shown(row.caption_id)}"
-
-
-def _shown(text: str) -> str:
-    return ascii(text if len(text) <= 60 else text[:60] + "...")
+    return row.where or f"caption {shown(row.caption_id)}"
 
 
 def _write_table(rows: Iterable[Caption], path: Path, name: str) -> None:

@@ -6,7 +6,7 @@ downloads what they have. Of several files of one setting those that are missed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -68,17 +68,21 @@ class Gatherer:
         return key in self._sources
 
     def all(self, key: str, advice: str = ADVICE, check: Check | None = None) -> list[Path]:
+        """As `each`, all of them at once."""
+        return list(self.each(key, advice, check))
+
+    def each(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Iterator[Path]:
         """Local paths of what `key` names; `advice` tells what to do where it names nothing.
+
+        A source from the web is downloaded only when its path is asked for.
 
         Downloads without a checksum must pass `check`, else the next mirror is asked.
         """
         if key not in self._sources:
             looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
             raise ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
-        return [
-            obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
-            for number, source in enumerate(self._sources[key])
-        ]
+        for number, source in enumerate(self._sources[key]):
+            yield obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
 
     def one(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Path:
         return self.all(key, advice, check)[0]

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from manymatch import files
 from manymatch.ablation import kept
 from manymatch.ablation.kept import Result
@@ -86,6 +88,8 @@ def _run_all(name: str, jobs: Sequence[Job], workers: int) -> None:
 
 def finish(job: Job) -> Result:
     """The result of `job`, which its file holds from now on."""
+    # A sharp softmax makes many subnormal numbers, for which a CPU takes several times as long.
+    torch.set_flush_denormal(True)
     with on_one_core():  # sums depend on how many cores share them
         return kept.finished(job.file, lambda: training.run(job.settings, job.seed))
 

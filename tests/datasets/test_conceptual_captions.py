@@ -1,0 +1,181 @@
+"""Conceptual Captions from small shards, through the two stages; every unusable sample counted."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dataset_stages import split_of
+from PIL import Image
+
+from manymatch.datasets.conceptual_captions.fetch import split_of as drawn
+from manymatch.errors import ConfigError, SourceError
+
+Members = Mapping[str, bytes]
+
+
+def picture(number: int = 0, kind: str = "JPEG") -> bytes:
+    content = io.BytesIO()
+    pixels = np.full((8, 12, 3), number % 256, dtype=np.uint8)
+    Image.fromarray(pixels).save(content, format=kind)
+    return content.getvalue()
+
+
+def sample(number: int, **changed: bytes | None) -> dict[str, bytes]:
+    """The three files of a sample, some `changed` by ending, or left out if None."""
+    caption, key = f"a photo of  thing {number}\n", f"{number:09d}"
+    facts = {"caption": caption, "url": "http://host/x.jpg", "key": key, "status": "success"}
+    files = {"jpg": picture(number), "txt": caption.encode(), "json": json.dumps(facts).encode()}
+    files |= changed
+    return {f"{key}.{ending}": value for ending, value in files.items() if value is not None}
+
+
+def write_shard(path: Path, members: Members) -> None:
+    with tarfile.open(path, "w") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two shards of 30 samples each, the other files of img2dataset beside them."""
+    folder = tmp_path / "given"
+    folder.mkdir()
+    for shard in range(2):
+        members: dict[str, bytes] = {}
+        for number in range(30):
+            members |= sample(1000 * shard + number)
+        write_shard(folder / f"{shard:05d}.tar", members)
+        (folder / f"{shard:05d}_stats.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def stages(stages_of):
+    return stages_of("conceptual_captions")
+
+
+def keys(numbers: Sequence[int]) -> list[str]:
+    return [f"{number:09d}" for number in numbers]
+
+
+ALL = keys([*range(30), *range(1000, 1030)])
+
+
+def test_every_sample_of_every_shard(folder, stages):
+    rows = stages({"folder": str(folder), "held_out": 0.1})
+    assert [row["image_id"] for row in rows] == ALL
+    assert [row["caption_id"] for row in rows] == [f"{key}#0" for key in ALL]
+    assert rows[31]["caption"] == "a photo of thing 1001"
+    assert rows[31]["file"] == "images/00001/000001001.jpg"
+    files = {str(path.relative_to(stages.raw)) for path in stages.raw.rglob("*.*")}
+    assert files == {row["file"] for row in rows} | {"captions.tsv"}
+
+
+def test_splits_are_drawn_by_the_key_alone(folder, stages):
+    splits = split_of(stages({"folder": str(folder), "held_out": 0.1}))
+    assert splits == {key: drawn(key, 0.1) for key in ALL}
+    many = [drawn(str(key), 0.05) for key in range(20_000)]
+    for split, share in (("train", 0.9), ("validation", 0.05), ("test", 0.05)):
+        assert many.count(split) / len(many) == pytest.approx(share, abs=0.006)
+
+
+def test_the_limit_is_of_training_images_and_later_shards_are_not_read(folder, stages):
+    (folder / "00001.tar").write_bytes(b"damaged")
+    rows = stages({"folder": str(folder), "held_out": 0.1, "limit": 20})
+    splits = list(split_of(rows).values())
+    assert splits.count("train") == 20 and splits[-1] == "train"
+    assert [row["image_id"] for row in rows] == ALL[: len(rows)]
+    assert len(list(stages.raw.rglob("*.jpg"))) == len(rows)
+    stages.refused({"folder": str(folder), "limit": None}, SourceError, "00001.tar")
+
+
+def test_the_json_gives_the_caption_where_there_is_no_text(folder, stages):
+    write_shard(folder / "00000.tar", sample(5, txt=None) | sample(6, json=None))
+    rows = stages({"folder": str(folder), "held_out": 1e-9})
+    assert [row["caption"] for row in rows[:2]] == ["a photo of thing 5", "a photo of thing 6"]
+
+
+def test_other_pictures_than_jpeg(folder, stages):
+    write_shard(folder / "00000.tar", sample(5, jpg=None, png=picture(5, "PNG")))
+    (row, *_) = stages({"folder": str(folder), "held_out": 1e-9})
+    assert row["file"] == "images/00000/000000005.png"
+
+
+FAULTS = {
+    "no picture": {"jpg": None},
+    "a picture that cannot be read": {"jpg": picture()[:60]},
+    "no caption": {"txt": None, "json": None},
+    "a caption that is empty, too long or not clean text": {"txt": b" \n"},
+    "a caption that is not UTF-8": {"txt": b"caf\xe9"},
+    "a damaged json file": {"json": b"{"},
+    "a picture that was not fetched": {"json": b'{"status": "failed_to_download"}'},
+    "a txt file of more than a million bytes": {"txt": b"word " * 2**18},
+}
+
+
+@pytest.mark.parametrize("reason", FAULTS)
+def test_an_unusable_sample_is_left_out_and_counted(folder, stages, capsys, reason):
+    whole = sample(1) | sample(2, **FAULTS[reason]) | sample(3)
+    write_shard(folder / "00000.tar", whole)
+    rows = stages({"folder": str(folder), "held_out": 1e-9})
+    assert [row["image_id"] for row in rows[:2]] == keys([1, 3])
+    assert len(list((stages.raw / "images" / "00000").iterdir())) == 2
+    assert f"32 samples taken, 1 left out; 1 with {reason}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", [b"\x00word", b"x" * 2001, b"b'a dog'", b"\xef\xbf\xbd word"])
+def test_captions_that_the_stage_would_refuse_are_left_out(folder, stages, text):
+    write_shard(folder / "00000.tar", sample(1) | sample(2, txt=text))
+    assert stages({"folder": str(folder), "held_out": 1e-9})[1]["image_id"] == ALL[30]
+
+
+def test_a_key_of_an_earlier_shard_is_left_out(folder, stages, capsys):
+    write_shard(folder / "00001.tar", sample(3) | sample(77))
+    rows = stages({"folder": str(folder), "held_out": 1e-9})
+    assert [row["image_id"] for row in rows] == keys([*range(30), 77])
+    assert "1 with a key that came before" in capsys.readouterr().err
+
+
+def test_a_key_that_is_no_word_is_left_out(folder, stages, capsys):
+    write_shard(folder / "00000.tar", {"two words.jpg": picture(), "two words.txt": b"x"})
+    assert len(stages({"folder": str(folder), "held_out": 1e-9})) == 30
+    assert "1 with a key that is no word" in capsys.readouterr().err
+
+
+def test_shards_from_the_web_are_fetched_up_to_the_limit(server, stages):
+    addresses = [f"{server.url}/{shard:05d}.tar" for shard in range(2)]
+    splits = split_of(stages({"shards": addresses, "held_out": 0.1, "limit": 5}))
+    assert list(splits.values()).count("train") == 5
+    assert set(server.asked) == {"/00000.tar"}
+
+
+def test_a_shard_that_leaves_its_folder_is_refused(folder, stages):
+    write_shard(folder / "00000.tar", {"../000000001.jpg": picture()})
+    stages.refused({"folder": str(folder)}, SourceError, "leaves the folder")
+    assert not stages.raw.exists()
+
+
+def test_no_usable_sample_is_one_line(folder, stages):
+    for shard in range(2):
+        write_shard(folder / f"{shard:05d}.tar", sample(shard, jpg=None))
+    line = stages.refused({"folder": str(folder)}, SourceError, "no training image in the shards")
+    assert "2 with no picture" in line
+
+
+def test_without_shards_the_line_says_how_to_fetch_them(tmp_path, stages):
+    (tmp_path / "empty").mkdir()
+    for settings in ({}, {"folder": str(tmp_path / "empty")}):
+        stages.refused(settings, ConfigError, "img2dataset")
+
+
+@pytest.mark.parametrize("settings", [{"limit": 0}, {"held_out": 0.5}, {"held_out": 0}])
+def test_impossible_settings_are_refused(folder, stages, settings):
+    stages.refused({"folder": str(folder), **settings}, ConfigError, next(iter(settings)))
