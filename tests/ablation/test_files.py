@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 from small_methods import NAMES, OF_CLIPS
 
 from manymatch.ablation.command import plan_from_file
@@ -14,6 +17,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.recipe import Recipe, read_recipe
 from manymatch.config.strict import read_yaml, validate
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.efficiency.operations import multiply_adds
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.reporting.published_ablations import OF_ABLATION
 
@@ -72,6 +76,36 @@ def test_pvse_with_maxmatch_is_the_published_preset() -> None:
     models = [check_model(recipe.method, recipe.model) for recipe in (found, published)]
     assert models[0] == models[1]
     assert found.model_copy(update={"model": {}}) == published.model_copy(update={"model": {}})
+
+
+def test_vse_infinity_has_the_size_at_which_it_costs_what_dive_costs() -> None:
+    wide = max(recipe.model["size"] for recipe in recipes_of("vse_infinity-size").values())
+    presets = LAYOUT.presets / "flickr30k"
+    dive = encoding_cost(read_recipe(presets / "dive_butd_bigru.yaml"), {})
+    path = presets / "vse_infinity_butd_bigru.yaml"
+    costs = [encoding_cost(read_recipe(path), {"size": size}) for size in (1024, wide)]
+    assert costs[0] < 0.3 * dive
+    assert costs[1] == pytest.approx(dive, rel=0.01)
+
+
+def encoding_cost(recipe: Recipe, change: dict[str, int]) -> int:
+    """Multiply-adds of encoding 36 regions and 12 words, of size 300."""
+    text = {**recipe.model["text"], "word_vectors": "learned", "glove_file": None, "word_size": 300}
+    model = {**recipe.model, **change, "text": text}
+    words = Vocabulary([*Vocabulary.SPECIAL, "a", "dog"])
+    method: Any = build_method(recipe.method, model, vocabulary=words, feature_width=2048).eval()
+    regions, read = torch.zeros(1, 36, 2048), torch.full((1, 12), len(words) - 1)
+    sides = (
+        (
+            method.encode_images,
+            SimpleNamespace(features=regions, region_mask=regions[:, :, 0] == 0),
+        ),
+        (method.encode_texts, SimpleNamespace(words=read, word_mask=read > 0)),
+    )
+    return sum(
+        multiply_adds(lambda encode=encode, batch=batch: encode(batch).vectors)
+        for encode, batch in sides
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
