@@ -10,8 +10,9 @@ import yaml
 from tiny_checkout import Checkout
 
 from manymatch.ablation.command import plan_from_file, plan_from_options
-from manymatch.ablation.plan import Point, points, read_plan
+from manymatch.ablation.plan import Plan, Point, points, read_plan
 from manymatch.ablation.recipes import recipe_of
+from manymatch.config.layout import Layout
 from manymatch.errors import ConfigError
 
 
@@ -62,9 +63,76 @@ def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: P
     name, given = plan_from_options("vsepp", over, "0, 2", "tiny", {"training.epochs": 1})
     assert given == read_plan(path)
     assert name == "vsepp-margin-text_pooling-x"
-    assert plan_from_file(path, "scenes")[0] == "what"
-    assert plan_from_file(path, "scenes")[1].dataset == "scenes"
-    assert plan_from_file(path, settings={"training.epochs": 3})[1].set["training.epochs"] == 3
+    layout = Layout(tmp_path)
+    assert plan_from_file(path, layout, "scenes")[0] == "what"
+    assert plan_from_file(path, layout, "scenes")[1].dataset == "scenes"
+    changed = plan_from_file(path, layout, settings={"training.epochs": 3})[1]
+    assert changed.set["training.epochs"] == 3
+
+
+BY_DATASET = {
+    "dataset": "tiny",
+    "preset": {"tiny": "vsepp", "big": "vsepp_big"},
+    "points": {
+        "wide": {"size": 16},
+        "other": {"preset": {"tiny": "cora", "huge": "cora_huge"}},
+        "same": {"preset": "pvse", "size": 4},
+    },
+}
+
+
+def test_a_file_has_presets_by_data_set(tmp_path: Path) -> None:
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump(BY_DATASET, sort_keys=False))
+    tiny, big = read_plan(path), read_plan(path, "big")
+    assert (tiny.preset, big.preset) == ("vsepp", "vsepp_big")
+    assert tiny.points == {
+        "wide": {"size": 16},
+        "other": {"preset": "cora"},
+        "same": {"preset": "pvse", "size": 4},
+    }
+    assert list(big.points) == ["wide", "same"]
+    assert read_plan(path, "mine", {"preset": "own"}).set == {"preset": "own"}
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"preset": None, "points": {"a": {"preset": {"tiny": "b"}}}}]
+)
+def test_another_data_set_gets_those_that_the_file_has(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump({**BY_DATASET, **change}, sort_keys=False))
+    with pytest.raises(ConfigError) as error:
+        read_plan(path, "mine")
+    known = "tiny" if change else "tiny, big"
+    assert str(error.value).endswith(
+        f"no preset for dataset 'mine'; the file names presets for {known}"
+    )
+    assert str(path) in str(error.value)
+
+
+def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout: Checkout) -> None:
+    preset = checkout.layout.presets / "tiny" / "vsepp.yaml"
+    preset.write_text(preset.read_text() + "setting: reproduced\n")
+    value = {"dataset": "tiny", "preset": "vsepp", "over": {"size": [4, 16]}}
+    ours, elsewhere = checkout.layout.plan("what"), checkout.layout.root / "what.yaml"
+    for path in (ours, elsewhere):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(yaml.safe_dump({**value, "published": {"tiny": "VSE++, table 1"}}))
+
+    def marks(path: Path, **settings: Any) -> set[str]:
+        plan = plan_from_file(path, checkout.layout, settings=settings)[1]
+        return {mark(plan, point) for point in points(plan)}
+
+    def mark(plan: Plan, point: Point) -> str:
+        return recipe_of(checkout.layout.presets, plan, point, seed=1).setting
+
+    assert marks(ours) == {"reproduced"}
+    assert marks(ours, margin=0.3) == {"small-scale"}
+    assert marks(elsewhere) == {"small-scale"}
+    ours.write_text(yaml.safe_dump({**value, "published": {"big": "VSE++, table 1"}}))
+    assert marks(ours) == {"small-scale"}
 
 
 FILES: dict[str, tuple[dict[str, Any], str]] = {

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 import typer
-import yaml
 
 from manymatch.ablation.command import plan_from_file, plan_from_options
-from manymatch.ablation.plan import Plan, checked
+from manymatch.ablation.plan import read_plan
 from manymatch.ablation.recipes import check_plan
 from manymatch.cli import app
-from manymatch.config.strict import validate
+from manymatch.config.layout import Layout
 from manymatch.evaluation.suite import PROTOCOLS
 from manymatch.studies import STUDIES
 
@@ -43,17 +42,19 @@ def test_the_command_line_takes_it(text: str) -> None:
     if name != "ablate":
         return
     if values["file"]:
-        _, plan = plan_from_file(ROOT / values["file"])
+        _, plan = plan_from_file(ROOT / values["file"], Layout(ROOT))
     else:
         seeds = values["seeds"] or "0"
         _, plan = plan_from_options(values["preset"], values["over"], seeds, "scenes", {})
     check_plan(ROOT / "presets", plan)
 
 
-def test_the_file_on_the_page_is_an_ablation() -> None:
+def test_the_file_on_the_page_is_an_ablation(tmp_path: Path) -> None:
     (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGES["ablations"], re.DOTALL | re.MULTILINE)
-    plan = checked(validate(Plan, yaml.safe_load(text), "page"), "page")
-    check_plan(ROOT / "presets", plan)
+    path = tmp_path / "page.yaml"
+    path.write_text(text, encoding="utf-8")
+    for dataset in ("scenes", "flickr8k", "cub", "coco"):
+        check_plan(ROOT / "presets", read_plan(path, dataset))
 
 
 def test_every_study_is_described() -> None:

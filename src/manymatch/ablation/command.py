@@ -6,18 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.ablation.plan import PRESET, Plan, Settings, checked, read_plan
+from manymatch.config.layout import Layout
 from manymatch.config.strict import validate, yaml_value
 from manymatch.errors import ConfigError
 
 
 def plan_from_file(
-    path: Path, dataset: str | None = None, settings: Settings | None = None
+    path: Path, layout: Layout, dataset: str | None = None, settings: Settings | None = None
 ) -> tuple[str, Plan]:
     """The ablation in a file, and its name; on another data set, if one is given, and with
-    `settings` that every point has."""
-    plan = read_plan(path)
-    changed = {"dataset": dataset or plan.dataset, "set": {**plan.set, **(settings or {})}}
-    return path.stem, checked(plan.model_copy(update=changed), str(path))
+    `settings` that every point has.
+
+    The points are those of a paper only if the file lies in `ablations/` and nothing is changed.
+    """
+    plan = read_plan(path, dataset, settings)
+    if settings or path.resolve() != layout.plan(path.stem).resolve():
+        plan = plan.model_copy(update={"published": {}})
+    return path.stem, plan
 
 
 def plan_from_options(

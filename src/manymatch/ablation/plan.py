@@ -31,8 +31,12 @@ class Plan(Strict):
     about: str = ""
     """One sentence for the report: what is asked, and which table of which paper asked it."""
     dataset: Name = "scenes"
-    preset: Name | None = None
-    """The recipe that is varied; None where each point names its own."""
+    preset: Name | dict[Name, Name] | None = None
+    """The recipe that is varied, everywhere or by data set; None where each point names its own.
+    The setting `preset` of a point has the same two forms."""
+    published: dict[Name, str] = Field(default_factory=dict)
+    """By data set the table or figure that the points are: "DivE, table 4". On that data set a
+    point keeps the mark of its preset, which may be `reproduced`."""
     set: Settings = Field(default_factory=dict)
     """What every point has in common and the preset has not."""
     over: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
@@ -48,12 +52,48 @@ class Point:
     settings: Settings
 
 
-def read_plan(path: Path) -> Plan:
-    """The ablation in a YAML file; a fault is a `ConfigError` that names file and key."""
+def read_plan(path: Path, dataset: str | None = None, settings: Settings | None = None) -> Plan:
+    """The ablation in a YAML file, on the data set of the file or another, with `settings` that
+    every point has; a fault is a `ConfigError` that names file and key."""
     if not path.is_file():
         known = [file.name for file in path.parent.glob("*.yaml")]
         raise ConfigError(f"{path}: no such file{nearest(path.name, known)}")
-    return checked(validate(Plan, read_yaml(path), str(path)), str(path))
+    plan = validate(Plan, read_yaml(path), str(path))
+    changed = {"dataset": dataset or plan.dataset, "set": {**plan.set, **(settings or {})}}
+    return checked(_on_dataset(plan.model_copy(update=changed), str(path)), str(path))
+
+
+def datasets(plan: Plan) -> list[str]:
+    """The data sets that `plan` names, in the order of the file: those of its preset, or of its
+    points where each has its own; none if a preset has one name for all data sets."""
+    points = [settings.get(PRESET) for settings in plan.points.values()]
+    presets = points if plan.preset is None else [plan.preset]
+    named = [dataset for each in presets if isinstance(each, dict) for dataset in each]
+    return list(dict.fromkeys(named))
+
+
+def _on_dataset(plan: Plan, where: str) -> Plan:
+    """`plan` with the presets of its data set. A point that names presets by data set is a point
+    on these data sets only."""
+    preset = _preset_on(plan.dataset, plan.preset)
+    points = {
+        label: {**settings, PRESET: _preset_on(plan.dataset, settings[PRESET])}
+        if PRESET in settings
+        else settings
+        for label, settings in plan.points.items()
+    }
+    there = {label: each for label, each in points.items() if each.get(PRESET, "") is not None}
+    if (plan.preset and not (preset or PRESET in plan.set)) or (points and not there):
+        raise ConfigError(
+            f"{where}: no preset for dataset '{plan.dataset}'; "
+            f"the file names presets for {', '.join(datasets(plan))}"
+        )
+    return plan.model_copy(update={"preset": preset, "points": there})
+
+
+def _preset_on(dataset: str, preset: Any) -> Any:
+    """The name of a preset on a data set, None if there is none."""
+    return preset.get(dataset) if isinstance(preset, dict) else preset
 
 
 def checked(plan: Plan, where: str) -> Plan:

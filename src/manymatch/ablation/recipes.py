@@ -20,7 +20,7 @@ def check_plan(presets: Path, plan: Plan) -> None:
 
 
 def recipe_of(presets: Path, plan: Plan, point: Point, seed: int) -> Recipe:
-    """The recipe of one run.
+    """The recipe of one run; a point that a paper printed keeps the mark of its preset.
 
     Args:
         presets: folder of the presets (`presets/DATASET/NAME.yaml`).
@@ -30,9 +30,12 @@ def recipe_of(presets: Path, plan: Plan, point: Point, seed: int) -> Recipe:
     """
     settings = {**plan.set, **point.settings}
     path = preset_path(presets, plan.dataset, settings.pop(PRESET, plan.preset))
-    method = settings.get("method", read_recipe(path).method)
+    stated = read_recipe(path)
+    method = settings.get("method", stated.method)
     overrides = {_full_key(key, method): value for key, value in settings.items()}
     recipe = read_recipe(path, {**overrides, "seed": seed})
+    if plan.dataset in plan.published:
+        recipe = recipe.model_copy(update={"setting": stated.setting})
     check_model(recipe.method, recipe.model)
     if recipe.training.devices not in (1, "auto"):
         raise ConfigError("training.devices: an ablation trains each run on one device; set auto")

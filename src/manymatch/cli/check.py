@@ -39,7 +39,7 @@ def check() -> None:
             raise ConfigError(f"params.yaml: warm_starts: '{key}' is not its DATASET-METHOD")
         _check_recipe(params, started.dataset, started.method, starts_from=started.model)
     for name, dataset in params.ablations.items():
-        check_plan(LAYOUT.presets, plan_from_file(LAYOUT.plan(name), dataset)[1])
+        check_plan(LAYOUT.presets, plan_from_file(LAYOUT.plan(name), LAYOUT, dataset)[1])
     say(
         f"datasets {', '.join(params.datasets)}; methods {', '.join(params.methods)}; "
         f"warm starts {', '.join(params.warm_starts) or 'none'}; "

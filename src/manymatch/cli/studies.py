@@ -56,7 +56,7 @@ def ablate(
         raise ConfigError("ablate: give either --file or a preset with --over, not both")
     settings = dict(project.override(text) for text in overrides or [])
     if file:
-        name, plan = command.plan_from_file(file, dataset, settings)
+        name, plan = command.plan_from_file(file, LAYOUT, dataset, settings)
     else:
         chosen = dataset or "scenes"
         name, plan = command.plan_from_options(preset, over or [], seeds or "0", chosen, settings)

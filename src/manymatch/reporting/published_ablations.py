@@ -17,6 +17,7 @@ _FILE = Path(__file__).with_suffix(".csv")
 
 OF_ABLATION: dict[str, tuple[str, str, str]] = {
     "dive-similarity": ("DivE", "table 3", ""),
+    "dive-slots": ("DivE", "section B.3", ""),
     "dive-elements": ("DivE", "table 4", "hyperparameter: embedding set size"),
     "dive-iterations": ("DivE", "table 4", "hyperparameter: iterations"),
     "dive-alpha": ("DivE", "table 4", "hyperparameter: smooth-Chamfer scale"),
