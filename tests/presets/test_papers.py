@@ -6,7 +6,7 @@ it names for its settings.
 
 - A run is a published preset (`coco/dive_butd_bigru`) or a point of one of SwAMP's other
   experiments (`synthetic/swamp/contrastive`, `sketches/sketchy/SwAMP`). `preset` may have wildcards
-  and alternatives between `|`; presets of small runs never match.
+  and alternatives between `|`; the small presets of other data sets never match.
 - A row of a grid names a file (`ablations/dive-alpha`, `synthetic/appendix`). Its value lists all
   values of the paper's table or figure. The points of the file must have them, and may have more.
 - `setting` is a dotted key of the whole recipe, the method's defaults filled in.
@@ -40,6 +40,7 @@ from manymatch.synthetic.plan import read_experiment, run_settings, settings_of
 
 ROOT = Path(__file__).parents[2]
 PAPERS = {"dive", "swamp", "msrm", "maxmatch", "cora", "vsepp", "vse_infinity", "pvse", "pcme"}
+DATASETS = {"flickr30k", "coco", "cub", "youcook2", "msrvtt", "lsmdc"}
 CAPTIONS_OF_AN_IMAGE = {"flickr30k": 5, "coco": 5, "cub": 10}
 GRIDS = ("ablations/", "synthetic/appendix")
 """Beginnings of the names of files whose rows list what their points vary."""
@@ -48,11 +49,11 @@ GROUP = re.compile(r"training\.parameter_groups\[(.+)\]\.(\w+)")
 
 
 def published_presets() -> dict[str, dict[str, Any]]:
-    """The whole recipes of the presets that are marked `reproduced`, by DATASET/NAME."""
+    """The whole recipes of the presets on the papers' data sets but for trials, by DATASET/NAME."""
     recipes = {}
     for path in sorted((ROOT / "presets").glob("*/*.yaml")):
-        recipe = read_recipe(path)
-        if recipe.setting == "reproduced":
+        if path.parent.name in DATASETS and not path.stem.endswith("_trial"):
+            recipe = read_recipe(path)
             model = check_model(recipe.method, recipe.model).model_dump()
             recipes[f"{path.parent.name}/{path.stem}"] = recipe.model_dump() | {"model": model}
     return recipes
