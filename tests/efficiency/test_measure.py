@@ -258,7 +258,7 @@ def test_training_steps_leave_the_model_alone_and_change_their_own(data: TinyDat
     assert not method.training
     same = zip(before, method.parameters(), strict=True)
     assert all(torch.equal(old, new) for old, new in same)
-    training_step(method, Training(), CPU)(batch)
+    training_step(method, Training(clip_norm=None), CPU)(batch)
     changed = zip(before, method.parameters(), strict=True)
     assert method.training and any(not torch.equal(old, new) for old, new in changed)
 

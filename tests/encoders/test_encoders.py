@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders import word_vectors
@@ -70,22 +71,22 @@ def test_a_region_is_mlp_plus_linear():
     torch.testing.assert_close(encoder(x, torch.ones(1, 1, dtype=torch.bool))[0], expected)
 
 
-@pytest.mark.parametrize("directions", ["average", "concatenate"])
+@pytest.mark.parametrize("directions", ["average", "concatenate", "forward"])
 def test_the_gru_never_sees_padding(directions):
     gru, x = BiGRU(5, 6, directions), values(4, 8, 5)
     read = gru(x.masked_fill(~MASK[:, :, None], 9.0), MASK)
     assert read.states.shape == (4, 8, 6)
     assert (read.states[~MASK] == 0).all()
     for row, length in enumerate(LENGTHS):
-        states, _ = gru.gru(x[row, :length][None])
-        forward, backward = states[0].chunk(2, 1)
-        ends = [(forward, backward), (forward[-1], backward[0])]
-        for found, (ahead, back) in zip(
-            (read.states[row, :length], read.final[row]), ends, strict=True
-        ):
-            averaged = (ahead + back) / 2
-            joined = averaged if directions == "average" else torch.cat([ahead, back], -1)
-            torch.testing.assert_close(found, joined)
+        states = gru.gru(x[row, :length][None])[0][0]
+        ahead, back = (states, None) if directions == "forward" else states.chunk(2, 1)
+        if directions == "forward":
+            expected = ahead, ahead[-1]
+        elif directions == "average":
+            expected = (ahead + back) / 2, (ahead[-1] + back[0]) / 2
+        else:
+            expected = states, torch.cat([ahead[-1], back[0]])
+        torch.testing.assert_close((read.states[row, :length], read.final[row]), expected)
 
 
 def vocabulary(*words: str) -> Vocabulary:
@@ -109,29 +110,78 @@ def test_a_phrase_does_not_depend_on_longer_ones_beside_it():
     torch.testing.assert_close(both[:1], alone)
 
 
+def naive_edge_context(
+    context: EdgeContext, entities: Tensor, labels: Tensor, relations: list[tuple[int, int]]
+) -> Tensor:
+    """CORA's eq. 6, object by object and edge by edge."""
+    rows = []
+    for i, entity in enumerate(entities):
+        active, passive = [], []
+        for label, (subject, passive_entity) in zip(labels, relations, strict=True):
+            if subject == i:
+                edge = torch.cat([label, entities[passive_entity]])
+                active.append(context.active.weight @ edge + context.active.bias)
+            if passive_entity == i:
+                edge = torch.cat([label, entity])
+                passive.append(context.passive.weight @ edge + context.passive.bias)
+        groups = [active, passive]
+        if context.form == "code":
+            groups = [[message.clamp(min=0) for message in active + passive]]
+        rows.append(sum((sum(group) / len(group) for group in groups if group), entity))
+    return torch.stack(rows)
+
+
+def gru_step(gru: nn.GRU, word: Tensor, state: Tensor) -> Tensor:
+    """Cho et al., EMNLP 2014, with the reset gate after the recurrent map, as torch has it."""
+    inputs = (gru.weight_ih_l0 @ word + gru.bias_ih_l0).chunk(3)
+    recurrent = (gru.weight_hh_l0 @ state + gru.bias_hh_l0).chunk(3)
+    reset = (inputs[0] + recurrent[0]).sigmoid()
+    update = (inputs[1] + recurrent[1]).sigmoid()
+    return (1 - update) * (inputs[2] + reset * recurrent[2]).tanh() + update * state
+
+
+def test_a_concept_is_the_last_state_of_a_gru_read_word_by_word():
+    torch.manual_seed(0)
+    words = word_embedding("learned", vocabulary("a", "b"), 7)
+    encoder = ConceptEncoder(words, hidden=5, size=8).double()
+    phrases, lengths = torch.tensor([[3, 4, 3], [4, 0, 0]]), torch.tensor([3, 1])
+    expected = []
+    for phrase, length in zip(phrases, lengths, strict=True):
+        state = torch.zeros(5, dtype=torch.float64)
+        for word in phrase[:length]:
+            state = gru_step(encoder.gru.gru, words.weight[word], state)
+        expected.append(encoder.project.weight @ state + encoder.project.bias)
+    found, expected = encoder(phrases, lengths), torch.stack(expected)
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+    weights, leaves = values(2, 8).double(), list(encoder.parameters())
+    torch.testing.assert_close(
+        torch.autograd.grad((weights * found).sum(), leaves),
+        torch.autograd.grad((weights * expected).sum(), leaves),
+        atol=1e-12,
+        rtol=0,
+    )
+
+
 @pytest.mark.parametrize("form", ["paper", "code"])
 def test_edge_context_equals_the_naive_loop(form):
-    context = EdgeContext(4, form)
-    entities, labels = values(4, 4), values(4, 4, seed=1)
-    subject, object_ = [0, 0, 2, 1], [1, 2, 0, 1]
-    found = context(entities, labels, torch.tensor(subject), torch.tensor(object_))
-    for i in range(4):
-        active = [
-            context.active(torch.cat([labels[e], entities[object_[e]]]))
-            for e in range(4)
-            if subject[e] == i
-        ]
-        passive = [
-            context.passive(torch.cat([labels[e], entities[subject[e]]]))
-            for e in range(4)
-            if object_[e] == i
-        ]
-        if form == "code":
-            groups = [[message.relu() for message in active + passive]]
-        else:
-            groups = [active, passive]
-        means = [torch.stack(group).mean(0) for group in groups if group]
-        torch.testing.assert_close(found[i], entities[i] + sum(means))
+    torch.manual_seed(0)
+    context = EdgeContext(4, form).double()
+    for linear in (context.active, context.passive):
+        nn.init.normal_(linear.bias)
+    entities, labels = (values(5, 4, seed=seed).double().requires_grad_() for seed in (0, 1))
+    relations = [(0, 1), (0, 2), (2, 0), (1, 1), (3, 1)]  # with a loop and an object without edges
+    subject, object_ = torch.tensor(relations).T
+    leaves = [entities, labels, *context.parameters()]
+    weights = values(5, 4, seed=2).double()
+    found = context(entities, labels, subject, object_)
+    expected = naive_edge_context(context, entities, labels, relations)
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+    torch.testing.assert_close(
+        torch.autograd.grad((weights * found).sum(), leaves),
+        torch.autograd.grad((weights * expected).sum(), leaves),
+        atol=1e-12,
+        rtol=0,
+    )
 
 
 def test_learned_vectors_leave_padding_at_zero():
@@ -205,6 +255,18 @@ def test_a_caption_alone_and_in_a_batch(options):
         alone = encoder(ids[row : row + 1, :length], MASK[row : row + 1, :length])
         torch.testing.assert_close(together.local[row, :length], alone.local[0])
         torch.testing.assert_close(together.globals[row], alone.globals[0])
+
+
+@pytest.mark.parametrize("local", ["vectors", "states"])
+def test_dropout_of_word_vectors_and_of_gru_states_are_apart(local):
+    ids, everything = torch.randint(1, 6, (40, 8)), torch.ones(40, 8, dtype=torch.bool)
+    words = vocabulary("a", "b", "c")
+    for key in ("dropout", "state_dropout"):
+        settings = TextSettings(word_vectors="learned", word_size=64, local=local, **{key: 0.3})
+        found = text_encoder(settings, words, size=64)(ids, everything)
+        hit = [(part == 0).float().mean().item() for part in (found.local, found.globals)]
+        of_local = (key == "dropout") == (local == "vectors")
+        assert hit == pytest.approx([0.3 * of_local, 0.3 * (key == "state_dropout")], abs=0.03)
 
 
 def test_what_the_global_features_are():

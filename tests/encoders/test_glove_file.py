@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
 import torch
 
 from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.encoders.glove_file import read_glove
 from manymatch.encoders.word_vectors import word_embedding
 from manymatch.errors import ConfigError
 
@@ -18,7 +20,13 @@ LINES = [
     "d\u00f6g 4 5 6",
     "dog 9 9 9",
     "the dog 8 8 8",
+    "at name@domain.com 8 8 8",
+    "name\u00a0dog 8 8 8",
+    "dog\u0085 8 8 8",
+    "Dog 8 8 8",
 ]
+"""The last five are of the kinds that the file of 840 billion words has: words that hold spaces,
+other white space or line ends, and words with capitals."""
 
 
 def write(path: Path, *lines: str) -> str:
@@ -32,11 +40,26 @@ def table(path: str, *words: str, size: int = 3) -> torch.Tensor:
 
 
 def test_each_word_gets_its_first_line(tmp_path: Path) -> None:
-    found = table(write(tmp_path / "g.txt", *LINES), "dog", "d\u00f6g", "cat", "the")
+    found = table(write(tmp_path / "g.txt", *LINES), "dog", "d\u00f6g", "cat", "the", "at")
     expected = torch.tensor([[1.0, 2, 3], [4, 5, 6], [0.1, -0.2, 0.3]])
     torch.testing.assert_close(found[[3, 4, 6]], expected)
     assert (found[0] == 0).all()
-    assert found[5].norm() > 0
+    assert found[5].norm() > 0 and found[7].norm() > 0
+    assert not (found == 8).any()
+
+
+def test_the_file_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
+    """20,000 lines of 300 numbers; only the vectors that are asked for are kept."""
+    numbers = " ".join(["0.12345"] * 300)
+    file = tmp_path / "g.txt"
+    with file.open("w", encoding="utf-8") as stream:
+        stream.writelines(f"word{n} {numbers}\n" for n in range(20_000))
+    tracemalloc.start()
+    found = read_glove(file, ["word5", "word19999", "cat"], 300)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.keys() == {"word5", "word19999"}
+    assert peak < 1_000_000 < file.stat().st_size / 40
 
 
 def test_a_trained_model_needs_no_file() -> None:

@@ -1,8 +1,10 @@
-"""CORA's graph in its four forms against a walk through each caption by itself."""
+"""CORA's graph in each of its forms against a walk through each caption by itself."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 import torch
@@ -19,14 +21,20 @@ GRAPHS = [
         [(3,), (4, 5), (6,)],
         [1, 2, 3],
         [(0, (7,), 10), (0, (8,), 11), (2, (7,), 10)],
-        [(0, (9,), 1), (2, (9,), 1)],
+        [(0, (9,), 1), (2, (9,), 1), (0, (10,), 1), (1, (9, 10), 0)],
     ),
     NumberedGraph([(5,)], [4], [], []),
     NumberedGraph([(3,), (3,)], [1, 1], [(1, (8, 9), 12)], []),
 ]
-forms = pytest.mark.parametrize(
-    ("joint", "full"), [(False, False), (False, True), (True, False), (True, True)]
-)
+FORMS: list[dict[str, Any]] = [
+    {},
+    {"object_edges": "subject_to_object"},
+    {"fully_connected": True},
+    {"joint": True},
+    {"joint": True, "object_edges": "subject_to_object"},
+    {"joint": True, "fully_connected": True},
+]
+forms = pytest.mark.parametrize("form", FORMS, ids=str)
 
 
 class MeanOfWords(nn.Module):
@@ -41,34 +49,44 @@ class MeanOfWords(nn.Module):
         return (self.words(phrases) * mask[:, :, None]).sum(1) / lengths[:, None]
 
 
-def build(joint: bool, full: bool) -> SceneGraphEncoder:
+def build(form: dict[str, Any]) -> SceneGraphEncoder:
     torch.manual_seed(0)
-    encoder = SceneGraphEncoder(
-        MeanOfWords(), SIZE, heads=2, attribute_layers=2, joint=joint, fully_connected=full
-    )
-    return encoder.double()
+    return SceneGraphEncoder(MeanOfWords(), SIZE, heads=2, attribute_layers=2, **form).double()
+
+
+class Half(nn.Module):
+    """Stands in for dropout, so that a test sees where dropout acts."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values / 2
 
 
 def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Tensor]:
     """Entities and objects of one caption, edge by edge."""
 
     def concept(phrase: tuple[int, ...]) -> Tensor:
-        return encoder.concepts.words.weight[list(phrase)].mean(0)
+        return encoder.dropout(encoder.concepts.words.weight[list(phrase)].mean(0))
 
     objects = [concept(phrase) for phrase in graph.objects]
     attributes = [concept(phrase) for _, phrase, _ in graph.attributes]
     count = len(objects)
     held = [(owner, place) for place, (owner, _, _) in enumerate(graph.attributes)]
-    between = [(subject, other) for subject, _, other in graph.relations]
+    between = {(subject, other) for subject, _, other in graph.relations}
+    if encoder.object_edges == "both_ways":
+        between |= {(other, subject) for subject, other in between}
     if encoder.fully_connected:
         held = list(itertools.product(range(count), range(len(attributes))))
-        between = [pair for pair in itertools.product(range(count), repeat=2) if len({*pair}) == 2]
+        between = set(itertools.permutations(range(count), 2))
     binding = [edge for i, a in held for edge in ((i, count + a), (count + a, i))]
 
-    def attend(layers: nn.ModuleList, nodes: list[Tensor], edges: list) -> list[Tensor]:
+    def attend(
+        layers: nn.ModuleList, nodes: list[Tensor], edges: Iterable[tuple[int, int]]
+    ) -> list[Tensor]:
         found = torch.stack(nodes)
         for layer in layers:
-            found = layer(found, torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T)
+            if layer is not layers[0]:
+                found = encoder.dropout(found)
+            found = layer(found, torch.tensor([*edges], dtype=torch.int64).reshape(-1, 2).T)
         return list(found)
 
     def in_context(entities: list[Tensor]) -> list[Tensor]:
@@ -80,17 +98,21 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
                 if subject == i
             ]
             passive = [
-                encoder.edge_context.passive(torch.cat([concept(label), entities[subject]]))
-                for subject, label, other in graph.relations
+                encoder.edge_context.passive(torch.cat([concept(label), entity]))
+                for _, label, other in graph.relations
                 if other == i
             ]
-            parts = [torch.stack(edges).mean(0) for edges in (active, passive) if edges]
-            found.append(sum(parts, entity))
+            parts = [
+                torch.stack([encoder.dropout(edge) for edge in edges]).mean(0)
+                for edges in (active, passive)
+                if edges
+            ]
+            found.append(encoder.dropout(sum(parts, entity)))
         return found
 
     if encoder.joint:
         nodes = in_context(objects) + attributes
-        found = attend(encoder.object_object, nodes, binding + between)[:count]
+        found = attend(encoder.object_object, nodes, [*binding, *between])[:count]
         return torch.stack(found), torch.stack(found)
     entities = attend(encoder.object_attribute, objects + attributes, binding)[:count]
     return torch.stack(entities), torch.stack(
@@ -99,8 +121,8 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
 
 
 @forms
-def test_each_form_is_what_a_walk_through_the_captions_finds(joint: bool, full: bool) -> None:
-    encoder = build(joint, full)
+def test_each_form_is_what_a_walk_through_the_captions_finds(form: dict[str, Any]) -> None:
+    encoder = build(form)
     found = encoder(collate_graphs(GRAPHS))
     expected = [naive(encoder, graph) for graph in GRAPHS]
     for got, parts in zip(found, zip(*expected, strict=True), strict=True):
@@ -108,8 +130,19 @@ def test_each_form_is_what_a_walk_through_the_captions_finds(joint: bool, full: 
 
 
 @forms
-def test_each_form_learns_as_the_walk_does(joint: bool, full: bool) -> None:
-    encoder = build(joint, full)
+def test_dropout_acts_on_phrases_edges_and_between_layers(form: dict[str, Any]) -> None:
+    encoder = build({**form, "dropout": 0.5})
+    assert encoder.dropout.p == encoder.edge_context.dropout.p == 0.5
+    encoder.dropout, encoder.edge_context.dropout = Half(), Half()
+    found = encoder(collate_graphs(GRAPHS))
+    expected = zip(*(naive(encoder, graph) for graph in GRAPHS), strict=True)
+    for got, parts in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, torch.cat(parts), atol=1e-9, rtol=0)
+
+
+@forms
+def test_each_form_learns_as_the_walk_does(form: dict[str, Any]) -> None:
+    encoder = build(form)
     weights = torch.randn(2, 6, SIZE, generator=torch.Generator().manual_seed(1)).double()
 
     def gradients(entities: Tensor, objects: Tensor) -> list[Tensor]:
@@ -123,9 +156,15 @@ def test_each_form_learns_as_the_walk_does(joint: bool, full: bool) -> None:
     torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
 
 
+def test_captions_without_relations_have_no_edges_between_objects() -> None:
+    encoder = build({})
+    alone = encoder(collate_graphs(GRAPHS[1:2])).objects
+    torch.testing.assert_close(alone, encoder(collate_graphs(GRAPHS)).objects[3:4])
+
+
 def test_a_joint_graph_has_as_many_layers() -> None:
-    assert len(build(True, False).object_object) == 2 + 2
-    assert len(build(False, True).object_attribute) == 2
+    assert len(build({"joint": True}).object_object) == 2 + 2
+    assert len(build({"fully_connected": True}).object_attribute) == 2
 
 
 def test_pairs_of_rows_of_equal_segments() -> None:

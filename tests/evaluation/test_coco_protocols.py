@@ -18,7 +18,7 @@ from torch import Tensor
 from manymatch.evaluation.coco_folds import coco_1k
 from manymatch.evaluation.coco_judged import cxc, eccv_caption
 from manymatch.evaluation.labels import Labels
-from manymatch.evaluation.plausible_matches import pmrp
+from manymatch.evaluation.plausible_matches import differing_labels, pmrp
 from manymatch.evaluation.protocols import recall_of
 from manymatch.evaluation.subject import DoesNotApply, Subject, part
 
@@ -189,11 +189,13 @@ def _labels(n: int, seed: int) -> list[tuple[int, ...]]:
     return [tuple(int(x) for x in np.flatnonzero(rng.random(6) < 0.3)) for _ in range(n)]
 
 
-def _naive_pmrp(table: Tensor, owner: list[int], labels: list[tuple[int, ...]]) -> dict[str, float]:
+def _naive_pmrp(table: Tensor, owner: list[int], labels: list[tuple[int, ...]]) -> dict[str, Any]:
+    """The means over zeta and, flat, those of each: `{"i2t": ., "t2i": ., "zeta0": {...}}`."""
     known = [image for image, of_image in enumerate(labels) if of_image]
     texts = [text for text, image in enumerate(owner) if image in known]
-    values: dict[str, list[float]] = {"i2t": [], "t2i": []}
+    found: dict[str, Any] = {}
     for zeta in (0, 1, 2):
+        values: dict[str, list[float]] = {"i2t": [], "t2i": []}
         for image in known:
             right = [len({*labels[image]} ^ {*labels[owner[text]]}) <= zeta for text in texts]
             scores = [table[image, text].item() for text in texts]
@@ -202,7 +204,10 @@ def _naive_pmrp(table: Tensor, owner: list[int], labels: list[tuple[int, ...]]) 
             right = [len({*labels[image]} ^ {*labels[owner[text]]}) <= zeta for image in known]
             scores = [table[image, text].item() for image in known]
             values["t2i"].append(precision_at_r(scores, right))
-    return {way: 100 * statistics.fmean(each) for way, each in values.items()}
+        alone = {way: 100 * statistics.fmean(each) for way, each in values.items()}
+        found[f"zeta{zeta}"] = pytest.approx(alone)
+    means = {way: statistics.fmean(each.expected[way] for each in found.values()) for way in alone}
+    return found | {way: pytest.approx(value) for way, value in means.items()}
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -214,7 +219,7 @@ def test_pmrp_equals_a_naive_loop(seed: int, ties: bool) -> None:
     labels = _labels(n, seed)
     assert any(labels)
     found = pmrp(subject(table, owner, Labels(labels)))
-    assert found == {"all": pytest.approx(_naive_pmrp(table, owner.tolist(), labels))}
+    assert found == {"all": _naive_pmrp(table, owner.tolist(), labels)}
 
 
 def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,8 +233,17 @@ def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) ->
     ]
     found = pmrp(subject(table, owners(20, 2), Labels(labels)))
     for way in ("i2t", "t2i"):
-        assert found["1k"][way] == pytest.approx(statistics.fmean(fold[way] for fold in folds))
+        means = statistics.fmean(fold[way].expected for fold in folds)
+        assert found["1k"][way] == pytest.approx(means)
         assert found["1k"][way] != pytest.approx(found["5k"][way])
+        strict = statistics.fmean(fold["zeta0"].expected[way] for fold in folds)
+        assert found["1k"]["zeta0"][way] == pytest.approx(strict)
+
+
+def test_differing_labels_are_those_of_one_image_alone() -> None:
+    labels = Labels([(1, 2), (2, 3, 4), (), (2, 1)])
+    found = [[differing_labels(labels, left, right) for right in range(4)] for left in range(4)]
+    assert found == [[0, 3, None, 0], [3, 0, None, 3], [None] * 4, [0, 3, None, 0]]
 
 
 def test_pmrp_needs_labels() -> None:
@@ -249,4 +263,5 @@ def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_constant_model_finds_no_plausible_match_before_the_others() -> None:
     labels = Labels([(1,), (2, 3, 4), (5, 6, 7, 8)])
     found = pmrp(subject(torch.zeros(3, 6), owners(3, 2), labels))
-    assert found["all"] == {"i2t": 0.0, "t2i": 0.0}
+    nothing = {"i2t": 0.0, "t2i": 0.0}
+    assert found["all"] == nothing | {f"zeta{zeta}": nothing for zeta in (0, 1, 2)}

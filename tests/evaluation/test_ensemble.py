@@ -3,96 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from tiny_data import make_data
 from torch import Tensor
+from untrained_models import Models, edit, make_models
 
-from manymatch.config.recipe import Recipe
-from manymatch.datasets.base import RELEVANCE
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.errors import ConfigError, DataError
-from manymatch.evaluation import blocks, embed, evaluate, outcome
+from manymatch.evaluation import blocks, outcome
 from manymatch.evaluation import ensemble as stage
 from manymatch.evaluation.metrics import recall_metrics
-from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
-from manymatch.methods.checkpoint import load_model, save_model
 from manymatch.methods.vsepp import VSEPP
 from manymatch.reporting.results import Metrics, Provenance, Samples
-from manymatch.shards.read import batches
-
-SETTINGS: dict[str, dict[str, Any]] = {
-    "vsepp": {"size": 8, "word_size": 4},
-    "cora": {"size": 8, "heads": 2, "word_vectors": "learned", "word_size": 4, "concept_size": 4},
-}
-
-
-@dataclass(frozen=True)
-class Models:
-    """Untrained models on shards of two kinds of features, 8 and 6 wide."""
-
-    out: Path
-    shards: dict[str, Path]
-
-    def make(self, name: str, kind: str = "vsepp", seed: int = 0, width: int = 8) -> str:
-        torch.manual_seed(seed)
-        vocabulary = Vocabulary.load(self.out / "grid" / "vocabulary.json")
-        built = build_method(kind, SETTINGS[kind], vocabulary=vocabulary, feature_width=width)
-        features = "grid" if width == 8 else "narrow"
-        recipe = Recipe(method=kind, features=features, seed=seed, model=SETTINGS[kind])
-        save_model(self.out / "models" / name, built, recipe, vocabulary, width)
-        return name
-
-    def member(self, name: str) -> tuple[Path, Path]:
-        folder = self.out / "models" / name
-        return folder, self.shards[load_model(folder)[1].features]
-
-    def ensemble(self, *names: str) -> dict[str, Any]:
-        members = [self.member(name) for name in names]
-        stage.ensemble(members, *self.places("+".join(names)), depth=5, samples=3)
-        return json.loads((self.out / f"{'+'.join(names)}.json").read_text())
-
-    def evaluate(self, name: str) -> dict[str, Any]:
-        evaluate.evaluate(*self.member(name), *self.places(name), depth=5, samples=3)
-        return json.loads((self.out / f"{name}.json").read_text())
-
-    def places(self, name: str) -> list[Path]:
-        parts = ("relevance.parquet", f"{name}.json", f"{name}.provenance.json", f"runs/{name}")
-        return [self.out / part for part in parts]
-
-    def scores(self, name: str) -> Tensor:
-        """The whole matrix."""
-        folder, shards = self.member(name)
-        method, _, vocabulary = load_model(folder)
-        found = embed.embed(method, batches(shards, "test", vocabulary, 3), "cpu")
-        with torch.inference_mode():
-            return method.score(found.images, found.texts)
 
 
 @pytest.fixture
 def models(tmp_path: Path) -> Models:
-    shards = {}
-    for features, width in (("grid", 8), ("narrow", 6)):
-        (tmp_path / features).mkdir()
-        data = make_data(tmp_path / features, width=width, variable=True)
-        shards[features] = data.write_shards()
-        edit(shards[features] / "index.json", features=features)
-    schema = RELEVANCE.with_metadata({"complete": "true"})
-    judged = [{"image_id": "test.0", "caption_id": "test.1#0"}]
-    pq.write_table(pa.Table.from_pylist(judged, schema=schema), tmp_path / "relevance.parquet")
-    return Models(tmp_path, shards)
-
-
-def edit(path: Path, **change: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    return make_models(tmp_path)
 
 
 def ranks(scores: Tensor, owner: Tensor) -> tuple[list[int], list[int]]:

@@ -9,6 +9,7 @@ from torch.nn.functional import normalize
 
 from manymatch.errors import DataError
 from manymatch.evaluation.blocks import owner_blocks
+from manymatch.evaluation.protocols import recall_of
 from manymatch.evaluation.ranks import Ranking, rank
 from manymatch.methods.base import Embeddings
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
@@ -74,6 +75,65 @@ def test_constant_model_never_ranks_first() -> None:
     assert ranking.t2i.ranks.tolist() == [4] * 8
 
 
+TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("value", [0.1, 0.3, -0.7])
+def test_equal_scores_of_every_type_are_ties(dtype: torch.dtype, value: float) -> None:
+    owner = torch.arange(30).repeat_interleave(2).tolist()
+    for blocks in ({}, {"images_per_block": 7, "captions_per_block": 9}):
+        ranking = _rank(torch.full((30, 60), value, dtype=dtype), owner, depth=3, **blocks)
+        assert ranking.i2t.ranks.tolist() == [59] * 30
+        assert ranking.t2i.ranks.tolist() == [30] * 60
+        assert recall_of(ranking)["rsum"] == 0
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("blocks", [(1, 1), (2, 5), (100, 100)])
+def test_scores_one_step_apart_have_different_ranks(
+    dtype: torch.dtype, blocks: tuple[int, int]
+) -> None:
+    """Values `1 + k eps`: of float64 they are all one in float32."""
+    generator = torch.Generator().manual_seed(1)
+    owner = [0, 0, 1, 2, 2, 2, 3, 4]
+    steps = torch.randint(0, 6, (5, 8), generator=generator)
+    table = (1 + steps.double() * torch.finfo(dtype).eps).to(dtype)
+    assert len(table.unique()) == 6
+    images, captions = blocks
+    ranking = _rank(table, owner, 4, images_per_block=images, captions_per_block=captions)
+    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, owner)
+    _check_top(ranking.i2t.items, ranking.i2t.scores, table)
+    _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
+
+
+@pytest.mark.parametrize("blocks", [(1, 1), (2, 5)])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_blocks_may_have_different_types(
+    blocks: tuple[int, int], order: tuple[int, int, int]
+) -> None:
+    """The types take turns from block to block, and no value loses digits in its own."""
+    types = [(torch.float32, torch.float64, torch.bfloat16)[at] for at in order]
+    owner = [0, 0, 1, 2, 2, 2, 3, 4]
+    table = torch.randint(0, 6, (5, 8), generator=torch.Generator().manual_seed(2)).double()
+    table[1::2] += table[1::2] * 2**-40
+    read, images, texts = _looked_up(table)
+    calls = iter(range(1000))
+
+    def score(images: Embeddings, texts: Embeddings) -> Tensor:
+        exact = read(images, texts)
+        kind = types[next(calls) % len(types)]
+        return exact.to(kind) if torch.equal(exact.to(kind).double(), exact) else exact
+
+    ranking = rank(
+        score, images, texts, torch.tensor(owner), 4,
+        images_per_block=blocks[0], captions_per_block=blocks[1],
+    )  # fmt: skip
+    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, owner)
+    _check_top(ranking.i2t.items, ranking.i2t.scores.double(), table)
+    _check_top(ranking.t2i.items, ranking.t2i.scores.double(), table.T)
+
+
 def test_one_image() -> None:
     ranking = _rank(torch.tensor([[0.1, 0.3]]), [0, 0], depth=5)
     assert ranking.i2t.ranks.tolist() == [1]
@@ -122,8 +182,8 @@ def test_the_other_score_is_checked_too() -> None:
 
 def _check_top(items: Tensor, scores: Tensor, table: Tensor) -> None:
     depth = min(4, table.shape[1])
-    assert torch.equal(scores, table.topk(depth, dim=1).values)
-    assert torch.equal(table.gather(1, items), scores)
+    assert torch.equal(scores, table.topk(depth, dim=1).values.to(scores.dtype))
+    assert torch.equal(table.gather(1, items).to(scores.dtype), scores)
     assert all(len(set(row)) == depth for row in items.tolist())
 
 

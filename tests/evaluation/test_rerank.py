@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny_data import TinyData, make_data
+from tiny_data import TinyData, make_data, write_table
 from torch import Tensor
 from torch.nn.functional import normalize
 from untrained import save_untrained
+from untrained_models import Models, edit, make_models
 
 from manymatch.datasets.base import RELEVANCE
-from manymatch.errors import ConfigError
+from manymatch.errors import ConfigError, DataError
 from manymatch.evaluation import rerank as stage
-from manymatch.evaluation.blocks import rows
+from manymatch.evaluation.blocks import rows, runs
+from manymatch.evaluation.ensemble import Together
+from manymatch.evaluation.protocols import recall
 from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.base import Embeddings
 from manymatch.reporting.results import Metrics, Provenance, Samples
+from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.similarities.cosine import cosine
 
 OWNER = torch.tensor([0, 0, 0, 1, 2, 2, 3])
@@ -79,7 +85,7 @@ class _Stage:
         out = self.folder
         model = save_untrained(out / "made", self.data, name, settings)
         places = ("relevance.parquet", "metrics.json", "provenance.json", "run")
-        stage.rerank(model, self.data.shards, *(out / place for place in places), samples=3)
+        stage.rerank([(model, self.data.shards)], *(out / place for place in places), samples=3)
         return json.loads((out / "metrics.json").read_text())
 
 
@@ -109,3 +115,90 @@ def test_a_method_without_entities_is_refused(run: _Stage) -> None:
     with pytest.raises(ConfigError, match="entities of captions, which method 'vsepp' does not"):
         run("vsepp")
     assert not (run.folder / "metrics.json").exists()
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Models:
+    return make_models(tmp_path)
+
+
+def mean_of_equation_14(models: Models, names: Sequence[str], split: str, beta: float) -> Tensor:
+    """Eq. 14 on the members' mean scores, pair by pair, in double precision."""
+    members = [models.embedded(name, split)[1] for name in names]
+    images = [found.images.vectors[:, 0].double() for found in members]
+    texts = [found.texts.vectors[:, 0].double() for found in members]
+    entities = [found.texts.parts()["entities"].double() for found in members]
+    owner = members[0].texts.parts()["entity_owner"].tolist()
+    expected = torch.empty(len(images[0]), len(texts[0]), dtype=torch.float64)
+    for i in range(len(images[0])):
+        for j in range(len(texts[0])):
+            whole = mean([(v[i] @ t[j]).item() for v, t in zip(images, texts, strict=True)])
+            lowest = min(
+                mean([(v[i] @ e[k]).item() for v, e in zip(images, entities, strict=True)])
+                for k, caption in enumerate(owner)
+                if caption == j
+            )
+            expected[i, j] = beta * whole + (1 - beta) * lowest
+    return expected
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
+def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models: Models, beta: float) -> None:
+    names = [models.make("a", "cora"), models.make("narrow", "cora", seed=1, width=6)]
+    members = [models.member(name) for name in names]
+    together = Together.embed(members, "test", torch.device("cpu"))
+    together.check_same_entities()
+    found, score = together.found, reranked(together.score, beta)
+    expected = mean_of_equation_14(models, names, "test", beta)
+    blocks = [
+        torch.cat(
+            [score(rows(found.images, some), rows(found.texts, few)) for few in runs(24, 5)], 1
+        )
+        for some in runs(8, 3)
+    ]
+    torch.testing.assert_close(torch.cat(blocks).double(), expected, rtol=0, atol=1e-6)
+
+
+def test_an_ensemble_is_re_ranked_with_its_best_beta(models: Models) -> None:
+    names = [models.make("a", "cora"), models.make("narrow", "cora", seed=1, width=6)]
+    values = models.rerank(*names)
+    record = json.loads((models.out / "a+narrow.provenance.json").read_text())
+    assert record["preset"] == "a+narrow+rerank" and len(record["members"]) == 2
+    owner = torch.arange(8).repeat_interleave(3)
+
+    def results(split: str, beta: float) -> dict[str, Any]:
+        scores = mean_of_equation_14(models, names, split, beta).float()
+        rows_of = Embeddings(torch.arange(8)[:, None, None]), Embeddings(torch.zeros(24, 1, 1))
+        return recall(lambda images, texts: scores, *rows_of, owner)
+
+    rsums = {beta: results("validation", beta)["rsum"] for beta in stage.BETAS}
+    assert record["rerank_beta"] == best_beta(rsums)
+    assert values["rsum"] == pytest.approx(results("test", record["rerank_beta"])["rsum"], abs=0.01)
+
+
+def test_the_same_model_twice_re_ranks_as_one(models: Models) -> None:
+    assert models.rerank(models.make("a", "cora")) == models.rerank(
+        "a", models.make("again", "cora")
+    )
+
+
+def test_a_member_without_entities_is_refused(models: Models) -> None:
+    models.make("a", "cora"), models.make("b")
+    with pytest.raises(ConfigError, match="re-ranking with 'b' needs the entities of captions"):
+        models.rerank("a", "b")
+
+
+def test_members_of_other_scene_graphs_are_refused(models: Models) -> None:
+    other = models.out / "other"
+    other.mkdir()
+    data = make_data(other, width=6, variable=True)
+    graphs = pq.read_table(data.graphs).to_pylist()
+    for row in graphs:
+        row["names"][0] = "thing"
+    write_table(data.graphs, graphs, SCHEMA)
+    models.shards["narrow"] = data.write_shards()
+    edit(models.shards["narrow"] / "index.json", features="narrow")
+    models.make("a", "cora"), models.make("narrow", "cora", width=6)
+    with pytest.raises(DataError, match="not the same entities in the same order") as fault:
+        models.rerank("a", "narrow")
+    assert "\n" not in str(fault.value)

@@ -28,6 +28,14 @@ def test_lines(tmp_path: Path) -> None:
     )
 
 
+def test_float64_scores_that_differ_are_written_apart(tmp_path: Path) -> None:
+    scores = torch.tensor([[1 + 2**-40, 1.0]], dtype=torch.float64)
+    found = Direction(torch.tensor([1]), torch.tensor([[0, 1]]), scores)
+    write_run(tmp_path / "i2t.trec", found, ["q"], ["a", "b"], "tag")
+    lines = (tmp_path / "i2t.trec").read_text().splitlines()
+    assert [float(line.split()[4]) for line in lines] == scores[0].tolist()
+
+
 @pytest.mark.parametrize("name", ["a b", "50%", "tab\tnew\nline", "narrow\u202fspace", "é日本"])
 def test_ids_are_one_field_and_come_back(name: str) -> None:
     assert len(run_id(name).split()) == 1

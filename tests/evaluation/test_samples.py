@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
+from manymatch.evaluation.labels import Labels
 from manymatch.evaluation.ranks import Direction, Ranking
 from manymatch.evaluation.relevance import Judgments
 from manymatch.evaluation.samples import sample_queries
+from manymatch.reporting.results import Samples
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.sample import CaptionEntry, Sample
 
@@ -68,6 +70,16 @@ def test_all_queries_are_shown_with_marks() -> None:
     ]
     assert second["retrieved"][0]["thumbnail"] is None
     json.dumps(shown, allow_nan=False)
+
+
+def test_where_images_have_labels_answers_have_their_zeta() -> None:
+    labels = Labels([(1, 2), (2, 3), ()])
+    judged = Judgments(torch.empty(0, 2, dtype=torch.int64), False)
+    shown = sample_queries(_ranking(), OWNER, judged, _stored, 10, labels=labels)
+    assert [item["zeta"] for item in shown["images"][0]["retrieved"]] == [0, 2, None]
+    assert [item["zeta"] for item in shown["captions"][2]["retrieved"]] == [2, 0]
+    assert [item["zeta"] for item in shown["captions"][3]["retrieved"]] == [None, None]
+    Samples.model_validate(json.loads(json.dumps(shown)))
 
 
 def test_drawn_queries_depend_on_the_seed_alone() -> None:

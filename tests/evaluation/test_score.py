@@ -31,7 +31,7 @@ from manymatch.evaluation.metrics import rounded
 from manymatch.evaluation.outcome import Places
 from manymatch.evaluation.protocols import recall_of
 from manymatch.evaluation.provenance import git_revision
-from manymatch.evaluation.score import score
+from manymatch.evaluation.score import score as scored
 from manymatch.files import sha256
 from manymatch.reporting.results import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
@@ -84,6 +84,11 @@ def files(tmp_path: Path) -> Files:
     )
 
 
+def score(*given: Any, **options: Any) -> dict[str, Any]:
+    """The metrics alone."""
+    return scored(*given, **options).values
+
+
 def _expected(table: np.ndarray) -> dict[str, Any]:
     of = subject(torch.from_numpy(table), torch.tensor(OWNER))
     return rounded(recall_of(of.ranking))
@@ -106,6 +111,30 @@ def test_a_matrix_in_every_kind_of_file(files: Files, kind: str) -> None:
 def test_other_numbers_than_float32(files: Files, kind: str, dtype: str) -> None:
     path = files.made(f"scores.{kind}", files.table.astype(dtype))
     assert _score(files, scores=path) == _expected(files.table)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+def test_a_constant_float64_matrix_ranks_every_own_pair_last(files: Files, kind: str) -> None:
+    found = _score(files, scores=files.made(f"scores.{kind}", np.full((5, 9), 0.1)))
+    assert (found["i2t"]["r1"], found["t2i"]["r1"]) == (0.0, 0.0)
+    assert found["t2i"]["meanr"] == 5.0
+    assert found["i2t"]["meanr"] == np.mean([1 + 9 - OWNER.count(image) for image in range(5)])
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+@pytest.mark.parametrize(("dtype", "ones"), [("f8", 1.0), ("i8", 2**40)])
+def test_differences_beyond_float32_are_no_ties(
+    files: Files, kind: str, dtype: str, ones: float
+) -> None:
+    table = (ones * (1 + 1e-12 * files.table.astype("f8"))).astype(dtype)
+    assert _score(files, scores=files.made(f"scores.{kind}", table)) == _expected(files.table)
+
+
+def test_matrices_of_different_types_are_averaged_exactly(files: Files) -> None:
+    small = files.made("small.npy", files.table.astype("f2"))
+    fine = files.made("fine.npy", 1e-12 * files.table[::-1].astype("f8"))
+    found = score("scenes", Made(scores=(small, fine)), files.captions)
+    assert found == _expected(files.table.astype("f8") + 1e-12 * files.table[::-1].astype("f8"))
 
 
 def test_one_of_several_arrays(files: Files) -> None:
@@ -283,7 +312,7 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
             for kind in ("npy", "npz", "safetensors", "h5")
         },
         "too large": (
-            {"scores": files.made("l.npy", files.table.astype("f8") * 1e300)},
+            {"images": files.made("l.npy", files.images.astype("f8") * 1e300), "texts": texts},
             "NaN or infinite",
         ),
         "zip of ids": (

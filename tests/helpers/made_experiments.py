@@ -28,8 +28,8 @@ def write_experiment(reports: Path, name: str, r1: dict[str, list[float]], **cha
 def _run(seed: int, r1: float, label: str) -> dict[str, Any]:
     return {
         "seed": seed,
-        "pair": {"r1": r1, "r5": 99.0, "r10": 99.5},
-        "class": {"r1": (r1 + 100) / 2, "r5": 100.0, "r10": 100.0},
+        "pair": {"r1": r1, "r5": 99.0, "r10": 99.5, "medr": 1.0 + seed},
+        "class": {"r1": (r1 + 100) / 2, "r5": 100.0, "r10": 100.0, "medr": 1.0},
         "epoch": 90,
         "assignment": {"error": 14.2, "steps": 20 + seed} if label == "SwAMP" else None,
         "seconds": 100.0,

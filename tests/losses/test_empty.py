@@ -43,6 +43,7 @@ EMPTY = {
         (lambda x: losses.mmd(x, x), (0, 4, 6)),
         (lambda x: losses.mmd(x, nothing(0, 2, 6)), (3, 4, 6)),
     ],
+    "uniformity": [(losses.uniformity, shape) for shape in [(0, 6), (1, 6)]],
     "slot_diversity": [(losses.slot_diversity, (0, 4, 6))],
     "gram_diversity": [(losses.gram_diversity, (0, 4, 6))],
     "intra_set_divergence": [(lambda x: losses.intra_set_divergence(x, 0.6, 0.5), (0, 4, 6))],

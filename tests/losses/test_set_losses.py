@@ -15,6 +15,7 @@ from manymatch.losses import (
     intra_set_divergence,
     mmd,
     slot_diversity,
+    uniformity,
 )
 
 SIZES = [(5, 3, 6), (4, 1, 5), (1, 2, 4), (1, 1, 3), (2, 6, 3)]
@@ -186,6 +187,22 @@ def test_a_set_of_one_element_costs_nothing(loss):
     (gradient,) = torch.autograd.grad(value, sets)
     assert value == 0
     assert (gradient == 0).all()
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (7, 5)])
+def test_uniformity(shape):
+    x = vectors(*shape)
+    terms = [
+        torch.exp(-2 * sum((a - b) ** 2 for a, b in zip(x[i], x[j], strict=True)))
+        for i in range(len(x))
+        for j in range(i)
+    ]
+    assert_same(uniformity(x), torch.log(sum(terms) / len(terms)), [x])
+
+
+def test_uniformity_of_far_vectors_does_not_underflow():
+    x = torch.tensor([[0.0, 0.0], [30.0, 0.0]], requires_grad=True)
+    assert uniformity(x).item() == pytest.approx(-1800)
 
 
 def test_known_values():

@@ -12,7 +12,8 @@ from manymatch.config.strict import validate
 from manymatch.errors import ConfigError
 from manymatch.losses.sinkhorn import sinkhorn
 from manymatch.losses.swapped_assignment import swapped_assignment
-from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels
+from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels, objective
+from manymatch.losses.triplet import triplet
 
 SIZE = 5
 
@@ -105,6 +106,36 @@ def test_the_loss_equals_the_naive_loop(changed):
             atol=1e-6 if module.settings.tau < 0.1 else 1e-8,
             rtol=0,
         )
+
+
+def naive_objective(module, images, texts, margin):
+    """Eq. 6: L_c of eq. 1 is a sum over the pairs, L_s of eq. 4 a mean over them."""
+    total = module.settings.weight * naive_loss(module, [(images, texts)])
+    for i, (image, text) in enumerate(zip(images, texts, strict=True)):
+        others = [j for j in range(len(images)) if j != i]
+        worst_text = max(image @ texts[j] for j in others)
+        worst_image = max(images[j] @ text for j in others)
+        total = total + (margin + worst_text - image @ text).relu()
+        total = total + (margin + worst_image - image @ text).relu()
+    return total
+
+
+@pytest.mark.parametrize("count", [2, 7])
+@pytest.mark.parametrize("weight", [0.25, 1.0])
+def test_the_contrastive_loss_is_a_sum_and_the_swapped_one_a_mean(count, weight):
+    module, (images, texts) = labels_of(weight=weight), pairs(count, 0)
+    means = {"triplet": triplet(images @ texts.T, torch.arange(count), 0.2)}
+    terms = objective(means, module, images, texts)
+    found, expected = sum(terms.values()), naive_objective(module, images, texts, 0.2)
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    inputs = [images, texts, module.prototypes]
+    torch.testing.assert_close(
+        torch.autograd.grad(found, inputs),
+        torch.autograd.grad(expected, inputs),
+        atol=1e-8,
+        rtol=0,
+    )
+    assert objective(means, None, images, texts) == {"triplet": terms["triplet"]}
 
 
 def test_labels_come_from_the_other_modality():

@@ -99,6 +99,11 @@ def test_an_unknown_method_is_refused_with_the_nearest(vocabulary):
         ("cora", {"head": 4}, "method 'cora': unknown key 'head'; did you mean 'heads'"),
         ("vsepp", {"margin": -1}, "margin"),
         ("cora", {"size": 20, "heads": 16}, "size 20 is not a multiple of 16 heads"),
+        (
+            "cora",
+            {"concept_size": 5, "concept_directions": "concatenate"},
+            "concept_size 5 is odd: two directions cannot share it",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line(vocabulary, name, settings, message):

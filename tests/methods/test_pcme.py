@@ -41,7 +41,44 @@ def test_the_loss_is_that_of_the_match_probabilities(build, make_batch):
         (one.vectors[:, 0] ** 2 + one.log_variance.exp() - 1 - one.log_variance).sum() / 2
         for one in (images, texts)
     )
-    torch.testing.assert_close(found["kl"], 0.1 * kl / n_pairs)
+    # The released code adds 0.1 kl to a sum over pairs that counts each pair twice.
+    torch.testing.assert_close(found["kl"], 0.1 * kl / (2 * n_pairs))
+
+
+def test_the_defaults_are_the_released_ones(build):
+    """There p is `e^x / (e^x + e^-x)` of `x = -15 d + 15`; here it is the sigmoid."""
+    method, distance = build("pcme"), torch.linspace(0, 2, 50)
+    released = -15 * distance + 15
+    expected = released.exp() / (released.exp() + (-released).exp())
+    torch.testing.assert_close(
+        torch.sigmoid(method.shift - method.scale() * distance), expected, atol=1e-5, rtol=1e-4
+    )
+
+
+def test_uniformity_joins_with_the_share_of_the_released_code(build, make_batch):
+    settings = {"samples": 3, "kl_weight": 0.0, "uniformity_weight": 10.0}
+    method, batch = build("pcme", settings), make_batch([0, 1])
+    images, texts = encode(method, batch)
+    torch.manual_seed(7)
+    found = method.loss(images, texts, batch)
+    torch.manual_seed(7)
+    seen = drawn(images, torch.randn(len(images), 3, 16))
+    read = drawn(texts, torch.randn(len(texts), 3, 16))
+    assert found.keys() == {"match", "uniformity"}
+    rows = [*seen.flatten(0, 1), *read.flatten(0, 1)]
+    near = [torch.exp(-2 * (x - y).square().sum()) for i, x in enumerate(rows) for y in rows[:i]]
+    expected = 10 * torch.log(sum(near) / len(near)) / (2 * len(images) * len(texts))
+    torch.testing.assert_close(found["uniformity"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_uniformity_compares_a_bounded_number_of_samples(build, make_batch, monkeypatch):
+    monkeypatch.setattr(pcme, "_SAMPLES_COMPARED", 4)
+    compared = []
+    monkeypatch.setattr(pcme, "uniformity", lambda rows: compared.append(rows) or rows.sum())
+    losses(build("pcme", {"uniformity_weight": 10.0}), make_batch(range(3)))
+    (rows_,) = compared
+    assert rows_.shape == (4, 16)
+    assert len(rows_.unique(dim=0)) == 4
 
 
 def test_every_step_draws_anew(build, make_batch):

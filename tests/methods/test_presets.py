@@ -59,7 +59,8 @@ def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch):
         assert loss.isfinite()
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(method.parameters(), recipe.training.clip_norm)
+        if recipe.training.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(method.parameters(), recipe.training.clip_norm)
         optimizer.step()
     pairs = zip(before, method.parameters(), strict=True)
     assert any(not torch.equal(old, new) for old, new in pairs)
@@ -87,10 +88,39 @@ def pictures(batch):
     return replace(batch, features=values.to(torch.uint8), region_mask=mask)
 
 
+@pytest.mark.parametrize(
+    ("dataset", "name", "scale"),
+    [
+        ("coco", "dive", 0.1),
+        ("flickr30k", "dive", 0.05),
+        ("coco", "maxmatch", 0.1),
+        ("flickr30k", "maxmatch", 0.1),
+    ],
+)
+def test_regions_train_the_image_side_and_the_captions_sets_slowly(
+    dataset, name, scale, vocabulary
+):
+    """DivE, appendix A and released groups; MaxMatch, appendix B. The bi-GRU has the full rate."""
+    recipe = read_recipe(PRESETS[0].parents[1] / dataset / f"{name}_butd_bigru.yaml")
+    settings = small(check_model(recipe.method, recipe.model).model_dump())
+    method = build_method(recipe.method, settings, vocabulary=vocabulary, feature_width=WIDTH)
+    optimizer = make_optimizer(method, recipe.training, fused=True)
+    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    for parameter_name, parameter in method.named_parameters():
+        slow = parameter_name.startswith(("image.encoder.", "image.sets.", "text.sets."))
+        assert rates[id(parameter)] == pytest.approx(0.001 * (scale if slow else 1.0))
+
+
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_preset_says_how_it_is_launched(path):
     stage = "warm_evaluate" if read_recipe(path).warm_start else "evaluate"
     assert f"dvc repro {stage}@{path.parent.name}-{path.stem}" in path.read_text()
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_preset_of_pixels_drops_no_regions(path):
+    recipe = read_recipe(path)
+    assert not (recipe.features.startswith("pixels") and recipe.augmentation.region_drop)
 
 
 PLACES = [(name, dataset) for name in NAMES for dataset in ("scenes", "flickr8k")]

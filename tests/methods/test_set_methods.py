@@ -57,11 +57,34 @@ def test_maxmatch_weighs_its_six_losses(build, make_batch):
         "global_discriminative": 0.1
         * both(
             lambda side: global_discriminative(side.vectors, side.globals, 0.6, 0.5), images, texts
-        ),
+        )
+        / 2,
         "intra_set_divergence": 0.1
         * both(lambda x: intra_set_divergence(x, 0.6, 0.5), images.vectors, texts.vectors),
     }
     torch.testing.assert_close(method.loss(images, texts, batch), expected)
+
+
+def test_l_gd_is_the_mean_of_the_modalities_and_l_isd_their_sum(build, make_batch):
+    """Loops over eq. 7 (1/2N) and eq. 8 (2/(M (M - 1)), image and text added)."""
+    method, batch = build("maxmatch"), make_batch(range(4))
+    images, texts = encode(method, batch)
+    towards, apart = [], []
+    for side in (images, texts):
+        from_global, from_others = [], []
+        for elements, whole in zip(side.vectors, side.globals, strict=True):
+            cosines = [torch.cosine_similarity(x, whole, dim=0) for x in elements]
+            from_global += [torch.exp(0.5 * (cosine - 0.6)) for cosine in cosines]
+            from_others += [
+                torch.exp(0.5 * (torch.cosine_similarity(x, y, dim=0) - 0.6))
+                for place, x in enumerate(elements)
+                for y in elements[:place]
+            ]
+        towards.append(sum(from_global) / len(from_global))
+        apart.append(sum(from_others) / len(from_others))
+    found = method.loss(images, texts, batch)
+    torch.testing.assert_close(found["global_discriminative"], 0.1 * sum(towards) / 2)
+    torch.testing.assert_close(found["intra_set_divergence"], 0.1 * sum(apart))
 
 
 def test_pvse_weighs_its_three_losses(build, make_batch):
@@ -167,6 +190,23 @@ def test_the_place_is_told_to_images_and_words_apart(build):
             towers = method.image.sets, method.text.sets
             assert all(isinstance(sets, SlotAttention) for sets in towers)
             assert [sets.position_code for sets in towers] == [of_images, of_words]
+
+
+@set_methods
+def test_without_the_global_feature_elements_are_slots_alone(build, make_batch, name):
+    with_it, batch = build(name).eval(), make_batch(range(3))
+    without = build(name, {"global_feature": False}).eval()
+    without.load_state_dict(with_it.state_dict())
+    for side, whole in zip(encode(without, batch), encode(with_it, batch), strict=True):
+        torch.testing.assert_close(side.slots, whole.slots)
+        torch.testing.assert_close(side.globals, whole.globals)
+        expected = side.slots
+        if name == "pvse":
+            expected = torch.nn.functional.layer_norm(expected, expected.shape[-1:])
+        torch.testing.assert_close(
+            side.vectors, torch.nn.functional.normalize(expected, dim=2), atol=1e-5, rtol=0
+        )
+        assert (side.vectors - whole.vectors).abs().max() > 0.01
 
 
 @set_methods

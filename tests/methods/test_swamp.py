@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 import torch
 from small_methods import WIDTH, encode
 from torch.nn.functional import normalize
 
 from manymatch.config.recipe import Recipe, WarmStart
+from manymatch.losses.info_nce import info_nce
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
 from manymatch.methods.checkpoint import save_model
 from manymatch.training.warm_start import find_source
 
+HEADS, PROTOTYPES, SIZE = 3, 2, 8
 
-def test_both_modalities_are_read_by_the_same_queries(build, make_batch):
-    method, batch = build("swamp").eval(), make_batch([0, 1, 2])
+
+def test_an_embedding_is_what_all_queries_of_all_heads_read(build, make_batch):
+    """PAR, repeated for each head and concatenated, with one set of queries for both modalities."""
+    method, batch = build("swamp", {"heads": HEADS}).eval(), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
+    heads = method.read.queries.unflatten(0, (HEADS, PROTOTYPES))
     seen = method.image(batch.features, batch.region_mask)
     words = method.text(batch.words, batch.word_mask)
-    for found, local in ((images, seen), (texts, words)):
-        expected = normalize(method.read(local.local, local.mask).flatten(1), dim=1)
-        torch.testing.assert_close(found.vectors[:, 0], expected)
+    for found, encoded in ((images, seen), (texts, words)):
+        assert found.vectors.shape[1:] == (1, HEADS * PROTOTYPES * SIZE)
+        for row, local, mask in zip(found.vectors, encoded.local, encoded.mask, strict=True):
+            parts = []
+            for query in (query for head in heads for query in head):
+                weights = (local[mask] @ query / (0.5 * SIZE**0.5)).softmax(0)
+                parts.append(sum(w * x for w, x in zip(weights, local[mask], strict=True)))
+            torch.testing.assert_close(row[0], normalize(torch.cat(parts), dim=0))
 
 
 def test_every_caption_is_a_pair_with_its_image(build, make_batch):
@@ -31,7 +42,7 @@ def test_every_caption_is_a_pair_with_its_image(build, make_batch):
     images, texts = encode(method, batch)
     found = method.loss(images, texts, batch)
     expected = {
-        "triplet": triplet(method.score(images, texts), batch.owner, 0.3),
+        "triplet": 7 * triplet(method.score(images, texts), batch.owner, 0.3),
         "swapped": 0.5 * labels(images.vectors[batch.owner, 0], texts.vectors[:, 0]),
     }
     torch.testing.assert_close(found, expected)
@@ -48,12 +59,26 @@ def test_the_contrastive_twin_is_the_same_without_classes(build, make_batch):
     assert set(mine) - set(theirs) == {"labels.prototypes"}
 
 
-def test_the_first_epoch_has_the_hardest_negatives_too(build, make_batch):
-    method, batch = build("swamp", {"weight": 0.0}), make_batch(range(5))
+def test_info_nce_is_a_sum_over_the_captions_too(build, make_batch):
+    method = build("swamp", {"objective": "info_nce", "temperature": 0.1})
+    batch = make_batch([0, 1, 2])
     images, texts = encode(method, batch)
-    method.start_epoch(0)
-    expected = triplet(method.score(images, texts), batch.owner, 0.2, "hardest")
-    torch.testing.assert_close(method.loss(images, texts, batch)["triplet"], expected)
+    expected = 7 * info_nce(method.score(images, texts), batch.owner, 0.1)
+    torch.testing.assert_close(method.loss(images, texts, batch)["info_nce"], expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "minings"),
+    [({}, ["hardest", "hardest"]), ({"all_negatives_epochs": 1}, ["all", "hardest"])],
+)
+def test_the_hardest_negatives_count_from_the_first_epoch(build, make_batch, settings, minings):
+    method, batch = build("swamp", {"weight": 0.0, **settings}), make_batch(range(5))
+    images, texts = encode(method, batch)
+    for epoch, mining in enumerate(minings):
+        method.start_epoch(epoch)
+        expected = triplet(method.score(images, texts), batch.owner, 0.2, mining)
+        found = method.loss(images, texts, batch)["triplet"]
+        torch.testing.assert_close(found, len(batch.owner) * expected)
 
 
 def test_a_start_from_the_twin_leaves_the_classes_fresh(build, vocabulary, tmp_path):

@@ -32,7 +32,7 @@ def test_a_caption_is_the_maximum_over_its_known_words() -> None:
     torch.testing.assert_close(found[2], layer[5])
 
 
-def test_the_contrastive_loss_is_the_mean_over_all_wrong_pairs(build, make_batch) -> None:
+def test_the_contrastive_loss_sums_over_pairs_the_mean_of_all_wrong_ones(build, make_batch) -> None:
     method, batch = build("swamp_video", {"weight": 0.0, "margin": 0.3}), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
     scores, owner = method.score(images, texts).tolist(), batch.owner.tolist()
@@ -42,10 +42,18 @@ def test_the_contrastive_loss_is_the_mean_over_all_wrong_pairs(build, make_batch
         positive = scores[own][j]
         rivals = [scores[own][k] for k in range(m) if owner[k] != own]
         rivals += [scores[k][j] for k in range(n) if k != own]
-        total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / m / (n - 1)
+        total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / (n - 1)
     found = method.loss(images, texts, batch)
     assert found.keys() == {"triplet"}
     assert float(found["triplet"].detach()) == pytest.approx(total, rel=1e-5)
+
+
+def test_the_swapped_labels_are_weighted_by_lambda_alone(build, make_batch) -> None:
+    method, batch = build("swamp_video", {"weight": 0.4, "queue": 0}), make_batch([0, 1, 2])
+    images, texts = encode(method, batch)
+    found = method.loss(images, texts, batch)
+    expected = method.labels(images.vectors[batch.owner, 0], texts.vectors[:, 0])
+    torch.testing.assert_close(found["swapped"], 0.4 * expected)
 
 
 def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: Path) -> None:

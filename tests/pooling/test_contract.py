@@ -23,7 +23,7 @@ POOLINGS = {
     "slots": (lambda: SlotAttention(SIZE, SIZE, 3, 2, heads=2, position_code=True), 3),
     "pie_net": (lambda: PIENet(SIZE, SIZE, 3), 3),
     "decoder": (lambda: TransformerDecoder(SIZE, SIZE, 3, 2, heads=2), 3),
-    "prototypes": (lambda: PrototypeAttention(SIZE, 3, heads=2), 3),
+    "prototypes": (lambda: PrototypeAttention(SIZE, 3), 3),
 }
 every_pooling = pytest.mark.parametrize("name", POOLINGS)
 IN_PLACE = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]])

@@ -6,11 +6,12 @@ import math
 
 import pytest
 import torch
+from naive_sets import naive_sets, naive_slots, position_code
 from torch import nn
 from torch.nn import functional
 
 from manymatch.errors import ConfigError
-from manymatch.layers.position_code import sine_code
+from manymatch.layers.position_code import relative_sine_code
 from manymatch.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
 from manymatch.pooling.sets import SetSettings, set_module
 
@@ -22,6 +23,8 @@ SETS = {
     "one slot": lambda: SlotAttention(WIDTH, SIZE, 1, 3, heads=2),
     "one pass": lambda: SlotAttention(WIDTH, SIZE, 3, 1, heads=1),
     "slots in order": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, position_code=True),
+    "random slots": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, start="random").eval(),
+    "slots by gru": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, update="gru"),
     "pie_net": lambda: PIENet(WIDTH, SIZE, 3),
     "one element": lambda: PIENet(WIDTH, SIZE, 1, hidden=5),
     "decoder": lambda: TransformerDecoder(WIDTH, SIZE, 3, 2, heads=2),
@@ -29,9 +32,9 @@ SETS = {
 }
 every_set = pytest.mark.parametrize("name", SETS)
 PROTOTYPES = {
-    "one head": lambda: PrototypeAttention(WIDTH, 4),
-    "two heads": lambda: PrototypeAttention(WIDTH, 3, heads=2, temperature=0.1),
-    "one prototype": lambda: PrototypeAttention(WIDTH, 1, heads=3),
+    "prototypes": lambda: PrototypeAttention(WIDTH, 4),
+    "sharp prototypes": lambda: PrototypeAttention(WIDTH, 3, temperature=0.1),
+    "one prototype": lambda: PrototypeAttention(WIDTH, 1),
 }
 ALL = SETS | PROTOTYPES
 
@@ -55,95 +58,6 @@ def samples(garbage=50.0):
     for row, real in enumerate(members):
         local[row, : len(real)], mask[row, : len(real)] = real, True
     return members, local, mask, torch.randn(len(members), SIZE, generator=generator).double()
-
-
-def naive_slots(module, inputs):
-    """One sample: slots before the last LayerNorm, and the maps of every pass."""
-    block, slots = module.block, list(module.slots)
-    heads, width = block.heads, block.query.out_features // block.heads
-    code = sine_code(len(inputs), WIDTH, dtype=torch.float64) * module.position_code
-    normed = [block.input_norm(x) for x in inputs]
-    keys = [block.key(x + c) for x, c in zip(normed, code, strict=True)]
-    values = [block.value(x) for x in normed]
-    maps = []
-    for _ in range(module.iterations):
-        queries = [block.query(block.slot_norm(slot)) for slot in slots]
-        gathered = [[] for _ in slots]
-        seen = torch.zeros(len(slots), len(inputs), dtype=torch.float64)
-        for head in range(heads):
-            part = slice(head * width, (head + 1) * width)
-            shares = []
-            for key in keys:
-                scores = torch.stack([q[part] @ key[part] / math.sqrt(width) for q in queries])
-                shares.append(scores.exp() / scores.exp().sum())
-            for k in range(len(slots)):
-                total = sum(share[k] for share in shares) + 1e-7
-                taken = [share[k] / total for share in shares]
-                gathered[k].append(sum(w * v[part] for w, v in zip(taken, values, strict=True)))
-                seen[k] += torch.stack(taken) / heads
-        for k in range(len(slots)):
-            slots[k] = slots[k] + block.gather(torch.cat(gathered[k]))
-            slots[k] = slots[k] + block.mlp(block.mlp_norm(slots[k]))
-        maps.append(seen)
-    return torch.stack(slots), maps
-
-
-def naive_pie(module, inputs):
-    """One sample: residuals and weights."""
-    first, second = module.attention.first.weight, module.attention.second.weight
-    residuals, maps = [], []
-    for row in second:
-        weights = torch.stack([row @ torch.tanh(first @ x) for x in inputs]).exp()
-        weights = weights / weights.sum()
-        attended = sum(w * x for w, x in zip(weights, inputs, strict=True))
-        residuals.append(torch.sigmoid(module.residual(attended)))
-        maps.append(weights)
-    return torch.stack(residuals), torch.stack(maps)
-
-
-def naive_attention(layer, queries, keys):
-    """torch's multi-head attention on one sample, its own weights, and its mean map."""
-    size, heads = layer.embed_dim, layer.num_heads
-    separate = (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)
-    weights = separate if layer.in_proj_weight is None else layer.in_proj_weight.chunk(3)
-    q, k, v = (
-        rows @ weight.T + bias
-        for rows, weight, bias in zip(
-            (queries, keys, keys), weights, layer.in_proj_bias.chunk(3), strict=True
-        )
-    )
-    width, joined, seen = size // heads, [], 0
-    for head in range(heads):
-        part = slice(head * width, (head + 1) * width)
-        taken = (q[:, part] @ k[:, part].T / math.sqrt(width)).softmax(1)
-        joined.append(taken @ v[:, part])
-        seen = seen + taken / heads
-    return layer.out_proj(torch.cat(joined, 1)), seen
-
-
-def naive_decoder(module, inputs):
-    queries, normed = module.queries, module.input_norm(inputs)
-    for layer in module.layers:
-        known = layer.self_norm(queries)
-        queries = queries + naive_attention(layer.exchange, known, known)[0]
-        gathered, seen = naive_attention(layer.gather, layer.cross_norm(queries), normed)
-        queries = queries + gathered
-        queries = queries + layer.mlp(layer.mlp_norm(queries))
-    return queries, seen
-
-
-def naive_sets(module, inputs, whole):
-    """Elements, element slots and last map of one sample."""
-    if isinstance(module, PIENet):
-        slots, seen = naive_pie(module, inputs)
-        return module.norm(whole + slots), slots, seen
-    if isinstance(module, TransformerDecoder):
-        slots, seen = naive_decoder(module, inputs)
-    else:
-        slots, maps = naive_slots(module, inputs)
-        seen = maps[-1]
-    slots = module.output.slot_norm(slots)
-    return slots + module.output.global_norm(whole), slots, seen
 
 
 @every_set
@@ -202,6 +116,46 @@ def test_padding_never_matters(name, garbage):
     assert local.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("size", [1, 6, 7])
+def test_the_relative_code_is_the_released_one(size):
+    mask = torch.arange(9) < torch.tensor([[1], [4], [9]])
+    code = relative_sine_code(mask, size, torch.float64)
+    for row, length in zip(code, (1, 4, 9), strict=True):
+        torch.testing.assert_close(row[:length], position_code(length, size), atol=1e-12, rtol=0)
+    assert relative_sine_code(mask, size, torch.bfloat16).dtype == torch.bfloat16
+
+
+def test_padding_moves_no_place():
+    """Neither padding behind a sample's inputs nor padding between them."""
+    real = torch.ones(1, 4, dtype=torch.bool)
+    exact = relative_sine_code(real, WIDTH)[0]
+    mask = torch.tensor([[True, False, True, True, False, True, False, False]])
+    torch.testing.assert_close(relative_sine_code(mask, WIDTH)[0, mask[0]], exact, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["slot_attention", "pie_net", "decoder"])
+def test_dropout_is_of_training_alone(kind):
+    module = set_module(SetSettings(module=kind, dropout=0.5), WIDTH, SIZE).double()
+    same = set_module(SetSettings(module=kind), WIDTH, SIZE).double()
+    same.load_state_dict(module.state_dict())
+    _, local, mask, wholes = samples()
+    assert (module(local, mask, wholes) - module(local, mask, wholes)).abs().max() > 1e-3
+    module.eval()
+    torch.testing.assert_close(module(local, mask, wholes), same(local, mask, wholes))
+
+
+def test_slot_attention_drops_where_the_released_code_does():
+    """What attention gathers, after its last layer, and the MLP's hidden units, after GELU."""
+    block = SlotAttention(WIDTH, SIZE, dropout=0.5).block
+    assert [type(layer) for layer in block.mlp] == [nn.Linear, nn.GELU, nn.Dropout, nn.Linear]
+    with torch.no_grad():
+        block.mlp[3].weight.zero_(), block.mlp[3].bias.zero_(), block.gather.bias.fill_(1.0)
+        block.gather.weight.zero_()
+    slots, inputs = torch.zeros(50, 4, SIZE), block.read(torch.randn(50, 3, WIDTH), None)
+    gathered, _ = block(slots, *inputs, torch.ones(50, 3, dtype=torch.bool))
+    assert set(gathered.flatten().tolist()) == {0.0, 2.0}
+
+
 @pytest.mark.parametrize("name", [*PROTOTYPES, "slots", "pie_net", "decoder"])
 def test_sets_do_not_mind_the_order_of_the_inputs(name):
     module = build(name)
@@ -218,19 +172,29 @@ def test_slots_in_order_do_mind_it():
     assert (moved - module(local, mask, wholes)[2]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["slots", "one slot", "one pass", "slots in order", "wide slots"])
+@pytest.mark.parametrize("name", [name for name in SETS if "slot" in name or "pass" in name])
 def test_slot_attention_shows_the_maps_of_every_pass(name):
     module = build(name)
     members, local, mask, wholes = samples()
     slots, maps = module.attend(local, mask)
     torch.testing.assert_close(slots, module.predict(local, mask, wholes).slots)
-    assert maps.shape == (module.iterations, len(members), len(module.slots), local.shape[1])
+    assert maps.shape == (module.iterations, len(members), slots.shape[1], local.shape[1])
     for row, inputs in enumerate(members):
         for found, expected in zip(maps[:, row], naive_slots(module, inputs)[1], strict=True):
             torch.testing.assert_close(found[:, : len(inputs)], expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["slots", "slots in order", "pie_net", "two heads"])
+GRADIENTS = [
+    "slots",
+    "slots in order",
+    "random slots",
+    "slots by gru",
+    "pie_net",
+    "sharp prototypes",
+]
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name):
     module = build(name)
     _, local, mask, wholes = samples()
@@ -258,6 +222,32 @@ def test_slots_start_from_a_standard_normal():
     assert abs(slots.mean().item()) < 0.03 and abs(slots.std().item() - 1) < 0.03
 
 
+def test_random_slots_are_drawn_in_training_and_fixed_in_evaluation():
+    slots = SlotAttention(WIDTH, 64, 40, start="random").random
+    with torch.no_grad():
+        slots.mean.fill_(3.0), slots.log_std.fill_(-1.0)
+    first, second = slots(50), slots(50)
+    assert (first - second).abs().max() > 1 and (first[0] - first[1]).abs().max() > 1
+    for drawn in (first, slots.eval()(50)):
+        assert abs(drawn.mean().item() - 3) < 0.05
+        assert abs(drawn.std().item() - math.exp(-1)) < 0.02
+    fixed = slots(50)
+    assert torch.equal(fixed, slots(7)[:1].expand(50, -1, -1))
+    assert torch.equal(SlotAttention(WIDTH, 64, 40, start="random").random.noise, slots.noise)
+    assert (fixed[0, 0] - fixed[0, 1]).abs().max() > 0.1
+
+
+def test_random_slots_and_gru_are_slot_attentions_alone():
+    for setting in ({"slots": "random"}, {"update": "gru"}):
+        module = set_module(SetSettings(**setting), WIDTH, SIZE)
+        assert (module.random is not None, module.block.gru is not None) == (
+            "slots" in setting,
+            "update" in setting,
+        )
+        with pytest.raises(ValueError, match="is an option of the module 'slot_attention' alone"):
+            SetSettings(module="pie_net", **setting)
+
+
 def test_one_slot_takes_the_mean_of_all():
     """With no one to compete with, a slot is given every input whole."""
     _, local, mask, _ = samples()
@@ -271,16 +261,12 @@ def test_prototype_attention_equals_the_naive_loop(name):
     module = build(name)
     members, local, mask, _ = samples()
     found = module(local, mask)
-    width = WIDTH // module.heads
     for row, inputs in enumerate(members):
         for j, query in enumerate(module.queries):
-            parts = []
-            for head in range(module.heads):
-                part = slice(head * width, (head + 1) * width)
-                scores = torch.stack([query[part] @ x[part] for x in inputs])
-                weights = (scores / (module.temperature * math.sqrt(width))).softmax(0)
-                parts.append(sum(w * x[part] for w, x in zip(weights, inputs, strict=True)))
-            torch.testing.assert_close(found[row, j], torch.cat(parts), atol=1e-9, rtol=0)
+            scores = torch.stack([query @ x for x in inputs])
+            weights = (scores / (module.temperature * math.sqrt(WIDTH))).softmax(0)
+            expected = sum(w * x for w, x in zip(weights, inputs, strict=True))
+            torch.testing.assert_close(found[row, j], expected, atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -299,7 +285,17 @@ def test_half_precision_keeps_near_to_single(name, dtype):
         assert (found.float() - exact).abs().mean() < 0.05
 
 
-@pytest.mark.parametrize("name", ["slots in order", "pie_net", "decoder", "two heads"])
+EXPORTED = [
+    "slots in order",
+    "random slots",
+    "slots by gru",
+    "pie_net",
+    "decoder",
+    "prototypes",
+]
+
+
+@pytest.mark.parametrize("name", EXPORTED)
 def test_nothing_depends_on_the_data_but_the_numbers(name):
     """The module can be exported whole: no control flow looks at a tensor's values."""
     module = build(name)
@@ -350,7 +346,6 @@ def test_heads_must_divide_what_they_share(settings, size, message):
     [
         lambda: SlotAttention(6, 8, heads=3),
         lambda: TransformerDecoder(6, 8, heads=3),
-        lambda: PrototypeAttention(8, 4, heads=3),
     ],
 )
 def test_a_module_refuses_heads_that_do_not_divide(make):

@@ -203,6 +203,20 @@ def test_a_re_ranked_result_is_marked_and_has_no_training(reports: Path) -> None
     assert "*re-ranked*: ranked by the scores of captions mixed" in board
 
 
+def test_a_re_ranked_ensemble_is_marked_as_both(reports: Path) -> None:
+    _write_ensemble(reports)
+    for folder in ("provenance", "metrics"):
+        path = reports / folder / "scenes" / "cora+cora-1.json"
+        record = json.loads(path.read_text())
+        if folder == "provenance":
+            record |= {"preset": "cora+cora-1+rerank", "rerank_beta": 0.65}
+        path.with_stem("cora+cora-1+rerank").write_text(json.dumps(record))
+    report(reports)
+    board = (reports / "leaderboard.md").read_text()
+    assert "| cora+cora-1+rerank | small-scale, re-ranked ensemble |" in board
+    assert "*re-ranked ensemble*: re-ranked by the means of several models" in board
+
+
 def _write_ensemble(reports: Path) -> None:
     """Of two seeds of cora, beside a preset whose name is alike."""
     metrics, provenance = reports / "metrics" / "scenes", reports / "provenance" / "scenes"

@@ -97,6 +97,12 @@ def _numbers(best: float) -> dict[str, Any]:
     return {"i2t": way, "t2i": way, "rsum": 2 * best + 340}
 
 
+def _pmrp(i2t: float, t2i: float) -> dict[str, Any]:
+    """The means over zeta, and values of zeta 0, 1, 2 around them."""
+    alone = {f"zeta{z}": {"i2t": i2t + z - 1, "t2i": t2i + 10 * (z - 1)} for z in range(3)}
+    return {"i2t": i2t, "t2i": t2i} | alone
+
+
 @pytest.fixture
 def coco(reports: Path) -> Path:
     """The results with those of three models on COCO: of all protocols, of pairs, of another's."""
@@ -107,7 +113,7 @@ def coco(reports: Path) -> Path:
     ):
         values = _numbers(50.0)
         if extra:
-            values |= {"coco_1k": _numbers(70.0), "pmrp": {"1k": {"i2t": 41.25, "t2i": 42.0}}}
+            values |= {"coco_1k": _numbers(70.0), "pmrp": {"1k": _pmrp(41.25, 42.0)}}
             values |= {"cxc": {way: {"r1": 60.0} for way in ("i2t", "t2i")}}
         record = json.loads((reports / "provenance/scenes/cora.json").read_text())
         record |= {"dataset": "coco", "preset": preset, "method": method, "setting": setting}
@@ -157,6 +163,39 @@ def test_our_rows_stand_with_the_papers_of_the_same_setting(coco: Path) -> None:
     assert heads[:2] == ["rsum", "R@1"]
     assert dict(zip(heads, small.ours[0].cells, strict=True))["PMRP"] == "42.0"
     assert {row.mark for row in whole.theirs} == {"published"}
+
+
+def test_pmrp_is_drawn_over_zeta_where_there_are_values_of_each(coco: Path) -> None:
+    found = _of_coco(coco)
+    charts = found["COCO 1K, mean of five folds"].charts
+    assert (charts["small-scale"], charts["external"]) == ([], [])
+    there, back = charts["reproduced"]
+    assert there.title == "PMRP over zeta, image → text"
+    assert [tick.label for tick in there.x_ticks] == ["0", "1", "2"]
+    (line,) = there.lines
+    assert (line.name, line.summary) == ("cora", "40.2, 41.2, 42.2")
+    assert [(text, x) for text, x, _ in back.lines[0].dots] == [
+        ("cora, zeta 0: 32.0", 0),
+        ("cora, zeta 1: 42.0", 500),
+        ("cora, zeta 2: 52.0", 1000),
+    ]
+    heights = [y for *_, y in back.lines[0].dots]
+    assert heights == sorted(heights, reverse=True) and 0 <= min(heights) <= max(heights) <= 1000
+    assert not any(found["COCO 5K"].charts.values())  # no values of `5k` were written
+
+
+def test_the_page_shows_pmrp_over_zeta_and_each_answers_labels(coco: Path) -> None:
+    path = coco / "runs/scenes/cora/samples.json"
+    samples = json.loads(path.read_text())
+    for query, zetas in ((samples["images"][0], (0, 1, None)), (samples["captions"][0], (3,))):
+        for answer, zeta in zip(query["retrieved"], zetas, strict=False):
+            answer["zeta"] = zeta
+    path.write_text(json.dumps(samples))
+    report(coco)
+    page = (coco / "index.html").read_text(encoding="utf-8")
+    assert page.count("<b>PMRP over zeta, image → text</b>") == 1
+    texts = ("0 labels differ<", "1 label differs<", "3 labels differ<")
+    assert [page.count(text) for text in texts] == [1, 1, 1]
 
 
 def test_the_papers_rows_come_best_first_and_each_once(coco: Path) -> None:

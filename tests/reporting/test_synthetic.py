@@ -34,12 +34,20 @@ def test_the_table_stands_beside_what_is_published(tmp_path: Path) -> None:
     assert (contrastive["published, pair"], contrastive["Newton steps"]) == ("", "")
     assert (swamp["published, pair"], swamp["published, class"]) == ("90.80", "95.70")
     assert (swamp["Error of shares"], swamp["Newton steps"]) == ("14", "20 to 22")
+    assert (swamp["Med-R, pair"], swamp["Med-R, class"]) == ("1 to 3", "1")
     assert swamp["Seconds"] == "100 (80)"
 
 
 def test_columns_without_anything_are_left_out(tmp_path: Path) -> None:
     found = experiment(tmp_path, {"a": [1.0], "b": [2.0]}, published={}, baseline=None)
-    assert synthetic.table(found).heads == ["Setting", "R@1, pair", "R@1, class", "Seconds"]
+    assert synthetic.table(found).heads == [
+        "Setting",
+        "R@1, pair",
+        "Med-R, pair",
+        "R@1, class",
+        "Med-R, class",
+        "Seconds",
+    ]
     assert synthetic.differences(found) == []
     assert "ublished" not in synthetic.note(found)
 

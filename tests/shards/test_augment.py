@@ -12,7 +12,7 @@ from manymatch.config.recipe import Augmentation
 from manymatch.shards.augment import CaptionAugmenter, drop_objects, drop_regions, spared
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph
 
-MASK, ORDINARY = 2, range(3, 50)
+UNK, MASK, ORDINARY = 1, 2, range(3, 50)
 GRAPH = NumberedGraph(
     objects=[(10,), (11, 12), (13,)],
     names=[100, 101, 102],
@@ -23,7 +23,7 @@ CAPTION = NumberedCaption("c", tuple(range(3, 23)), GRAPH)
 
 
 def augmented(count: int, **settings: float) -> list[NumberedCaption]:
-    augment = CaptionAugmenter(Augmentation(**settings), MASK, ORDINARY)
+    augment = CaptionAugmenter(Augmentation(**settings), MASK, ORDINARY, UNK)
     rng = Random(0)
     return [augment(CAPTION, rng) for _ in range(count)]
 
@@ -66,21 +66,39 @@ def test_hit_words_are_masked_replaced_or_deleted() -> None:
     assert abs(foreign - 0.02 * 27 / 47) < 0.003  # a random word can be one of the caption's
 
 
+def test_caption_drop_makes_words_unknown_and_deletes_a_fixed_share() -> None:
+    captions = augmented(2000, caption_drop=0.13)
+    assert {len(caption.words) for caption in captions} == {18}  # 20 - int(20 * 0.13)
+    unknown = sum(caption.words.count(UNK) for caption in captions) / (2000 * 18)
+    assert abs(unknown - 0.13) < 0.01
+    for caption in captions:
+        known = [word for word in caption.words if word != UNK]
+        assert known == [word for word in CAPTION.words if word in known]
+    first = sum(3 not in caption.words for caption in captions) / 2000
+    assert abs(first - (1 - 0.87 * 0.9)) < 0.03
+
+
+def test_caption_drop_spares_short_captions() -> None:
+    augment = CaptionAugmenter(Augmentation(caption_drop=0.4), MASK, ORDINARY, UNK)
+    one = NumberedCaption("c", (7,), GRAPH)
+    assert {augment(one, Random(seed)).words for seed in range(50)} == {(7,), (UNK,)}
+
+
 def test_a_word_of_the_caption_always_stays() -> None:
-    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, ORDINARY)
+    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, ORDINARY, UNK)
     rng = Random(1)
     one = NumberedCaption("c", (7,), GRAPH)
     assert all(augment(one, rng).words == (7,) for _ in range(50))
 
 
 def test_random_words_are_ordinary_ones() -> None:
-    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, [5, 9])
+    augment = CaptionAugmenter(Augmentation(word_drop=0.99), MASK, [5, 9], UNK)
     words = {word for _ in range(300) for word in augment(CAPTION, Random(_)).words}
     assert words <= {MASK, *CAPTION.words}
 
 
 def test_a_vocabulary_without_words_still_masks() -> None:
-    augment = CaptionAugmenter(Augmentation(word_drop=0.9), MASK, [])
+    augment = CaptionAugmenter(Augmentation(word_drop=0.9), MASK, [], UNK)
     assert set(augment(CAPTION, Random(0)).words) <= {MASK, *CAPTION.words}
 
 
@@ -99,6 +117,28 @@ def test_attributes_and_relations_may_all_go() -> None:
     assert any(not caption.graph.attributes for caption in captions)
     assert any(not caption.graph.relations for caption in captions)
     assert all(caption.graph.objects == GRAPH.objects for caption in captions)
+
+
+def test_words_of_phrases_are_masked_or_deleted_and_one_is_left() -> None:
+    captions = augmented(4000, phrase_word_mask=0.1, phrase_word_delete=0.3)
+    pairs = [caption.graph.objects[1] for caption in captions]
+    rates = {phrase: count / 4000 for phrase, count in Counter(pairs).items()}
+    kept, masked, deleted = 0.6, 0.1, 0.3
+    expected = {
+        (11, 12): kept * kept,
+        (11, MASK): kept * masked,
+        (MASK, 12): masked * kept,
+        (MASK, MASK): masked * masked,
+        (MASK,): 2 * masked * deleted,
+        (11,): kept * deleted + deleted * deleted / 2,
+        (12,): deleted * kept + deleted * deleted / 2,
+    }
+    assert rates.keys() == expected.keys()
+    assert all(abs(rates[phrase] - rate) < 0.02 for phrase, rate in expected.items())
+    singles = Counter(caption.graph.objects[0] for caption in captions)
+    assert singles.keys() == {(10,), (MASK,)}
+    assert abs(singles[(MASK,)] / 4000 - masked) < 0.02
+    assert all(caption.graph.names == GRAPH.names for caption in captions)
 
 
 def test_masked_phrases_keep_names_and_lengths() -> None:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from manymatch import cli
 from manymatch.config.strict import validate
 from manymatch.errors import DataError
+from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
 from manymatch.methods.matching import Matching
 from manymatch.reporting.published_results import published_results
@@ -173,6 +174,12 @@ def test_partners_are_of_the_class_and_all_of_them_come(data: dict[str, Any]) ->
         assert {tuple(row.tolist()) for row in drawn[wanted == label]} == own
 
 
+def test_the_defaults_are_the_papers() -> None:
+    found = SketchSettings()
+    assert (found.weight, found.n_classes, found.queue) == (0.1, 500, 1000)
+    assert (found.tau, found.eta, found.all_negatives_epochs) == (0.25, 5.0, 0)
+
+
 def test_images_of_the_own_class_are_no_negatives() -> None:
     torch.manual_seed(0)
     pairs = [torch.nn.functional.normalize(torch.randn(5, 4), dim=1) for _ in range(2)]
@@ -183,13 +190,16 @@ def test_images_of_the_own_class_are_no_negatives() -> None:
     total = 0.0
     for i in range(5):
         others = [j for j in range(5) if classes[j] != classes[i]]
-        total += max(max(0.0, 0.5 + scores[i][j] - scores[i][i]) for j in others) / 5
-        total += max(max(0.0, 0.5 + scores[j][i] - scores[i][i]) for j in others) / 5
-    found = _loss((pairs[0], pairs[1]), classes, matching, None, 0.0)
+        total += max(max(0.0, 0.5 + scores[i][j] - scores[i][i]) for j in others)
+        total += max(max(0.0, 0.5 + scores[j][i] - scores[i][i]) for j in others)
+    found = _loss((pairs[0], pairs[1]), classes, matching, None)
     assert float(found) == pytest.approx(total, rel=1e-5)
     alone = torch.arange(5)
-    plain = triplet(pairs[0] @ pairs[1].T, alone, 0.5)
-    torch.testing.assert_close(_loss((pairs[0], pairs[1]), alone, matching, None, 0.0), plain)
+    plain = 5 * triplet(pairs[0] @ pairs[1].T, alone, 0.5)
+    torch.testing.assert_close(_loss((pairs[0], pairs[1]), alone, matching, None), plain)
+    labels = SwappedLabels(SketchSettings(weight=0.3, n_classes=3, queue=0), 4)
+    both = _loss((pairs[0], pairs[1]), alone, matching, labels)
+    torch.testing.assert_close(both, plain + 0.3 * labels(*pairs))
 
 
 def test_a_run_is_the_same_again_and_another_seed_is_not(data: dict[str, Any]) -> None:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+
 import pytest
 import torch
 from pydantic import ValidationError
+from torch.nn import Linear, ReLU
 from torch.nn.functional import normalize
 
 from manymatch.losses.sinkhorn import sinkhorn
+from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.synthetic.pairs import make_pairs
-from manymatch.synthetic.run import assignment, queued_log_p, recalls, run, train
+from manymatch.synthetic.run import (
+    Encoders,
+    _loss,
+    assignment,
+    queued_log_p,
+    recalls,
+    run,
+    train,
+)
 from manymatch.synthetic.settings import RunSettings
 
 SMALL = RunSettings(n_classes=30, queue=160, epochs=1)
@@ -24,7 +37,7 @@ def test_recalls_are_those_of_a_loop() -> None:
     a, b = (normalize(torch.randn(40, 3, generator=generator), dim=1) for _ in "ab")
     b[3] = b[8]  # a tie counts against the one that asks
     label = torch.arange(40) % 4
-    hits = {"pair": 0, "class": 0}
+    hits, ranks = {"pair": 0, "class": 0}, {"pair": [], "class": []}
     for row in range(40):
         scores = [float(a[row] @ b[column]) for column in range(40)]
         ranked = {"pair": [row], "class": [c for c in range(40) if label[c] == label[row]]}
@@ -32,14 +45,41 @@ def test_recalls_are_those_of_a_loop() -> None:
             best = max(scores[column] for column in right)
             ahead = sum(scores[c] >= best for c in range(40) if c not in right)
             hits[kind] += ahead < 5
+            ranks[kind].append(ahead + 1)
     found = recalls(a, b, label)
     assert {kind: found[kind]["r5"] for kind in hits} == {k: 2.5 * n for k, n in hits.items()}
+    medians = {kind: math.floor(statistics.median(each)) for kind, each in ranks.items()}
+    assert {kind: found[kind]["medr"] for kind in hits} == medians
+    assert medians["pair"] > medians["class"] >= 1
     assert found["class"]["r1"] > found["pair"]["r1"]
+
+
+def test_the_networks_have_two_hidden_layers() -> None:
+    for network in (Encoders(50, 5).a, Encoders(50, 5).b):
+        shapes = [tuple(each.weight.shape) for each in network if isinstance(each, Linear)]
+        assert shapes == [(50, 100), (50, 50), (5, 50)]
+        assert [isinstance(each, ReLU) for each in network] == [False, True, False, True, False]
+
+
+def test_the_loss_sums_the_hinges_and_averages_the_labels() -> None:
+    """Eq. 1, 4 and 6; `losses/test_swapped_labels.py` holds L_s against its own loop."""
+    settings = RunSettings(n_classes=6, queue=0, weight=0.5)
+    torch.manual_seed(0)
+    batch, encoders = make_pairs(0)[0].rows(slice(9)), Encoders(settings.hidden, settings.size)
+    labels = SwappedLabels(settings, settings.size)
+    a, b = encoders(batch)
+    expected = 0.5 * labels(a, b)
+    for i in range(9):
+        others = [j for j in range(9) if j != i]
+        expected = expected + (0.1 + max(a[i] @ b[j] for j in others) - a[i] @ b[i]).relu()
+        expected = expected + (0.1 + max(a[j] @ b[i] for j in others) - a[i] @ b[i]).relu()
+    torch.testing.assert_close(_loss(encoders, labels, batch, settings), expected)
 
 
 def test_equal_scores_are_no_success() -> None:
     ones = torch.ones(20, 3)
-    assert recalls(ones, ones, torch.arange(20))["pair"] == {"r1": 0.0, "r5": 0.0, "r10": 0.0}
+    found = recalls(ones, ones, torch.arange(20))["pair"]
+    assert found == {"r1": 0.0, "r5": 0.0, "r10": 0.0, "medr": 20.0, "meanr": 20.0}
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
@@ -100,6 +140,7 @@ def test_without_a_queue_nothing_is_told_of_it() -> None:
 
 def test_the_defaults_are_the_papers() -> None:
     found = RunSettings()
+    assert (found.weight, found.margin) == (1.0, 0.1)
     assert (found.tau, found.eta, found.n_classes, found.queue) == (0.01, 20.0, 1000, 1280)
     assert (found.size, found.hidden, found.epochs, found.batch, found.lr) == (
         5,

@@ -45,6 +45,22 @@ def test_cosine_begins_anew() -> None:
     assert found == pytest.approx([*whole, *again, *last])
 
 
+def test_cosines_with_a_period_need_not_end_at_zero() -> None:
+    """PCME on CUB: T_max 50 in both phases, 10 epochs and 50 epochs, here at a tenth."""
+    found = factors(6, 10, name="cosine", restarts=(1,), period=5, factor=1.0)
+    first = [(1 + math.cos(math.pi * n / 50)) / 2 for n in range(10)]
+    second = [(1 + math.cos(math.pi * n / 50)) / 2 for n in range(50)]
+    assert found == pytest.approx([*first, *second])
+    assert min(first) > 0.9
+
+
+def test_a_cosine_stays_at_zero_after_its_period() -> None:
+    found = factors(4, 2, name="cosine", period=2)
+    assert found == pytest.approx(
+        [*((1 + math.cos(math.pi * n / 4)) / 2 for n in range(4)), *[0] * 4]
+    )
+
+
 def test_restarts_that_do_not_rise() -> None:
     with pytest.raises(ValueError, match="each must be later than the one before"):
         factors(5, 2, restarts=(3, 3))

@@ -78,6 +78,15 @@ def test_the_seed_decides_everything(new_run: NewRun) -> None:
     assert outputs[0]["model/model.safetensors"] != outputs[2]["model/model.safetensors"]
 
 
+def test_gradients_are_clipped_only_where_the_recipe_says_so(new_run: NewRun) -> None:
+    outputs = {}
+    for norm in (None, 1e6, 1e-3):
+        run = new_run(str(norm))
+        run.train(recipe(epochs=1, clip_norm=norm))
+        outputs[norm] = run.outputs()["model/model.safetensors"]
+    assert outputs[None] == outputs[1e6] != outputs[1e-3]
+
+
 def test_settings_of_torch_are_left_as_they_were(new_run: NewRun) -> None:
     new_run("run").train(recipe(epochs=1))
     assert not torch.are_deterministic_algorithms_enabled()

@@ -76,14 +76,20 @@ def evaluate(
 @commands.command()
 def rerank(
     dataset: DatasetName,
-    method: MethodName,
+    method: Annotated[
+        str, typer.Argument(help="A trained CORA, or several together: cora+cora-1.")
+    ],
     split: Split = None,
 ) -> None:
-    """Evaluate a trained CORA re-ranked by entities: reports/metrics/DATASET/METHOD+rerank.json."""
+    """Evaluate a trained CORA re-ranked by entities: reports/metrics/DATASET/METHOD+rerank.json.
+
+    Several re-rank as one: the means of their scores, of captions and of entities.
+    """
     from manymatch.evaluation import rerank as stage
+    from manymatch.evaluation.ensemble import JOINED_BY
 
     stage.rerank(
-        *project.trained(dataset, method),
+        [project.trained(dataset, name) for name in method.split(JOINED_BY)],
         LAYOUT.relevance(dataset),
         *project.outputs(dataset, method + stage.SUFFIX),
         captions=LAYOUT.captions(dataset),
@@ -161,25 +167,33 @@ def score(
 
     FILE is .npy, .npz, .safetensors, .h5 or .hdf5; with several arrays, FILE:KEY.
     Rows are in the caption table's order, or as the files of ids say. Without
-    --as the metrics are printed and nothing is written. For captions of your own
-    any DATASET will do, with --captions and the protocols you want.
+    --as the metrics are printed and nothing is written. With --as the studies
+    that need ranks alone are written too: reports/studies/DATASET/NAME.json. For
+    captions of your own any DATASET will do, with --captions and the protocols
+    you want; they are not studied.
     """
     from manymatch.evaluation import made
     from manymatch.evaluation import score as stage
+    from manymatch.studies.external import study_scores
 
+    table = captions or LAYOUT.captions(dataset)
     if captions is None:
-        captions, relevance = LAYOUT.captions(dataset), relevance or LAYOUT.relevance(dataset)
+        relevance = relevance or LAYOUT.relevance(dataset)
     by = made.similarity_name(similarity)
     model_name(dataset)
     theirs = made.Made(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
-    metrics = stage.score(
+    scored = stage.score(
         dataset,
         theirs,
-        captions,
+        table,
         relevance,
         split=split,
         protocols=protocol or [],
         name=name or stage.SETTING,
         written=stage.Places(*project.outputs(dataset, model_name(name))) if name else None,
     )
-    typer.echo(json.dumps(metrics, indent=2))
+    if name and captions is None:
+        identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}
+        graphs = LAYOUT.scene_graphs(dataset)
+        study_scores(scored.subject, table, graphs, LAYOUT.study(dataset, name), identity)
+    typer.echo(json.dumps(scored.values, indent=2))

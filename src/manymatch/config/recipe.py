@@ -64,15 +64,21 @@ class ParameterGroup(Strict):
 
 
 class Schedule(Strict):
-    """Learning rate over time: `constant`, `step` (x `factor` every `every` epochs, or after the
-    numbers of epochs in `milestones`) or `cosine` (per step, to zero at the last; begun anew after
-    the numbers of epochs in `restarts`, each time from `factor` of the height before); before it
-    a linear warm-up over `warmup_epochs`."""
+    """Learning rate over time, after a linear warm-up over `warmup_epochs`.
+
+    `constant`: the recipe's rate.
+    `step`: the rate is multiplied by `factor` every `every` epochs, or after each number of epochs
+    in `milestones`.
+    `cosine`: the rate falls with every step and starts anew after each number of epochs in
+    `restarts`, each time from `factor` of the height before. A phase ends at zero, or falls as if
+    zero were `period` epochs after its start, and stays zero from there on.
+    """
 
     name: Literal["constant", "step", "cosine"] = "cosine"
     every: Count = 10
     milestones: tuple[Count, ...] | None = None
     restarts: Annotated[tuple[Count, ...], AfterValidator(_rising)] = ()
+    period: Count | None = None
     factor: Positive = 0.1
     warmup_epochs: NonNegative = 0.0
 
@@ -83,10 +89,16 @@ class Augmentation(Strict):
     region_drop: Probability = 0.0
     word_drop: Probability = 0.0
     """A hit word becomes the mask (50%), a random word (10%) or is deleted (40%)."""
+    caption_drop: Probability = 0.0
+    """PCME's form: each word becomes the unknown word with this probability, then this share of
+    the words, rounded down, is deleted."""
     object_drop: Probability = 0.0
     attribute_drop: Probability = 0.0
     relation_drop: Probability = 0.0
     phrase_word_mask: Probability = 0.0
+    """A word of an object's, an attribute's or a relation's phrase becomes the mask."""
+    phrase_word_delete: Probability = 0.0
+    """A word of a phrase that is not masked is deleted, unless it is the last word left."""
 
 
 class Training(Strict):
@@ -101,7 +113,8 @@ class Training(Strict):
     optimizer: Optimizer = Optimizer()
     parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()
-    clip_norm: Positive = 2.0
+    clip_norm: Positive | None = 2.0
+    """The largest norm of the gradient of all parameters together; null: gradients stay whole."""
     weight_average: Probability = 0.0
     """Decay of an exponential moving average of the weights that is validated and kept (0: off)."""
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"

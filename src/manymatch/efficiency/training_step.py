@@ -47,7 +47,8 @@ def training_step(
         terms = method.loss(in_float32(images), in_float32(texts), batch)
         optimizer.zero_grad()
         torch.stack(list(terms.values())).sum().backward()
-        torch.nn.utils.clip_grad_norm_(method.parameters(), training.clip_norm)
+        if training.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(method.parameters(), training.clip_norm)
         optimizer.step()
 
     return step

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from manymatch.encoders.bert import BertEncoder
 from manymatch.layers.glorot import glorot_linear
-from manymatch.layers.gru import BiGRU
+from manymatch.layers.gru import BiGRU, Directions
 from manymatch.layers.segments import segment_mean, segment_pairs
 from manymatch.pooling.graph_attention import GraphAttention
 from manymatch.pooling.masked import MeanPooling
 from manymatch.shards.batch import Graphs
 
 EdgeForm = Literal["paper", "code"]
+ObjectEdges = Literal["both_ways", "subject_to_object"]
 
 _LENGTHS = (0, 1, 2, 4, 8)
 """Phrases longer than one and no longer than the next are read together."""
@@ -31,14 +32,32 @@ class Encoded(NamedTuple):
 
 
 class ConceptEncoder(nn.Module):
-    """Phrases to vectors: word vectors, bi-GRU, both final states, FC to D."""
+    """Phrases to vectors: word vectors, GRU, its final state, FC to D.
 
-    def __init__(self, words: nn.Embedding, hidden: int, size: int, dropout: float = 0.0) -> None:
+    Args:
+        words: the word vectors.
+        hidden: size of the final state, of both directions together (CORA: 300).
+        size: D.
+        directions: of the GRU (CORA: forward).
+        dropout: of the word vectors' elements.
+
+    References:
+        Pham et al., CORA, CVPR 2024, sections 3.2 and 6.2.
+    """
+
+    def __init__(
+        self,
+        words: nn.Embedding,
+        hidden: int,
+        size: int,
+        directions: Directions = "forward",
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.words = words
         self.dropout = nn.Dropout(dropout)
-        self.gru = BiGRU(words.embedding_dim, 2 * hidden, directions="concatenate")
-        self.project = glorot_linear(2 * hidden, size)
+        self.gru = BiGRU(words.embedding_dim, hidden, directions)
+        self.project = glorot_linear(hidden, size)
 
     def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
         """`phrases (P, T)` word ids, `lengths (P,)` >= 1 -> `(P, D)`."""
@@ -81,20 +100,27 @@ class EdgeContext(nn.Module):
     """What an object learns from the labelled relations it takes part in (eq. 6).
 
     `e'_i = e_i + mean over i's active edges of W_A [r_ij ; e_j]
-                + mean over i's passive edges of W_P [r_ji ; e_j]`.
+                + mean over i's passive edges of W_P [r_ji ; e_i]`.
+    An edge joins its label with the embedding of its passive entity. The passive entity is the
+    relation's object: the other end j of an active edge of i, and i itself on a passive edge of i.
     Form "code": one mean over active and passive edges together, each through Linear and ReLU.
+    `dropout` is of what the edges bring.
+
+    References:
+        Pham et al., CORA, CVPR 2024, section 3.3.2.
     """
 
-    def __init__(self, size: int, form: EdgeForm = "paper") -> None:
+    def __init__(self, size: int, form: EdgeForm = "paper", dropout: float = 0.0) -> None:
         super().__init__()
         self.form = form
+        self.dropout = nn.Dropout(dropout)
         self.active = glorot_linear(2 * size, size)
         self.passive = glorot_linear(2 * size, size)
 
     def forward(self, entities: Tensor, labels: Tensor, subject: Tensor, object_: Tensor) -> Tensor:
         """`entities (V, D)`, `labels (E, D)`, rows `(E,)` of both ends -> `(V, D)`."""
-        active = self.active(torch.cat([labels, entities[object_]], 1))
-        passive = self.passive(torch.cat([labels, entities[subject]], 1))
+        edges = torch.cat([labels, entities[object_]], 1)
+        active, passive = self.dropout(self.active(edges)), self.dropout(self.passive(edges))
         count = len(entities)
         if self.form == "code":
             messages, ends = torch.cat([active, passive]).relu(), torch.cat([subject, object_])
@@ -111,7 +137,12 @@ class SceneGraphEncoder(nn.Module):
         size: D, a multiple of `heads`.
         attribute_layers, object_layers: GATv2 layers of the two steps (CORA: 1 and 2).
         edge_form: see `EdgeContext`.
+        object_edges: whether objects exchange along a relation both ways, or what a subject says
+            reaches its object alone. Two objects are neighbours once, however many relations
+            they have.
         last_activation: whether the last layer ends in its ReLU (CORA: it does).
+        dropout: of the phrases' vectors, of what edges bring, of objects before the object-object
+            attention, and of nodes between two layers (released code).
         joint: instead of two steps as many layers over objects and attributes together, after
             edge context; an object's entity is then what it is in the whole graph.
         fully_connected: attention along all pairs of objects, and of objects and attributes, of a
@@ -129,42 +160,53 @@ class SceneGraphEncoder(nn.Module):
         attribute_layers: int = 1,
         object_layers: int = 2,
         edge_form: EdgeForm = "paper",
+        object_edges: ObjectEdges = "both_ways",
         last_activation: bool = True,
+        dropout: float = 0.0,
         joint: bool = False,
         fully_connected: bool = False,
     ) -> None:
         super().__init__()
-        self.concepts = concepts
+        self.concepts, self.dropout = concepts, nn.Dropout(dropout)
+        self.object_edges = object_edges
         self.joint, self.fully_connected = joint, fully_connected
         first, second = attribute_layers, object_layers
         if joint:
             first, second = 0, attribute_layers + object_layers
         self.object_attribute = _layers(size, heads, first)
-        self.edge_context = EdgeContext(size, edge_form)
+        self.edge_context = EdgeContext(size, edge_form, dropout)
         self.object_object = _layers(size, heads, second, last_activation)
 
     def forward(self, graphs: Graphs) -> Encoded:
-        concepts = self.concepts(graphs.phrases, graphs.phrase_lengths)
+        concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_lengths))
         return self._joint(graphs, concepts) if self.joint else self._two_steps(graphs, concepts)
 
     def _two_steps(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """Objects and attributes exchange along their edges, then the objects alone."""
-        nodes = _through(self.object_attribute, _nodes(graphs, concepts), self._binding(graphs))
+        nodes = self._through(
+            self.object_attribute, _nodes(graphs, concepts), self._binding(graphs)
+        )
         entities = nodes[: len(graphs.objects)]
         objects = self._in_context(graphs, concepts, entities)
-        return Encoded(entities, _through(self.object_object, objects, self._between(graphs)))
+        return Encoded(entities, self._through(self.object_object, objects, self._between(graphs)))
 
     def _joint(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """All nodes exchange along all edges at once."""
         nodes, n_objects = _nodes(graphs, concepts), len(graphs.objects)
         objects = self._in_context(graphs, concepts, nodes[:n_objects])
         edges = torch.cat([self._binding(graphs), self._between(graphs)], 1)
-        nodes = _through(self.object_object, torch.cat([objects, nodes[n_objects:]]), edges)
+        nodes = self._through(self.object_object, torch.cat([objects, nodes[n_objects:]]), edges)
         return Encoded(nodes[:n_objects], nodes[:n_objects])
 
     def _in_context(self, graphs: Graphs, concepts: Tensor, objects: Tensor) -> Tensor:
         labels = concepts[graphs.relations]
-        return self.edge_context(objects, labels, graphs.relation_subject, graphs.relation_object)
+        ends = graphs.relation_subject, graphs.relation_object
+        return self.dropout(self.edge_context(objects, labels, *ends))
+
+    def _through(self, layers: nn.ModuleList, nodes: Tensor, edges: Tensor) -> Tensor:
+        for place, layer in enumerate(layers):
+            nodes = layer(self.dropout(nodes) if place else nodes, edges)
+        return nodes
 
     def _binding(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects and attributes; these are counted after the objects."""
@@ -180,17 +222,14 @@ class SceneGraphEncoder(nn.Module):
         if self.fully_connected:
             captions = graphs.object_caption
             return segment_pairs(captions, captions, len(captions))
-        return torch.stack([graphs.relation_subject, graphs.relation_object])
+        edges = torch.stack([graphs.relation_subject, graphs.relation_object])
+        if self.object_edges == "both_ways":
+            edges = both_ways(*edges)
+        return edges.unique(dim=1)
 
 
 def _nodes(graphs: Graphs, concepts: Tensor) -> Tensor:
     return concepts[torch.cat([graphs.objects, graphs.attributes])]
-
-
-def _through(layers: nn.ModuleList, nodes: Tensor, edges: Tensor) -> Tensor:
-    for layer in layers:
-        nodes = layer(nodes, edges)
-    return nodes
 
 
 def both_ways(first: Tensor, second: Tensor) -> Tensor:

@@ -37,23 +37,33 @@ class TextSettings(Strict):
     directions: Directions = "average"
     """Of the GRU: averaged, each of size D, or concatenated, each of size D / 2."""
     dropout: Probability = 0.0
-    """Of the elements of word vectors or hidden states."""
+    """Of the elements of word vectors or BERT's hidden states."""
+    state_dropout: Probability = 0.0
+    """`gru`: of the elements of the GRU's states and of its final state."""
     bert: BertSettings = BertSettings()
 
 
 class TextEncoder(nn.Module):
     """Word vectors and bi-GRU. `local_size` is W, the size of local features."""
 
-    def __init__(self, words: WordEncoder, local: Literal["vectors", "states"], size: int) -> None:
+    def __init__(
+        self,
+        words: WordEncoder,
+        local: Literal["vectors", "states"],
+        size: int,
+        state_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.words, self.local = words, local
+        self.dropout = nn.Dropout(state_dropout)
         self.local_size = size if local == "states" else words.width
 
     def forward(self, words: Tensor, mask: Tensor) -> Encoding:
         """`words (m, L)` ids, `mask (m, L)` -> local `(m, L, W)`, globals `(m, D)`."""
         vectors = self.words.vectors(words)
         read = self.words.gru(vectors, mask)
-        return Encoding(read.states if self.local == "states" else vectors, mask, read.final)
+        local = self.dropout(read.states) if self.local == "states" else vectors
+        return Encoding(local, mask, self.dropout(read.final))
 
 
 class BertTextEncoder(nn.Module):
@@ -85,7 +95,7 @@ def text_encoder(
         settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
     )
     reader = WordEncoder(words, size, settings.directions, settings.dropout)
-    return TextEncoder(reader, settings.local, size)
+    return TextEncoder(reader, settings.local, size, settings.state_dropout)
 
 
 def text_vocabulary(settings: TextSettings, words: Vocabulary) -> AnyVocabulary:

@@ -27,10 +27,13 @@ _FAULTS = (*FAULTS, RuntimeError, SafetensorError, zipfile.BadZipFile, zlib.erro
 
 @dataclass(frozen=True)
 class Array:
-    """`read(rows, columns, ...)` gives that part as float32; `where` names it in messages.
+    """`read(rows, columns, ...)` gives that part; `where` names the array in messages.
 
-    Only what is read is held in memory, but of an `.npz`, which is held whole from the first part
-    that is read.
+    The part is float32, or float64 where the type of the file holds numbers that float32 would
+    round. Whole numbers beyond 2^53 are rounded all the same.
+
+    Memory holds only the parts that are read. An `.npz` is the exception: the first part that is
+    read brings in the whole array.
     """
 
     where: str
@@ -109,7 +112,7 @@ def _npz(path: Path, key: str | None) -> Array:
         with np.load(path, allow_pickle=False) as arrays:
             return arrays[chosen]
 
-    return Array(f"{path}:{chosen}", shape, lambda *part: _float32(unpacked()[part]))
+    return Array(f"{path}:{chosen}", shape, lambda *part: _unrounded(unpacked()[part]))
 
 
 def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
@@ -123,7 +126,7 @@ def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
 
 def _of_numpy(where: str, array: np.ndarray) -> Array:
     _check_kind(where, array.dtype)
-    return Array(where, array.shape, lambda *part: _float32(np.array(array[part])))
+    return Array(where, array.shape, lambda *part: _unrounded(np.array(array[part])))
 
 
 def _safetensors(path: Path, key: str | None) -> Array:
@@ -133,7 +136,9 @@ def _safetensors(path: Path, key: str | None) -> Array:
     kind = part.get_dtype()
     if not kind.startswith(("F", "BF", "I", "U")):
         raise DataError(f"{path}:{chosen}: {kind} are not real numbers")
-    return Array(f"{path}:{chosen}", tuple(part.get_shape()), lambda *at: part[at].float())
+    fits = kind == "F32" or not kind.endswith(("32", "64"))
+    dtype = torch.float32 if fits else torch.float64
+    return Array(f"{path}:{chosen}", tuple(part.get_shape()), lambda *at: part[at].to(dtype))
 
 
 def _hdf5(path: Path, key: str | None) -> Array:
@@ -146,7 +151,7 @@ def _hdf5(path: Path, key: str | None) -> Array:
     _check_kind(where, data.dtype)
     if data.shape is None:
         raise DataError(f"{where}: an empty dataset, without any array")
-    return Array(where, data.shape, lambda *part: _float32(np.asarray(data[part])))
+    return Array(where, data.shape, lambda *part: _unrounded(np.asarray(data[part])))
 
 
 def _note(found: dict[str, h5py.Dataset], name: str, item: Any) -> None:
@@ -180,7 +185,9 @@ def _check_kind(where: str, dtype: np.dtype) -> None:
         raise DataError(f"{where}: {dtype} are not real numbers")
 
 
-def _float32(part: np.ndarray) -> Tensor:
-    """Numbers too large become infinite, without NumPy's warning: a check refuses them."""
+def _unrounded(part: np.ndarray) -> Tensor:
+    """In the type that `Array` promises. Numbers too large become infinite, without NumPy's
+    warning: a check refuses them."""
+    fits = np.can_cast(part.dtype, np.float32, "safe")
     with np.errstate(over="ignore"):
-        return torch.from_numpy(part.astype(np.float32, copy=False))
+        return torch.from_numpy(part.astype(np.float32 if fits else np.float64, copy=False))

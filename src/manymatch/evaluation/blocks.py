@@ -69,6 +69,14 @@ def _caption_ends(owner: Tensor, n_images: int) -> list[int]:
     return counts.cumsum(0).tolist()
 
 
+def holding(kept: Tensor, scores: Tensor) -> Tensor:
+    """`kept`, in a type that holds its values and those of `scores` exactly.
+
+    Rounding would break ties, and make others.
+    """
+    return kept.to(torch.promote_types(kept.dtype, scores.dtype))
+
+
 def checked(scores: Tensor) -> Tensor:
     """`scores`, if all are finite; else a `DataError`: a rank among NaN means nothing."""
     low, high = torch.aminmax(scores)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from manymatch.evaluation.outcome import Places, Wanted, outcome, write
 from manymatch.evaluation.provenance import effort
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
-from manymatch.shards.read import samples as stored_samples
+from manymatch.shards.read import samples as samples_of
+from manymatch.shards.sample import Sample
 
 JOINED_BY = "+"
 """Between the members in an ensemble's name; in no preset's."""
@@ -52,37 +53,83 @@ def ensemble(
         CheckpointError: a member is not a trained model, or its shards hold other features.
     """
     started = time.monotonic()
+    if len(members) < 2:
+        raise ConfigError("an ensemble needs two trained models or more")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    _check_members([model for model, _ in members])
-    trained = [embed_split(model, shards, split, device) for model, shards in members]
-    _check_same_gallery(trained)
-    together = _Together.of(trained)
-    found = together.found
-    dataset, stored = trained[0].index.dataset, partial(stored_samples, trained[0].shards, split)
+    together = Together.embed(members, split, device)
+    found, dataset = together.found, together.dataset
     wanted = Wanted(relevance, captions, depth, samples)
-    came = outcome(found, together.score, together.t2i_score, dataset, stored, wanted)
-    record = _origin(trained) | {"dataset": dataset, "split": split} | effort(device, started)
+    ways = together.score, together.t2i_score
+    came = outcome(found, *ways, dataset, together.stored, wanted)
+    record = together.origin() | {"dataset": dataset, "split": split} | effort(device, started)
     write(Places(metrics, provenance, run), came, run.name, record)
 
 
 @dataclass(frozen=True)
-class _Together:
-    """The members as one: `found` has the numbers of the rows in place of embeddings, so that a
-    block of it says which rows of every member are scored."""
+class Together:
+    """One or several models on one split, which score by the mean of their scores.
 
-    found: Embedded
-    score: Score
-    t2i_score: Score | None
+    `found` holds row numbers in place of embeddings, so that a block of `found` says which rows of
+    every member are scored. If all members give entities, the entities are numbered on behind the
+    captions: `score` rates an image against an entity as against a caption.
+    """
+
+    members: Sequence[Trained]
+    split: str
 
     @classmethod
-    def of(cls, members: Sequence[Trained]) -> _Together:
-        found = members[0].found
-        numbered = replace(found, images=_numbered(found.images), texts=_numbered(found.texts))
-        ways = [(each.found, each.method.score, each.method.t2i_score) for each in members]
-        i2t = _mean([(found, score) for found, score, _ in ways])
-        t2i = _mean([(found, t2i_score or score) for found, score, t2i_score in ways])
-        differ = any(t2i_score for *_, t2i_score in ways)
-        return cls(numbered, i2t, t2i if differ else None)
+    def embed(
+        cls, members: Sequence[tuple[Path, Path]], split: str, device: torch.device
+    ) -> Together:
+        """Embed `split` with each member: the folder of its model and that of its shards.
+
+        Raises:
+            ConfigError: a member is named twice.
+            DataError: the members' shards do not hold the same images and captions.
+            CheckpointError: as for `embed_split`.
+        """
+        _check_named_once([model for model, _ in members])
+        trained = [embed_split(model, shards, split, device) for model, shards in members]
+        _check_same(trained, _GALLERY)
+        return cls(trained, split)
+
+    @property
+    def dataset(self) -> str:
+        return self.members[0].index.dataset
+
+    @cached_property
+    def found(self) -> Embedded:
+        first = self.members[0].found
+        texts = _numbered(first.texts)
+        if all(each.found.texts.entities is not None for each in self.members):
+            owner = first.texts.parts()["entity_owner"]
+            behind = torch.arange(len(owner), device=owner.device) + len(texts)
+            texts = replace(texts, entities=behind[:, None], entity_owner=owner)
+        return replace(first, images=_numbered(first.images), texts=texts)
+
+    @property
+    def score(self) -> Score:
+        return _mean([(each.found, each.method.score) for each in self.members])
+
+    @property
+    def t2i_score(self) -> Score | None:
+        """None if every member ranks both ways by one score."""
+        ways = [(each.found, each.method.t2i_score, each.method.score) for each in self.members]
+        if not any(t2i_score for _, t2i_score, _ in ways):
+            return None
+        return _mean([(found, t2i_score or score) for found, t2i_score, score in ways])
+
+    def stored(self, rows: Sequence[int]) -> Iterator[Sample]:
+        """Images of the split as the first member's shards hold them; see `shards.read.samples`."""
+        return samples_of(self.members[0].shards, self.split, rows)
+
+    def origin(self) -> dict[str, Any]:
+        """Where the results come from, for the provenance file."""
+        return self.members[0].origin() if len(self.members) == 1 else _origin(self.members)
+
+    def check_same_entities(self) -> None:
+        """Refuse members whose captions do not have the same entities (a `DataError`)."""
+        _check_same(self.members, _ENTITIES)
 
 
 def _numbered(embeddings: Embeddings) -> Embeddings:
@@ -96,7 +143,7 @@ def _mean(members: Sequence[tuple[Embedded, Score]]) -> Score:
     def score(images: Embeddings, texts: Embeddings) -> Tensor:
         chosen = _run_of(images), _run_of(texts)
         found = [
-            score(rows(embedded.images, chosen[0]), rows(embedded.texts, chosen[1])).float()
+            score(rows(embedded.images, chosen[0]), _texts(embedded.texts, chosen[1]))
             for embedded, score in members
         ]
         return torch.stack(found).mean(0)
@@ -104,23 +151,30 @@ def _mean(members: Sequence[tuple[Embedded, Score]]) -> Score:
     return score
 
 
+def _texts(texts: Embeddings, chosen: slice) -> Embeddings:
+    """A run of the captions, or of the entities, whose numbers follow those of the captions."""
+    count = len(texts)
+    if chosen.start < count:
+        return rows(texts, chosen)
+    entities = texts.parts()["entities"][chosen.start - count : chosen.stop - count]
+    return Embeddings(entities[:, None])
+
+
 def _run_of(numbered: Embeddings) -> slice:
     first = int(numbered.vectors[0])
     return slice(first, first + len(numbered))
 
 
-def _check_members(models: Sequence[Path]) -> None:
-    if len(models) < 2:
-        raise ConfigError("an ensemble needs two trained models or more")
+def _check_named_once(models: Sequence[Path]) -> None:
     for model in models:
         if models.count(model) > 1:
             raise ConfigError(f"ensemble: '{model.name}' is named twice")
 
 
-def _check_same_gallery(members: Sequence[Trained]) -> None:
+def _check_same(members: Sequence[Trained], parts: Mapping[str, Callable[[Embedded], Any]]) -> None:
     first = members[0]
     for other in members[1:]:
-        for what, of in _GALLERY.items():
+        for what, of in parts.items():
             if of(first.found) != of(other.found):
                 raise DataError(
                     f"{other.shards}: not the same {what} in the same order as in "
@@ -128,10 +182,16 @@ def _check_same_gallery(members: Sequence[Trained]) -> None:
                 )
 
 
-_GALLERY: dict[str, Callable[[Embedded], list[Any]]] = {
+_GALLERY: dict[str, Callable[[Embedded], Any]] = {
     "images": lambda found: found.image_ids,
     "captions": lambda found: found.caption_ids,
     "pairs": lambda found: found.owner.tolist(),
+}
+_ENTITIES: dict[str, Callable[[Embedded], Any]] = {
+    "entities": lambda found: [
+        found.texts.parts()[part].tolist()
+        for part in ("entity_owner", "entity_names", "entity_attributes")
+    ],
 }
 
 

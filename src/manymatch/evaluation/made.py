@@ -141,8 +141,8 @@ def _of_embeddings(
 
 
 def _vectors(array: Array) -> Tensor:
-    """`(n, K, D)`."""
-    parts = [array.read(run) for run in runs(array.shape[0], _ROWS_AT_ONCE)]
+    """`(n, K, D)` in float32, as the project's own methods are compared."""
+    parts = [array.read(run).float() for run in runs(array.shape[0], _ROWS_AT_ONCE)]
     found = _finite(torch.cat(parts), array.where)
     return found[:, None] if found.ndim == 2 else found
 

@@ -61,7 +61,14 @@ def outcome(
     ranking = rank(score, *parts, wanted.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, wanted.captions, found.image_ids)
     subject = Subject(found, score, t2i_score, ranking, labels)
-    queries = sample_queries(ranking, found.owner, judgments, stored, wanted.samples)
+    queries = sample_queries(
+        ranking,
+        found.owner,
+        judgments,
+        stored,
+        wanted.samples,
+        labels=labels if "pmrp" in suite.OF_DATASET.get(dataset, ()) else None,
+    )
     return Outcome(subject, measure(subject, judgments, dataset), {"samples": queries})
 
 
@@ -80,19 +87,13 @@ def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
     return values
 
 
-def write(places: Places, outcome: Outcome, tag: str, record: dict[str, Any]) -> dict[str, Any]:
-    """Write run files, the metrics and their provenance: `record` and the split's size.
-
-    Returns:
-        The metrics as they were written, rounded.
-    """
+def write(places: Places, outcome: Outcome, tag: str, record: dict[str, Any]) -> None:
+    """Write run files, the rounded metrics and their provenance: `record` and the split's size."""
     found = outcome.subject.found
     _write_ranks(places.run, outcome.subject, outcome.shown, tag)
-    metrics = rounded(outcome.values)
-    files.write_json(places.metrics, metrics)
+    files.write_json(places.metrics, rounded(outcome.values))
     size = {"images": len(found.image_ids), "captions": len(found.caption_ids)}
     files.write_json(places.provenance, record | size)
-    return metrics
 
 
 def _write_ranks(

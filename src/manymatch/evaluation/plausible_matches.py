@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,15 +19,17 @@ DISTANCES = (0, 1, 2)
 """zeta: in how many labels a plausible match may differ."""
 
 
-def pmrp(subject: Subject) -> dict[str, dict[str, float]]:
-    """`i2t` and `t2i`: of 5,000 images `5k` and `1k` (the mean over the folds), of others `all`.
+def pmrp(subject: Subject) -> dict[str, dict[str, Any]]:
+    """`i2t` and `t2i`, the means over zeta, and the same of each zeta alone: `zeta0` to `zeta2`.
 
-    A caption has its image's labels. An item is plausible if its labels differ from the query's
-    in at most zeta; R-precision is averaged over queries and zeta in 0, 1, 2. Images without a
-    label are left out, with their captions.
+    All in percent: of 5,000 images `5k` and `1k` (the mean over the folds), of others `all`. A
+    caption has its image's labels. An item is plausible if its labels differ from the query's in
+    at most zeta; R-precision is averaged over the queries. Images without a label are left out,
+    with their captions.
 
     References:
         Chun et al., PCME, CVPR 2021, section 3.4; images without instances as its code has it.
+        Zeta by zeta: Wang et al., MSRM, CVPR 2023, figure 7.
     """
     labels = subject.labels or Labels([()] * len(subject.found.images))
     whole = _pmrp(subject, labels)
@@ -36,11 +39,17 @@ def pmrp(subject: Subject) -> dict[str, dict[str, float]]:
     return {"5k": whole, "1k": small}
 
 
-def _of_fold(subject: Subject, labels: Labels, fold: slice) -> dict[str, float]:
+def differing_labels(labels: Labels, image: int, other: int) -> int | None:
+    """The zeta from which on two images are plausible matches; None if one has no label."""
+    left, right = {*labels.of_images[image]}, {*labels.of_images[other]}
+    return len(left ^ right) if left and right else None
+
+
+def _of_fold(subject: Subject, labels: Labels, fold: slice) -> dict[str, Any]:
     return _pmrp(replace(subject, found=part(subject.found, fold)), labels.part(fold))
 
 
-def _pmrp(subject: Subject, labels: Labels) -> dict[str, float]:
+def _pmrp(subject: Subject, labels: Labels) -> dict[str, Any]:
     codes = _codes(labels)
     if not codes.any():
         raise DoesNotApply("PMRP needs the images' object labels, and there are none")
@@ -48,8 +57,14 @@ def _pmrp(subject: Subject, labels: Labels) -> dict[str, float]:
     def relevant(images: Tensor, others: Tensor) -> Iterator[Tensor]:
         return _plausible(codes[images], codes[others])
 
-    found = both_ways(subject, codes.any(1), relevant)
-    return {way: values[:, 0].mean().item() for way, values in found.items()}
+    found = {
+        way: values[:, 0] for way, values in both_ways(subject, codes.any(1), relevant).items()
+    }
+    alone = {
+        f"zeta{zeta}": {way: values[row].item() for way, values in found.items()}
+        for row, zeta in enumerate(DISTANCES)
+    }
+    return {way: values.mean().item() for way, values in found.items()} | alone
 
 
 def _codes(labels: Labels) -> Tensor:

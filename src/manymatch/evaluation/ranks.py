@@ -18,6 +18,7 @@ from manymatch.evaluation.blocks import (
     Block,
     Score,
     checked,
+    holding,
     owner_blocks,
     rows,
 )
@@ -29,7 +30,8 @@ from manymatch.side_by_side import on_one_core
 @dataclass(frozen=True)
 class Direction:
     """`ranks (q,)`: 1-based rank of each query's best own item; `items`, `scores (q, depth)`: the
-    best of the gallery, highest score first. All on the CPU."""
+    best of the gallery, highest score first, in float32 or the scores' wider type. All on the
+    CPU."""
 
     ranks: Tensor
     items: Tensor
@@ -65,7 +67,8 @@ def rank(
         t2i_score: what captions rank images by if not by `score` (`Method.t2i_score`).
 
     Ranks are pessimistic: a foreign item of equal score ranks before the own one. Own items of
-    one image do not stand in each other's way.
+    one image do not stand in each other's way. Scores are compared exactly, whatever their
+    floating-point type, which may differ between blocks.
 
     Raises:
         DataError: a score is not finite, or `owner` does not fit.
@@ -138,6 +141,7 @@ class _Way:
     def _take_own(self, queries: slice, scores: Tensor, own: tuple[Tensor, ...]) -> Tensor:
         """Note the own pairs' best score; give the others', in which NaN (never >=) stands for
         own."""
+        self.best_own = holding(self.best_own, scores)
         found = scores[own].to(self.best_own.dtype)
         self.best_own[queries].scatter_reduce_(0, own[0], found, "amax")
         return scores.index_put(own, scores.new_tensor(torch.nan))

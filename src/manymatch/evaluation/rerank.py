@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,12 +15,11 @@ from torch import Tensor
 from manymatch.errors import ConfigError
 from manymatch.evaluation.blocks import Score
 from manymatch.evaluation.embed import Embedded
+from manymatch.evaluation.ensemble import Together
 from manymatch.evaluation.outcome import Places, Wanted, outcome, write
 from manymatch.evaluation.protocols import recall
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.trained import embed_split
 from manymatch.methods.base import Embeddings, Method
-from manymatch.shards.read import samples as stored_samples
 
 SUFFIX = "+rerank"
 """Behind a model's name, that of its results after re-ranking."""
@@ -30,8 +28,7 @@ BETAS = tuple(step / 20 for step in range(21))
 
 
 def rerank(
-    model: Path,
-    shards: Path,
+    members: Sequence[tuple[Path, Path]],
     relevance: Path,
     metrics: Path,
     provenance: Path,
@@ -42,31 +39,47 @@ def rerank(
     depth: int = 100,
     samples: int = 12,
 ) -> None:
-    """Evaluate a trained model with `reranked` scores; beta is the best on the split `validation`.
+    """Evaluate a trained model, or several together, with `reranked` scores.
 
-    The arguments are those of `evaluate`.
+    Several models are one ensemble (table 4): scores of captions and of entities are averaged over
+    the members first, and the minimum over a caption's entities is of these means. Beta is the
+    best on the split `validation`.
+
+    Args:
+        members: of each the folder of the trained model and that of its shards.
+        relevance, metrics, provenance, run, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
-        ConfigError: the method gives captions no entities.
-        CheckpointError, DataError: as for `evaluate`.
+        ConfigError: a member's method gives captions no entities, or a member is named twice.
+        DataError: the members do not have the same images, captions and entities.
+        CheckpointError: as for `evaluate`.
     """
     started = time.monotonic()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    held_out = embed_split(model, shards, "validation", device)
-    check_entities(held_out.method, held_out.found, "re-ranking")
-    beta = best_beta(rsum_by_beta(held_out.method.score, held_out.found))
+    held_out = _with_entities(members, "validation", device)
+    beta = best_beta(rsum_by_beta(held_out.score, held_out.found))
 
-    trained = embed_split(model, shards, split, device)
-    found, score = trained.found, reranked(trained.method.score, beta)
-    dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
+    together = _with_entities(members, split, device)
+    score, dataset = reranked(together.score, beta), together.dataset
     wanted = Wanted(relevance, captions, depth, samples)
-    came = outcome(found, score, None, dataset, stored, wanted)
+    came = outcome(together.found, score, None, dataset, together.stored, wanted)
 
-    name = model.name + SUFFIX
-    told = {"preset": name, "dataset": dataset, "split": split, "rerank_beta": beta}
-    record = trained.origin() | told | effort(device, started)
-    tag = f"{trained.recipe.method}-{name}"
+    record = together.origin()
+    tag = f"{record['method']}-{record['preset']}{SUFFIX}"
+    told = {"preset": record["preset"] + SUFFIX, "dataset": dataset, "split": split}
+    record |= told | {"rerank_beta": beta} | effort(device, started)
     write(Places(metrics, provenance, run), came, tag, record)
+
+
+def _with_entities(
+    members: Sequence[tuple[Path, Path]], split: str, device: torch.device
+) -> Together:
+    """The members on `split`, all of which give the same entities."""
+    together = Together.embed(members, split, device)
+    for each in together.members:
+        check_entities(each.method, each.found, f"re-ranking with '{each.folder.name}'")
+    together.check_same_entities()
+    return together
 
 
 def check_entities(method: Method, found: Embedded, what: str) -> None:

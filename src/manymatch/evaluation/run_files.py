@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+import torch
+
 from manymatch import files
 from manymatch.evaluation.ranks import Direction
 
@@ -42,7 +44,8 @@ def write_run(
 def _lines(
     direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
 ) -> Iterator[str]:
+    digits = 17 if direction.scores.dtype == torch.float64 else 9  # as many as tell two apart
     for query, found, scores in zip(queries, direction.items, direction.scores, strict=True):
         ranked = zip(found.tolist(), scores.tolist(), strict=True)
         for rank, (item, score) in enumerate(ranked, start=1):
-            yield f"{query} Q0 {items[item]} {rank} {score:.9g} {tag}\n"
+            yield f"{query} Q0 {items[item]} {rank} {score:.{digits}g} {tag}\n"

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from manymatch.evaluation.labels import Labels
+from manymatch.evaluation.plausible_matches import differing_labels
 from manymatch.evaluation.ranks import Direction, Ranking
 from manymatch.evaluation.relevance import Judgments
 from manymatch.shards.sample import CaptionEntry, Sample
@@ -40,12 +42,22 @@ def drawn_queries(n_images: int, n_captions: int, count: int, seed: int = 0) -> 
 
 
 def sample_queries(
-    ranking: Ranking, owner: Tensor, judgments: Judgments, stored: Stored, count: int, seed: int = 0
+    ranking: Ranking,
+    owner: Tensor,
+    judgments: Judgments,
+    stored: Stored,
+    count: int,
+    seed: int = 0,
+    labels: Labels | None = None,
 ) -> dict[str, Any]:
-    """`{"images": [...], "captions": [...]}`: `drawn_queries` of each, with what they found."""
+    """`{"images": [...], "captions": [...]}`: `drawn_queries` of each, with what they found.
+
+    With `labels` each answer has its `zeta`: in how many labels its image differs from the
+    query's (MSRM, CVPR 2023, figure 3).
+    """
     images, captions = drawn_queries(len(ranking.i2t.items), len(ranking.t2i.items), count, seed)
     rows = _rows_shown(ranking, owner, images, captions)
-    gallery = _Gallery(dict(zip(rows, stored(rows), strict=True)), owner, judgments)
+    gallery = _Gallery(dict(zip(rows, stored(rows), strict=True)), owner, judgments, labels)
     return {
         "images": [_image_query(gallery, row, ranking.i2t) for row in images],
         "captions": [_caption_query(gallery, row, ranking.t2i) for row in captions],
@@ -71,11 +83,12 @@ def _rows_shown(
 
 @dataclass(frozen=True)
 class _Gallery:
-    """The stored images by row, and which captions are true of which."""
+    """The stored images by row, which captions are true of which, and the images' labels."""
 
     images: dict[int, Sample]
     owner: Tensor
     judgments: Judgments
+    labels: Labels | None
 
     def caption(self, row: int) -> CaptionEntry:
         image = int(self.owner[row])
@@ -92,6 +105,13 @@ class _Gallery:
         extra = self.judgments.extra
         judged = (extra[:, 0] == image) & (extra[:, 1] == caption)
         return "true" if bool(judged.any()) else "wrong"
+
+    def judged(self, image: int, caption: int) -> dict[str, Any]:
+        """What is known of the pair: its `mark`, and its `zeta` where images have labels."""
+        found: dict[str, Any] = {"mark": self.mark(image, caption)}
+        if self.labels is not None:
+            found["zeta"] = differing_labels(self.labels, image, int(self.owner[caption]))
+        return found
 
 
 def _best(direction: Direction, query: int) -> list[tuple[int, float]]:
@@ -112,7 +132,7 @@ def _image_query(gallery: _Gallery, image: int, direction: Direction) -> dict[st
                 "caption_id": gallery.caption(caption).id,
                 "caption": gallery.caption(caption).text,
                 "score": score,
-                "mark": gallery.mark(image, caption),
+                **gallery.judged(image, caption),
             }
             for caption, score in _best(direction, image)
         ],
@@ -130,7 +150,7 @@ def _caption_query(gallery: _Gallery, caption: int, direction: Direction) -> dic
                 "image_id": gallery.images[image].image_id,
                 "thumbnail": gallery.thumbnail(image),
                 "score": score,
-                "mark": gallery.mark(image, caption),
+                **gallery.judged(image, caption),
             }
             for image, score in _best(direction, caption)
         ],

@@ -41,8 +41,8 @@ def score(
     depth: int = 100,
     name: str = SETTING,
     written: Places | None = None,
-) -> dict[str, Any]:
-    """The metrics of a model's embeddings or scores, as `evaluate` has them.
+) -> Outcome:
+    """A split ranked by a model's embeddings or scores, with its metrics, rounded.
 
     Args:
         dataset: says which protocols, unless `protocols` names them; one that the project does not
@@ -66,11 +66,12 @@ def score(
         values = own_and_judged(subject, judgments) | suite.by_name(protocols, subject)
     else:
         values = measure(subject, judgments, dataset)
-    if written is None:
-        return rounded(values)
-    told = {"dataset": dataset, "preset": name, "split": split}
-    record = _record(made, captions, relevance) | told | effort(torch.device("cpu"), started)
-    return write(written, Outcome(subject, values, {}), name, record)
+    came = Outcome(subject, rounded(values), {})
+    if written is not None:
+        identity = {"dataset": dataset, "preset": name, "split": split}
+        record = _record(made, captions, relevance) | identity
+        write(written, came, name, record | effort(torch.device("cpu"), started))
+    return came
 
 
 def _check_dataset(name: str, protocols: Sequence[str]) -> None:

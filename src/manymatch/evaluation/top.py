@@ -5,11 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from manymatch.evaluation.blocks import holding
+
 
 class Top:
     """The `depth` highest scores `(n, depth)` of n queries and their items, highest first.
 
-    Places not yet filled hold score -inf and item -1.
+    Places not yet filled hold score -inf and item -1. The scores are kept in float32, or in the
+    widest type that came.
     """
 
     def __init__(self, n: int, depth: int, device: torch.device) -> None:
@@ -18,6 +21,7 @@ class Top:
 
     def update(self, queries: slice, first: int, scores: Tensor) -> None:
         """Take in `scores (q, g)` of the queries against the items `first .. first + g`."""
+        self.scores = holding(self.scores, scores)
         kept, items = self.scores[queries], self.items[queries]
         if kept.shape[1] == 0:
             return

@@ -1,4 +1,4 @@
-"""A bidirectional GRU that never sees padding."""
+"""A GRU, by default bidirectional, that never sees padding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-Directions = Literal["average", "concatenate"]
+Directions = Literal["average", "concatenate", "forward"]
 
 
 class Read(NamedTuple):
@@ -19,18 +19,19 @@ class Read(NamedTuple):
 
 
 class BiGRU(nn.Module):
-    """One layer, both ways; the directions are averaged (D = size) or concatenated.
+    """One layer. Its two directions are averaged or concatenated; "forward" has only one.
 
-    With "concatenate" each direction has size / 2, so that D = `size` either way. The final
+    With "concatenate" each direction has size / 2, so that D = `size` in all three forms. The final
     state is the forward direction's at the last real position and the backward one's at the first.
     Biases start at zero: torch's own start outweighs fresh word vectors and makes words alike.
     """
 
     def __init__(self, width: int, size: int, directions: Directions = "average") -> None:
         super().__init__()
-        hidden = size if directions == "average" else size // 2
+        hidden = size // 2 if directions == "concatenate" else size
         self.size, self.directions = size, directions
-        self.gru = nn.GRU(width, hidden, batch_first=True, bidirectional=True)
+        both = directions != "forward"
+        self.gru = nn.GRU(width, hidden, batch_first=True, bidirectional=both)
         for name, parameter in self.gru.named_parameters():
             if name.startswith("bias"):
                 nn.init.zeros_(parameter)
@@ -44,6 +45,8 @@ class BiGRU(nn.Module):
         packed = pack_padded_sequence(sequence, lengths, batch_first=True, enforce_sorted=False)
         states, final = self.gru(packed)
         states, _ = pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])
+        if self.directions == "forward":
+            return Read(states, final[0])
         return Read(self._join(*states.chunk(2, 2)), self._join(*final))
 
     def _join(self, forward: Tensor, backward: Tensor) -> Tensor:

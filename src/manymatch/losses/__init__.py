@@ -13,6 +13,7 @@ from manymatch.losses.soft_match import soft_match
 from manymatch.losses.specificity import specificity
 from manymatch.losses.swapped_assignment import swapped_assignment
 from manymatch.losses.triplet import triplet
+from manymatch.losses.uniformity import uniformity
 
 __all__ = [
     "entity_contrastive",
@@ -28,4 +29,5 @@ __all__ = [
     "specificity",
     "swapped_assignment",
     "triplet",
+    "uniformity",
 ]

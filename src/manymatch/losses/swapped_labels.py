@@ -1,7 +1,8 @@
-"""SwAMP's pseudo-labels: prototypes of classes, queues, and the swap."""
+"""SwAMP's pseudo-labels: prototypes of classes, queues, the swap, and the whole objective."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import torch
@@ -9,7 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.config.recipe import Count, Positive
+from manymatch.config.recipe import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
 from manymatch.layers.queue import Queue
 from manymatch.losses.sinkhorn import assignments, class_potentials
@@ -17,7 +18,11 @@ from manymatch.losses.swapped_assignment import swapped_assignment
 
 
 class LabelSettings(Strict):
-    """The defaults are the paper's for images and captions; its rounds and eta are not stated."""
+    """The defaults are the paper's for images and captions; the paper states neither the rounds
+    nor, for this task, eta."""
+
+    weight: NonNegative = 1.0
+    """The paper's lambda, of L_s beside the sum L_c; see `objective`. 0: L_c alone."""
 
     n_classes: Count = 1000
     queue: Annotated[int, Field(ge=0)] = 1280
@@ -38,6 +43,31 @@ class LabelSettings(Strict):
         if (self.rounds is None) == (self.tolerance is None):
             raise ValueError("set either rounds or tolerance, and the other to null")
         return self
+
+
+def objective(
+    contrastive: Mapping[str, Tensor],
+    labels: SwappedLabels | None,
+    images: Tensor,
+    texts: Tensor,
+) -> dict[str, Tensor]:
+    """The terms of `L = L_c + lambda L_s`.
+
+    L_c is the SUM over the pairs of the batch (eq. 1), L_s their mean (eq. 4). Both as means
+    would weigh L_s with `m lambda` in a batch of m pairs.
+
+    Args:
+        contrastive: terms of L_c, each as the mean over the m pairs.
+        labels: None where lambda is 0.
+        images: `(m, D)`, L2-normalised; row by row a pair with `texts (m, D)`.
+
+    References:
+        Kim, SwAMP, AISTATS 2023, eq. 6.
+    """
+    terms = {name: len(texts) * term for name, term in contrastive.items()}
+    if labels is not None:
+        terms["swapped"] = labels.settings.weight * labels(images, texts)
+    return terms
 
 
 class SwappedLabels(nn.Module):

@@ -33,10 +33,12 @@ from manymatch.encoders.scene_graph import (
     BertConceptEncoder,
     ConceptEncoder,
     EdgeForm,
+    ObjectEdges,
     SceneGraphEncoder,
 )
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.errors import DataError
+from manymatch.layers.gru import Directions
 from manymatch.layers.segments import pad_segments
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
 from manymatch.losses.info_nce import info_nce
@@ -53,7 +55,7 @@ from manymatch.similarities.pairs import full_precision
 
 
 class CORASettings(Strict):
-    """The defaults are the paper's."""
+    """The defaults are the paper's, but for `object_edges`, which are the released code's."""
 
     size: Count = 1024
     heads: Count = 16
@@ -65,7 +67,8 @@ class CORASettings(Strict):
     glove_file: str | None = None
     """GloVe's text file to take the vectors from; null: the package's, of 50 dimensions."""
     concept_size: Count = 300
-    """Of the concept encoder's GRU, each direction."""
+    """Of the concept encoder's GRU: its final state, both directions together."""
+    concept_directions: Directions = "forward"
     bert: BertSettings = BertSettings(tuning="prefix")
     graph: Literal["steps", "joint"] = "steps"
     """Attributes to objects, then objects to objects; or the whole graph at once."""
@@ -75,6 +78,9 @@ class CORASettings(Strict):
     object_layers: Count = 2
     edge_form: EdgeForm = "paper"
     """How edge context is averaged: eq. 6, or as in the released code."""
+    object_edges: ObjectEdges = "both_ways"
+    """Whether objects exchange along relations both ways, as in the released code, or a subject
+    reaches its object and not the reverse, as the paper's directed graph has it."""
     last_activation: bool = True
     """Without the last layer's ReLU, which is not in the paper, captions spread over all
     directions, as images do, instead of one orthant: they are learned faster."""
@@ -85,6 +91,8 @@ class CORASettings(Strict):
     """Of the code of the regions' order; null where the order means nothing."""
     feature_dropout: Probability = 0.0
     concept_dropout: Probability = 0.0
+    graph_dropout: Probability = 0.0
+    """Of the phrases' vectors and of nodes and edges between the layers of graph attention."""
     embedding_dropout: Probability = 0.0
     margin: Positive = 0.4
     temperature: Positive = 0.01
@@ -101,6 +109,14 @@ class CORASettings(Strict):
     def _heads_divide_size(self) -> CORASettings:
         if self.size % self.heads:
             raise ValueError(f"size {self.size} is not a multiple of {self.heads} heads")
+        return self
+
+    @model_validator(mode="after")
+    def _directions_share_concept_size(self) -> CORASettings:
+        if self.concept_directions == "concatenate" and self.concept_size % 2:
+            raise ValueError(
+                f"concept_size {self.concept_size} is odd: two directions cannot share it"
+            )
         return self
 
     @model_validator(mode="after")
@@ -250,7 +266,9 @@ def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGr
         settings.attribute_layers,
         settings.object_layers,
         settings.edge_form,
+        settings.object_edges,
         settings.last_activation,
+        settings.graph_dropout,
         joint=settings.graph == "joint",
         fully_connected=settings.fully_connected,
     )
@@ -263,4 +281,4 @@ def _concept_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> nn.Mo
     words = word_embedding(
         settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
     )
-    return ConceptEncoder(words, settings.concept_size, size, dropout)
+    return ConceptEncoder(words, settings.concept_size, size, settings.concept_directions, dropout)

@@ -1,9 +1,10 @@
-"""What VSE++, VSE-infinity and SwAMP train their scores by."""
+"""The losses that train the scores of VSE++, VSE-infinity and SwAMP."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
 from torch import Tensor
 
 from manymatch.config.recipe import Positive
@@ -19,11 +20,13 @@ class MatchingSettings(Strict):
     margin: Positive = 0.2
     temperature: Positive = 0.05
     """Of `info_nce`."""
+    all_negatives_epochs: Annotated[int, Field(ge=0)] = 1
+    """In so many first epochs the triplet loss sums over all negatives: the hardest alone can
+    make fresh weights collapse."""
 
 
 class Matching:
-    """The triplet loss with the hardest negatives, in the first epoch with all of them: from
-    fresh weights the hardest alone lead to collapse. Or InfoNCE."""
+    """The triplet loss with the hardest negatives (in the first epochs with all), or InfoNCE."""
 
     def __init__(self, settings: MatchingSettings) -> None:
         self.settings = settings
@@ -31,11 +34,12 @@ class Matching:
 
     def start_epoch(self, epoch: int) -> None:
         """To be called before each training epoch (0-based)."""
-        self.mining = "all" if epoch == 0 else "hardest"
+        self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
 
     def terms(self, scores: Tensor, owner: Tensor) -> dict[str, Tensor]:
-        """The named term of `scores (n, m)`, `owner (m,)` the row of each caption's image."""
-        chosen = self.settings
-        if chosen.objective == "info_nce":
-            return {"info_nce": info_nce(scores, owner, chosen.temperature)}
-        return {"triplet": triplet(scores, owner, chosen.margin, self.mining)}
+        """The named term of `scores (n, m)`, a mean over the m captions; `owner (m,)` is the row
+        of each caption's image."""
+        settings = self.settings
+        if settings.objective == "info_nce":
+            return {"info_nce": info_nce(scores, owner, settings.temperature)}
+        return {"triplet": triplet(scores, owner, settings.margin, self.mining)}

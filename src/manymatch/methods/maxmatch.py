@@ -37,7 +37,7 @@ class MaxMatchSettings(SetMethodSettings):
     margin: Positive = 0.3
     """The paper's delta_1."""
     global_weight: NonNegative = 0.1
-    """Of L_GD."""
+    """Of L_GD, which is the mean of the two modalities (eq. 7); L_ISD is their sum (eq. 8)."""
     global_margin: float = 0.6
     """The paper's delta_2."""
     intra_weight: NonNegative = 0.1
@@ -60,7 +60,7 @@ class MaxMatch(SetMethod):
         return self.matching_terms(images, texts, batch.owner) | weighted(
             global_discriminative=(
                 chosen.global_weight,
-                lambda: self._from_global(x) + self._from_global(y),
+                lambda: (self._from_global(x) + self._from_global(y)) / 2,
             ),
             intra_set_divergence=(
                 chosen.intra_weight,

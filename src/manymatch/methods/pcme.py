@@ -4,8 +4,9 @@ Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval, CVPR 2021.
 
 PIE-Net gives the mean, a second attention the log variance. Seven samples of each Gaussian make
 49 pairs, whose distances become match probabilities sigmoid(-a ||x - y|| + b); their mean is the
-pair's. Each pair of a batch is then classified for itself: the soft contrastive loss. A weak
-pull towards the standard normal keeps variances from collapsing.
+pair's. Each pair of a batch is then classified by itself: the soft contrastive loss. A weak
+pull towards the standard normal keeps variances from collapsing. On CUB a uniformity loss also
+spreads the samples over the space.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
 from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
+from manymatch.losses.uniformity import uniformity
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
+from manymatch.methods.weighted import weighted
 from manymatch.pooling.gaussian import kl_to_standard, samples
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
@@ -29,18 +32,26 @@ from manymatch.similarities.pair_distances import pair_distances
 
 _DISTANCES_AT_ONCE = 8_000_000
 """Retrieval by samples needs so many more distances than scores; 32 MB of them at a time."""
+_SAMPLES_COMPARED = 128
+"""Rows of a batch that the uniformity loss compares, as in the released code."""
 
 
 class PCMESettings(GaussianSettings):
-    """The defaults are the paper's."""
+    """The defaults are the released code's for COCO."""
 
     samples: Count = 7
     """Of each Gaussian."""
-    scale: Positive = 15.0
-    """The paper's a, where it starts; learned."""
-    shift: float = 15.0
-    """The paper's b, where it starts; learned."""
+    scale: Positive = 30.0
+    """The paper's a at the start; learned. The released code starts at 15 (5 on CUB), but its
+    sigmoid is `e^x / (e^x + e^-x)`, the usual one of 2x, so that its 15 is 30 here."""
+    shift: float = 30.0
+    """The paper's b at the start; learned. The released 15 is 30 here, as for `scale`."""
     kl_weight: NonNegative = 1e-5
+    """Of the KL term, summed over the batch, beside a sum over pairs in which each pair counts
+    twice. The released code has this sum as its loss; here the loss is that sum divided by the
+    number of its terms, `2 n m`."""
+    uniformity_weight: NonNegative = 0.0
+    """Of the uniformity loss, beside the same sum; 10 on CUB."""
     inference: Literal["mean", "samples"] = "mean"
     """What retrieval ranks by: the cosine of the means, or the match probability over samples
     drawn with the same noise for all images, and for all captions."""
@@ -82,11 +93,14 @@ class PCME(Method):
         read = _sampled(texts, self._noise(texts))
         logits = self._logits(seen, read)
         match = own_pairs(logits, batch.owner)
-        kl = kl_to_standard(*_gaussian(images)).sum() + kl_to_standard(*_gaussian(texts)).sum()
-        return {
-            "match": soft_contrastive(logits, match),
-            "kl": self.settings.kl_weight * kl / match.numel(),
-        }
+        n_terms = 2 * match.numel()
+        return {"match": soft_contrastive(logits, match)} | weighted(
+            kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),
+            uniformity=(
+                self.settings.uniformity_weight / n_terms,
+                lambda: uniformity(_some(torch.cat([seen, read]).flatten(0, 1))),
+            ),
+        )
 
     def _logits(self, images: Tensor, texts: Tensor) -> Tensor:
         """Samples `(n, J, D)`, `(m, J, D)` -> `(n, m, J * J)`."""
@@ -105,3 +119,14 @@ def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
 
 def _sampled(embeddings: Embeddings, noise: Tensor) -> Tensor:
     return samples(*_gaussian(embeddings), noise)
+
+
+def _kl(embeddings: Embeddings) -> Tensor:
+    """KL of the batch's Gaussians from the standard normal, summed."""
+    return kl_to_standard(*_gaussian(embeddings)).sum()
+
+
+def _some(samples: Tensor) -> Tensor:
+    """At most `_SAMPLES_COMPARED` rows, drawn without replacement."""
+    order = torch.randperm(len(samples), device=samples.device)
+    return samples[order[:_SAMPLES_COMPARED]]

@@ -33,6 +33,9 @@ class SetMethodSettings(Grouped):
     """Of both modalities, which share no weights."""
     word_position_code: bool = False
     """`sets.position_code` for captions (there it is that of images)."""
+    global_feature: bool = True
+    """Elements are their slots plus the sample's global feature; false: the slots alone, and
+    DivE's and PVSE's GRU, of which only the global feature is read, learns nothing."""
     similarity: SimilaritySettings
     margin: Positive
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
@@ -68,8 +71,12 @@ class SetMethod(Method):
         image = image_encoder(settings.image, feature_width, size)
         text = text_encoder(settings.text, vocabulary, size)
         of_words = sets.model_copy(update={"position_code": settings.word_position_code})
-        self.image = SetTower(image, set_module(sets, image.local_size, size))
-        self.text = SetTower(text, set_module(of_words, text.local_size, size))
+        self.image = SetTower(
+            image, set_module(sets, image.local_size, size), settings.global_feature
+        )
+        self.text = SetTower(
+            text, set_module(of_words, text.local_size, size), settings.global_feature
+        )
         self.similarity = SetSimilarity(settings.similarity)
         self.settings = settings
         self.mining: Mining = "hardest"

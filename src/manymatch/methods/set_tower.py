@@ -12,17 +12,22 @@ from manymatch.similarities.pairs import full_precision
 
 
 class SetTower(nn.Module):
-    """Encoder `(rows, mask) -> Encoding`, then a set module's `predict` -> `Embeddings`."""
+    """Encoder `(rows, mask) -> Encoding`, then a set module's `predict` -> `Embeddings`.
 
-    def __init__(self, encoder: nn.Module, sets: nn.Module) -> None:
+    Without `global_feature` the set module predicts from the local features alone; the global
+    feature is still among the embeddings, for losses that compare with it.
+    """
+
+    def __init__(self, encoder: nn.Module, sets: nn.Module, global_feature: bool) -> None:
         super().__init__()
         self.encoder: Any = encoder
         self.sets: Any = sets
+        self.global_feature = global_feature
 
     def forward(self, rows: Tensor, mask: Tensor) -> Embeddings:
         """Features `(n, R, F)` or word ids `(n, R)` and their mask -> sets of n samples."""
         local, mask, globals_ = self.encoder(rows, mask)
-        sets = self.sets.predict(local, mask, globals_)
+        sets = self.sets.predict(local, mask, globals_ if self.global_feature else None)
         return Embeddings(
             vectors=functional.normalize(full_precision(sets.vectors), dim=2),
             globals=globals_,

@@ -2,14 +2,14 @@
 
 Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval, AISTATS 2023.
 
-Image and caption are read by the same p learned queries (PAR): each attends to the local features
-(regions, or a bi-GRU's states of the words), and what they find, side by side and L2-normalised,
-is the embedding. Scores are cosines.
+The same p learned queries read image and caption (PAR): each query attends to the local features
+(regions, or a bi-GRU's states of the words). H heads repeat this with queries of their own. All
+H p results are concatenated and L2-normalised; that is the embedding. Scores are cosines.
 
-A contrastive loss takes every other pair for irrelevant. SwAMP adds a second loss, L_s, that does
-not: samples of the latest batches are assigned to classes, as likely by prototypes and equally
-many to each class, and every sample learns to be predicted the classes of its partner in the
-other modality.
+A contrastive loss L_c treats every other pair as irrelevant. SwAMP adds a second loss, L_s, that
+does not: the samples of the latest batches are assigned to classes, by the class probabilities and
+such that all classes are used equally. Each sample learns to predict the classes of its partner in
+the other modality. The loss is `L_c + lambda L_s`, L_c summed over the batch's pairs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.grouped import Grouped
-from manymatch.config.recipe import Count, NonNegative, Positive, Probability
+from manymatch.config.recipe import Count, Positive, Probability
 from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
-from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels
+from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels, objective
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.pooling.prototype_attention import PrototypeAttention
@@ -39,17 +39,17 @@ class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):
     """The defaults are the paper's for Flickr30K. `weight: 0` is its contrastive twin."""
 
     size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
-    """Of local features; an embedding has `n_prototypes` times as many dimensions."""
+    """D, of local features; an embedding has `heads * n_prototypes * size` dimensions."""
     image: ImageSettings = ImageSettings(encoder="linear")
     text: TextSettings = TextSettings(word_vectors="learned", local="states")
     n_prototypes: Count = 20
     """p, the queries of PAR (the prototypes of classes are `n_classes`)."""
     heads: Count = 1
+    """H, how often PAR is repeated with other queries; the results are concatenated."""
     attention_temperature: Positive = 0.5
     embedding_dropout: Probability = 0.0
     """Of both embeddings before they are normalised."""
-    weight: NonNegative = 1.0
-    """Of L_s; the paper's lambda."""
+    all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
 
 
 class SwAMP(Method):
@@ -61,13 +61,10 @@ class SwAMP(Method):
         self, settings: SwAMPSettings, vocabulary: AnyVocabulary, feature_width: int
     ) -> None:
         super().__init__(settings, vocabulary, feature_width)
-        size, queries = settings.size, settings.n_prototypes
-        self.weight = settings.weight
+        size, queries = settings.size, settings.heads * settings.n_prototypes
         self.image = image_encoder(settings.image, feature_width, size)
         self.text = text_encoder(settings.text, vocabulary, size)
-        self.read = PrototypeAttention(
-            size, queries, settings.heads, settings.attention_temperature
-        )
+        self.read = PrototypeAttention(size, queries, settings.attention_temperature)
         self.dropout = nn.Dropout(settings.embedding_dropout)
         self.matching = Matching(settings)
         self.labels = SwappedLabels(settings, queries * size) if settings.weight else None
@@ -82,12 +79,13 @@ class SwAMP(Method):
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        terms = self.matching.terms(self.score(images, texts), batch.owner)
-        if self.labels is not None:
-            # A pair is a caption with its image: an image of five captions is in five pairs.
-            pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
-            terms["swapped"] = self.weight * self.labels(*pairs)
-        return terms
+        contrastive = self.matching.terms(self.score(images, texts), batch.owner)
+        # A pair is a caption with its image: an image of five captions is in five pairs.
+        pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
+        return objective(contrastive, self.labels, *pairs)
+
+    def start_epoch(self, epoch: int) -> None:
+        self.matching.start_epoch(epoch)
 
     def _embedded(self, encoded: Encoding) -> Embeddings:
         read = self.dropout(self.read(encoded.local, encoded.mask)).flatten(1)

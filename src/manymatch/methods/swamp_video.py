@@ -3,23 +3,24 @@
 Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval, AISTATS 2023, whose
 model and contrastive loss for this task are those of HowTo100M (Miech et al., ICCV 2019).
 
-A clip is one vector of 4,096 numbers. A caption is its words' vectors, word2vec's and fixed,
-through one layer and ReLU, of which the greatest of each dimension are kept. Either passes a gated
-embedding unit; scores are cosines. The contrastive loss holds every pair against all others of
-the batch, and beside it is SwAMP's, as `swamp.py` has it for images.
+A clip is one vector of 4,096 numbers. A caption is the maximum over its words of
+`relu(linear(vector))`, with word2vec's vectors, which are not trained. A gated embedding unit
+makes the embedding of each; scores are cosines. The contrastive loss compares every pair with all
+others of the batch. The second loss is SwAMP's, as in `swamp.py`.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
 from manymatch.config.recipe import Count, NonNegative, Positive
 from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.fixed_words import fixed_embedding
 from manymatch.encoders.word_vectors import WordTable, WordVectors, word_embedding
-from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels
+from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels, objective
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.pooling.gated_embedding import GatedEmbedding
@@ -43,10 +44,9 @@ class SwAMPVideoSettings(LabelSettings):
     negatives: Literal["mean", "hardest"] = "mean"
     """Of the hinges of all other pairs of the batch (HowTo100M), or only the hardest counts."""
     n_classes: Count = 500
-    queue: Count = 2048
+    queue: Annotated[int, Field(ge=0)] = 2048
     tau: Positive = 0.25
     weight: NonNegative = 0.25
-    """Of L_s; the paper's lambda."""
 
 
 class SwAMPVideo(Method):
@@ -76,14 +76,13 @@ class SwAMPVideo(Method):
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        terms = {"triplet": self._contrastive(self.score(images, texts), batch.owner)}
-        if self.labels is not None:
-            # A pair is a caption with its clip: a clip of five captions is in five pairs.
-            pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
-            terms["swapped"] = self.settings.weight * self.labels(*pairs)
-        return terms
+        contrastive = {"triplet": self._contrastive(self.score(images, texts), batch.owner)}
+        # A pair is a caption with its clip: a clip of five captions is in five pairs.
+        pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
+        return objective(contrastive, self.labels, *pairs)
 
     def _contrastive(self, scores: Tensor, owner: Tensor) -> Tensor:
+        """The mean over the pairs."""
         if self.settings.negatives == "hardest":
             return triplet(scores, owner, self.settings.margin, "hardest")
         return triplet(scores, owner, self.settings.margin, "all") / max(len(scores) - 1, 1)

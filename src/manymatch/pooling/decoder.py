@@ -21,6 +21,7 @@ class TransformerDecoder(SetModule):
         n_queries: K.
         layers: T.
         heads: of both attentions.
+        dropout: of what both attentions gather, and inside the MLP.
 
     References:
         Vaswani et al., Attention Is All You Need, NeurIPS 2017, section 3.1, with LayerNorm
@@ -28,14 +29,22 @@ class TransformerDecoder(SetModule):
     """
 
     def __init__(
-        self, width: int, size: int, n_queries: int = 4, layers: int = 4, heads: int = 4
+        self,
+        width: int,
+        size: int,
+        n_queries: int = 4,
+        layers: int = 4,
+        heads: int = 4,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if size % heads:
             raise ValueError(f"size {size} is not a multiple of {heads} heads")
         self.queries = nn.Parameter(torch.randn(n_queries, size))
         self.input_norm = nn.LayerNorm(width)
-        self.layers = nn.ModuleList(DecoderLayer(width, size, heads) for _ in range(layers))
+        self.layers = nn.ModuleList(
+            DecoderLayer(width, size, heads, dropout) for _ in range(layers)
+        )
         self.output = GlobalResidual(size)
 
     def predict(
@@ -52,18 +61,20 @@ class TransformerDecoder(SetModule):
 class DecoderLayer(nn.Module):
     """Self-attention, attention over the inputs, MLP: each with LayerNorm before and residual."""
 
-    def __init__(self, width: int, size: int, heads: int) -> None:
+    def __init__(self, width: int, size: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.self_norm, self.cross_norm = nn.LayerNorm(size), nn.LayerNorm(size)
         self.exchange = nn.MultiheadAttention(size, heads, batch_first=True)
         self.gather = nn.MultiheadAttention(size, heads, kdim=width, vdim=width, batch_first=True)
-        self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size)
+        self.dropout = nn.Dropout(dropout)
+        self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size, dropout)
 
     def forward(self, queries: Tensor, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Queries `(n, K, D)` after the layer, and their weights `(n, K, R)`, mean over heads."""
         known = self.self_norm(queries)
-        queries = queries + self.exchange(known, known, known, need_weights=False)[0]
+        exchanged, _ = self.exchange(known, known, known, need_weights=False)
+        queries = queries + self.dropout(exchanged)
         asked = self.cross_norm(queries)
         gathered, attention = self.gather(asked, inputs, inputs, key_padding_mask=~mask)
-        queries = queries + gathered
+        queries = queries + self.dropout(gathered)
         return queries + self.mlp(self.mlp_norm(queries)), attention

@@ -19,15 +19,24 @@ class PIENet(SetModule):
         size: D, size of the elements.
         n_elements: K.
         hidden: width inside the attention; None: half of `width`, as in the paper.
+        dropout: of the sigmoids.
 
     References:
         Song and Soleymani, Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval
         (PVSE), CVPR 2019.
     """
 
-    def __init__(self, width: int, size: int, n_elements: int, hidden: int | None = None) -> None:
+    def __init__(
+        self,
+        width: int,
+        size: int,
+        n_elements: int,
+        hidden: int | None = None,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.attention = HeadAttention(width, n_elements, hidden)
+        self.dropout = nn.Dropout(dropout)
         self.residual = glorot_linear(width, size)
         self.norm = nn.LayerNorm(size)
 
@@ -35,7 +44,7 @@ class PIENet(SetModule):
         self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
     ) -> Sets:
         attended, attention = self.attention(local, mask)
-        slots = self.residual(attended).sigmoid()
+        slots = self.dropout(self.residual(attended).sigmoid())
         elements = slots if globals is None else slots + globals[:, None]
         return Sets(self.norm(elements), slots, attention)
 

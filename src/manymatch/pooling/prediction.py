@@ -56,6 +56,8 @@ class GlobalResidual(nn.Module):
         return Sets(slots + self.global_norm(globals)[:, None], slots, attention)
 
 
-def feed_forward(size: int) -> nn.Sequential:
-    """The MLP of a transformer's block: four times as wide inside, GELU."""
-    return nn.Sequential(nn.Linear(size, 4 * size), nn.GELU(), nn.Linear(4 * size, size))
+def feed_forward(size: int, dropout: float) -> nn.Sequential:
+    """The MLP of a transformer's block: four times as wide inside, GELU, then dropout."""
+    return nn.Sequential(
+        nn.Linear(size, 4 * size), nn.GELU(), nn.Dropout(dropout), nn.Linear(4 * size, size)
+    )

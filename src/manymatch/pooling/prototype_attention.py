@@ -1,4 +1,4 @@
-"""Prototype attention (PAR): images and captions are read by the same learned queries."""
+"""Prototype attention (PAR): the same learned queries read images and captions."""
 
 from __future__ import annotations
 
@@ -9,46 +9,36 @@ from manymatch.pooling.masked import masked_softmax, real_rows
 
 
 class PrototypeAttention(nn.Module):
-    """p learned queries, each the softmax-weighted mean of the local features it asks for.
+    """p learned queries; each takes the softmax-weighted mean of the local features.
 
-    Query j and local features x are cut into H heads; in each, `z_jh = sum_r w_r x_rh` with
-    `w = softmax_r(q_jh . x_rh / (T sqrt(d)))`, d = D / H; heads are put side by side again. One
-    module reads both modalities, whose encoders end in the same D dimensions. Decisions of ours
-    where the paper says only "attention": the scaled dot product, and features that are their
-    own keys and values (of learned queries and encoders that end in a linear layer, more
-    projections would give no other function of an image with one head).
+    `z_j = sum_r w_r x_r` with `w = softmax_r(q_j . x_r / (T sqrt(D)))`. One module reads both
+    modalities, whose encoders end in the same D dimensions. The paper prints no formula of the
+    attention. Ours are the scaled dot product and features that are their own keys and values.
+
+    H heads repeat this with queries of their own: one module with H p queries computes the same.
 
     Args:
-        size: D, of local features and queries; a multiple of `heads`.
-        n_prototypes: p.
-        heads: H.
+        size: D, of local features and queries.
+        n_prototypes: how many queries, p or H p.
         temperature: T > 0 of the softmax.
 
     References:
         Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval,
-        AISTATS 2023, image-text retrieval (PAR).
+        AISTATS 2023, section 5.3 and appendix D.
     """
 
-    def __init__(
-        self, size: int, n_prototypes: int, heads: int = 1, temperature: float = 0.5
-    ) -> None:
+    def __init__(self, size: int, n_prototypes: int, temperature: float = 0.5) -> None:
         super().__init__()
-        if size % heads:
-            raise ValueError(f"size {size} is not a multiple of {heads} heads")
-        self.heads, self.temperature = heads, temperature
+        self.temperature = temperature
         self.queries = nn.Parameter(torch.randn(n_prototypes, size))
 
     def forward(
         self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
     ) -> Tensor:
-        """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are not looked at."""
+        """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are not used."""
         mask = real_rows(local, mask)
-        features = self._split(local.masked_fill(~mask[:, :, None], 0.0))
+        features = local.masked_fill(~mask[:, :, None], 0.0)
         scale = self.temperature * features.shape[-1] ** 0.5
-        scores = self._split(self.queries.to(local.dtype)[None]) @ features.mT / scale
-        weights = masked_softmax(scores, mask[:, None])
-        return (weights.to(features.dtype) @ features).transpose(1, 2).flatten(2)
-
-    def _split(self, vectors: Tensor) -> Tensor:
-        """`(n, R, D)` -> `(n, H, R, D / H)`."""
-        return vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        scores = self.queries.to(features.dtype) @ features.mT / scale
+        weights = masked_softmax(scores, mask)
+        return weights.to(features.dtype) @ features

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
-from manymatch.layers.position_code import sine_code
+from manymatch.layers.position_code import relative_sine_code
 from manymatch.pooling.masked import real_rows
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 from manymatch.similarities.pairs import full_precision
 
+Start = Literal["learned", "random"]
+Update = Literal["residual", "gru"]
 _EPSILON = 1e-7
 
 
@@ -28,7 +32,12 @@ class SlotAttention(SetModule):
         iterations: T.
         heads: divide `attention_size`.
         attention_size: of queries, keys and values, all heads together; None: `size`.
-        position_code: add the sine code of an input's place to what its key is made from.
+        position_code: add the sine code of an input's place, relative to its sample's length, to
+            what its key is made from.
+        dropout: of what the slots gather, and inside the MLP.
+        start: "learned": the slots are K learned vectors. "random": they are drawn from one
+            learned Gaussian, as in Locatello et al. (see `RandomSlots`).
+        update: "residual": `E += W_o(A v)`. "gru": `E = GRU(W_o(A v), E)`, as in Locatello et al.
 
     References:
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),
@@ -45,11 +54,16 @@ class SlotAttention(SetModule):
         heads: int = 4,
         attention_size: int | None = None,
         position_code: bool = False,
+        dropout: float = 0.0,
+        start: Start = "learned",
+        update: Update = "residual",
     ) -> None:
         super().__init__()
         self.iterations, self.position_code = iterations, position_code
-        self.slots = nn.Parameter(torch.randn(n_slots, size))
-        self.block = SlotBlock(width, size, heads, attention_size or size)
+        if start == "learned":
+            self.slots = nn.Parameter(torch.randn(n_slots, size))
+        self.random = RandomSlots(n_slots, size) if start == "random" else None
+        self.block = SlotBlock(width, size, heads, attention_size or size, dropout, update)
         self.output = GlobalResidual(size)
 
     def predict(
@@ -68,26 +82,67 @@ class SlotAttention(SetModule):
 
     def _refine(self, local: Tensor, mask: Tensor | None) -> tuple[Tensor, list[Tensor]]:
         mask = real_rows(local, mask)
-        inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), self._code(local))
-        slots, attention = self.slots.expand(len(local), -1, -1), []
+        inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), self._code(mask, local))
+        attention: list[Tensor] = []
+        if self.random is None:
+            slots = self.slots.expand(len(local), -1, -1)
+        else:
+            slots = self.random(len(local))
         for _ in range(self.iterations):
             slots, weights = self.block(slots, *inputs, mask)
             attention.append(weights.mean(1))
         return slots, attention
 
-    def _code(self, local: Tensor) -> Tensor | None:
-        """`(R, W)`: that of the places of `local (n, R, W)`, where places are told at all."""
+    def _code(self, mask: Tensor, local: Tensor) -> Tensor | None:
+        """`(n, R, W)`, the places of `local (n, R, W)`; None without a position code."""
         if not self.position_code:
             return None
-        _, length, width = local.shape
-        # Not in half precision: what it is added to need not be, under autocast.
-        return sine_code(length, width, local.device, torch.promote_types(local.dtype, torch.float))
+        # Not in half precision: under autocast the LayerNormed inputs are in single precision.
+        kind = torch.promote_types(local.dtype, torch.float)
+        return relative_sine_code(mask, local.shape[2], kind)
+
+
+class RandomSlots(nn.Module):
+    """Slots `mean + std noise` of one Gaussian over R^D, whose mean and log std are learned.
+
+    In training every slot of every sample has noise of its own. In evaluation the K noises are
+    fixed and the same for all samples, so that a sample's set depends on nothing but the sample.
+
+    References:
+        Locatello et al., Object-Centric Learning with Slot Attention, NeurIPS 2020, algorithm 1;
+        DivE, appendix B.3.
+    """
+
+    noise: Tensor
+
+    def __init__(self, n_slots: int, size: int) -> None:
+        super().__init__()
+        self.mean, self.log_std = (nn.Parameter(torch.empty(1, size)) for _ in range(2))
+        for parameter in (self.mean, self.log_std):
+            nn.init.xavier_uniform_(parameter)
+        fixed = torch.Generator().manual_seed(0)
+        self.register_buffer("noise", torch.randn(n_slots, size, generator=fixed))
+
+    def forward(self, count: int) -> Tensor:
+        """The slots `(count, K, D)` that `count` samples start from."""
+        noise = self.noise.expand(count, -1, -1)
+        if self.training:
+            noise = torch.randn_like(noise)
+        return self.mean + self.log_std.exp() * noise
 
 
 class SlotBlock(nn.Module):
     """One pass of slot attention."""
 
-    def __init__(self, width: int, size: int, heads: int, attention_size: int) -> None:
+    def __init__(
+        self,
+        width: int,
+        size: int,
+        heads: int,
+        attention_size: int,
+        dropout: float,
+        update: Update,
+    ) -> None:
         super().__init__()
         if attention_size % heads:
             raise ValueError(f"attention size {attention_size} is not a multiple of {heads} heads")
@@ -97,7 +152,9 @@ class SlotBlock(nn.Module):
         self.key = nn.Linear(width, attention_size, bias=False)
         self.value = nn.Linear(width, attention_size, bias=False)
         self.gather = nn.Linear(attention_size, size)
-        self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size)
+        self.dropout = nn.Dropout(dropout)
+        self.gru = _gru_cell(size) if update == "gru" else None
+        self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size, dropout)
 
     def read(self, local: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor]:
         """Keys and values `(n, heads, R, d)` of `local (n, R, W)`: the same in every pass."""
@@ -112,12 +169,24 @@ class SlotBlock(nn.Module):
         queries = self._split(self.query(self.slot_norm(slots)))
         weights = competing_weights(queries @ keys.mT * keys.shape[-1] ** -0.5, mask)
         gathered = (weights.to(values.dtype) @ values).transpose(1, 2).flatten(2)
-        slots = slots + self.gather(gathered)
+        gathered = self.dropout(self.gather(gathered))
+        if self.gru is None:
+            slots = slots + gathered
+        else:
+            slots = self.gru(gathered.flatten(0, 1), slots.flatten(0, 1)).view_as(gathered)
         return slots + self.mlp(self.mlp_norm(slots)), weights
 
     def _split(self, vectors: Tensor) -> Tensor:
         """`(n, R, heads * d)` -> `(n, heads, R, d)`."""
         return vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+
+def _gru_cell(size: int) -> nn.GRUCell:
+    """A GRU's step from slots to slots, with biases of zero as in all GRUs here."""
+    cell = nn.GRUCell(size, size)
+    nn.init.zeros_(cell.bias_ih)
+    nn.init.zeros_(cell.bias_hh)
+    return cell
 
 
 def competing_weights(scores: Tensor, mask: Tensor) -> Tensor:

@@ -8,6 +8,8 @@ from itertools import groupby
 
 from manymatch.config.galleries import is_papers_test
 from manymatch.reporting import markdown
+from manymatch.reporting.charts import STYLES, Chart
+from manymatch.reporting.plausible_charts import charts_over_zeta
 from manymatch.reporting.published_results import PublishedResult, published_results
 from manymatch.reporting.results import Run, numbers
 
@@ -78,12 +80,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting of a data set: our rows, those of a mark together, then the papers', best first."""
+    """A setting of a data set: our rows, those of a mark together, then the papers', best first.
+
+    `charts`: of our rows of each mark, what is drawn below them."""
 
     title: str
     columns: list[Column]
     ours: list[Row]
     theirs: list[Row]
+    charts: dict[str, list[Chart]]
 
     @property
     def boards(self) -> list[tuple[str, list[Row]]]:
@@ -96,12 +101,12 @@ def comparisons(dataset: str, runs: Sequence[Run]) -> list[Comparison]:
 
     Runs on another split, or on more or fewer images than the papers', are in none.
     """
-    runs = [run for run in runs if _on_papers_test(run)]
+    styled = [(run, position % STYLES) for position, run in enumerate(runs) if _on_papers_test(run)]
     settings: dict[str, list[PublishedResult]] = {}
     for each in published_results():
         if each.dataset == dataset:
             settings.setdefault(each.setting, []).append(each)
-    found = [_comparison(dataset, name, runs, theirs) for name, theirs in settings.items()]
+    found = [_comparison(dataset, name, styled, theirs) for name, theirs in settings.items()]
     return [each for each in found if each.ours]
 
 
@@ -111,11 +116,16 @@ def _on_papers_test(run: Run) -> bool:
 
 
 def _comparison(
-    dataset: str, setting: str, runs: Sequence[Run], theirs: Sequence[PublishedResult]
+    dataset: str,
+    setting: str,
+    runs: Sequence[tuple[Run, int]],
+    theirs: Sequence[PublishedResult],
 ) -> Comparison:
     keys = sorted({key for each in theirs for key in each.values}, key=_order)
-    marked = sorted(runs, key=lambda run: MARKS.index(run.provenance.setting))
-    values = [(run, numbers(run.metrics)) for run in marked]
+    of_mark = {
+        mark: [each for each in runs if each[0].provenance.setting == mark] for mark in MARKS
+    }
+    values = [(run, numbers(run.metrics)) for same in of_mark.values() for run, _ in same]
     ranked = sorted(theirs, key=lambda each: -each.values.get(keys[0], 0.0))
     return Comparison(
         title=TITLES.get((dataset, setting), f"{dataset}, {setting}"),
@@ -126,6 +136,7 @@ def _comparison(
             if any(key in found for key in keys)
         ],
         theirs=[_their_row(same, keys) for same in _alike(ranked)],
+        charts={mark: charts_over_zeta(setting, same) for mark, same in of_mark.items()},
     )
 
 

@@ -28,6 +28,8 @@ MEANING = {
 KINDS: dict[Kind, str] = {
     "ensemble": "ranked by the mean of several models' scores",
     "re-ranked": "ranked by the scores of captions mixed with those of their least likely entities",
+    "re-ranked ensemble": "re-ranked by the means of several models' scores, of captions and of "
+    "entities",
 }
 
 

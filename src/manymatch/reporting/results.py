@@ -22,7 +22,7 @@ _MOST_BYTES = 256 * 1024**2
 Mark = Literal["own", "true", "wrong"]
 """`own`: the query's own pair; `true`: judged true though not its own; `wrong`: neither."""
 
-Kind = Literal["ensemble", "re-ranked"]
+Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -78,18 +78,23 @@ def _jpeg(thumbnail: str) -> str:
 Thumbnail = Annotated[str, AfterValidator(_jpeg)]
 
 
-class RetrievedCaption(Record):
+class Answer(Record):
+    """What a query found; on COCO with its `zeta`, in how many object labels its image differs
+    from the query's (None: one of the two has no label)."""
+
+    score: float
+    mark: Mark
+    zeta: int | None = None
+
+
+class RetrievedCaption(Answer):
     caption_id: str
     caption: str
-    score: float
-    mark: Mark
 
 
-class RetrievedImage(Record):
+class RetrievedImage(Answer):
     image_id: str
     thumbnail: Thumbnail | None
-    score: float
-    mark: Mark
 
 
 class ImageQuery(Record):
@@ -149,9 +154,9 @@ class Run:
     @property
     def kind(self) -> Kind | None:
         """What it is made of, if it is not a trained model's own ranking."""
-        if self.provenance.members:
-            return "ensemble"
-        return None if self.provenance.rerank_beta is None else "re-ranked"
+        if self.provenance.rerank_beta is None:
+            return "ensemble" if self.provenance.members else None
+        return "re-ranked ensemble" if self.provenance.members else "re-ranked"
 
 
 def read_runs(reports: Path) -> list[Run]:

@@ -22,6 +22,11 @@ from manymatch.reporting.study_results import (
 _Sample = TypeVar("_Sample", RichCaption, EntityQuery, GraphError)
 Of = list[tuple[str, Study[Any]]]
 """One study of several models, by their presets."""
+Tables = list[tuple[str, StudyTable]]
+"""Tables of several models, by their presets."""
+
+_DRAWN = "reranking", "Validation"
+"""The study and the table that is shown as a chart."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +91,15 @@ def views(studied: Sequence[Studied], dataset: str, thumbnails: Thumbnails) -> l
 
 
 def _view(name: str, found: Of, thumbnails: Thumbnails) -> StudyView:
-    drawn = name == "reranking"
+    tables = [(preset, table) for preset, study in found for table in study.tables]
+    drawn = [each for each in tables if (name, each[1].title) == _DRAWN]
     return StudyView(
         name=name,
         title=found[0][1].title,
         about=_about(found),
         presets=[preset for preset, _ in found],
-        tables=[] if drawn else _tables(found),
-        chart=_chart(found) if drawn else None,
+        tables=_joined([each for each in tables if each not in drawn]),
+        chart=_chart(drawn),
         rich=_rich(found) if name == "rich_captions" else [],
         entities=_entities(found, thumbnails) if name == "entity_retrieval" else [],
         errors=_errors(found) if name == "parse_errors" else [],
@@ -108,14 +114,13 @@ def _about(found: Of) -> list[tuple[str | None, str]]:
     return [(preset, study.about) for preset, study in found]
 
 
-def _tables(found: Of) -> list[JoinedTable]:
+def _joined(tables: Tables) -> list[JoinedTable]:
     """Tables of equal title and columns become one, in the order in which they first come."""
     joined: dict[tuple[str, ...], JoinedTable] = {}
-    for preset, study in found:
-        for table in study.tables:
-            new = JoinedTable(table.title, table.columns, [])
-            whole = joined.setdefault((table.title, *table.columns), new)
-            whole.rows.extend((preset, [_shown(cell) for cell in row]) for row in table.rows)
+    for preset, table in tables:
+        new = JoinedTable(table.title, table.columns, [])
+        whole = joined.setdefault((table.title, *table.columns), new)
+        whole.rows.extend((preset, [_shown(cell) for cell in row]) for row in table.rows)
     return list(joined.values())
 
 
@@ -125,10 +130,9 @@ def _shown(cell: Cell) -> tuple[str, bool]:
     return "-" if cell is None else f"{cell:,.10g}", True
 
 
-def _chart(found: Of) -> Chart | None:
+def _chart(tables: Tables) -> Chart | None:
     """The second column over the first, a line a model; None without numbers."""
-    first: StudyTable = found[0][1].tables[0]
-    series = [(preset, _points(study.tables[0])) for preset, study in found]
+    series = [(preset, _points(table)) for preset, table in tables]
     whole = [(preset, points) for preset, points in series if points]
     if not whole:
         return None
@@ -139,6 +143,7 @@ def _chart(found: Of) -> Chart | None:
         for number, (preset, points) in enumerate(whole)
     ]
     y_ticks = [Tick(tick.label, 100 - tick.at) for tick in y_axis.ticks()]
+    first = tables[0][1]
     x_title, y_title = first.columns[:2]
     return Chart(f"{first.title} {y_title}", lines, x_axis.ticks(), y_ticks, unit=x_title)
 

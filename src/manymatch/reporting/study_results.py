@@ -104,5 +104,6 @@ def read_studies(reports: Path) -> list[Studied]:
 
 
 def _read(path: Path) -> Studied:
-    again = f"run 'manymatch study {path.parent.name} {path.stem}' again"
+    place = f"{path.parent.name} {path.stem}"
+    again = f"run 'manymatch study {place}' again ('manymatch score' for another model's scores)"
     return read_placed(path, Studied, again)

@@ -4,6 +4,7 @@ is ahead of the one it is compared with by more than chance."""
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +18,10 @@ KINDS = ("pair", "class")
 
 
 class Recalls(Record):
-    """In percent."""
+    """R@1 in percent, and the median rank."""
 
     r1: float
+    medr: float
 
 
 class Assignment(Record):
@@ -39,8 +41,8 @@ class SyntheticRun(Record):
     seconds: float
     processor_seconds: float
 
-    def r1(self, kind: str) -> float:
-        return (self.pair if kind == "pair" else self.class_).r1
+    def recalls(self, kind: str) -> Recalls:
+        return self.pair if kind == "pair" else self.class_
 
 
 class SyntheticPoint(Record):
@@ -77,6 +79,7 @@ def table(experiment: Experiment) -> Table:
     for kind in KINDS:
         columns[f"R@1, {kind}"] = [_r1(point, kind).text() for point in experiment.points]
         columns[f"published, {kind}"] = [_published(experiment, p, kind) for p in experiment.points]
+        columns[f"Med-R, {kind}"] = [_medr(point, kind) for point in experiment.points]
     columns["Error of shares"] = [_error(point) for point in experiment.points]
     columns["Newton steps"] = [_steps(point) for point in experiment.points]
     columns["Seconds"] = [_seconds(point) for point in experiment.points]
@@ -85,7 +88,11 @@ def table(experiment: Experiment) -> Table:
 
 
 def _r1(point: SyntheticPoint, kind: str) -> Estimate:
-    return Estimate.of([run.r1(kind) for run in point.runs])
+    return Estimate.of([run.recalls(kind).r1 for run in point.runs])
+
+
+def _medr(point: SyntheticPoint, kind: str) -> str:
+    return _range([run.recalls(kind).medr for run in point.runs])
 
 
 def _published(experiment: Experiment, point: SyntheticPoint, kind: str) -> str:
@@ -101,8 +108,13 @@ def _error(point: SyntheticPoint) -> str:
 
 def _steps(point: SyntheticPoint) -> str:
     found = [run.assignment.steps for run in point.runs if run.assignment]
-    few, many = min(found, default=0), max(found, default=0)
-    return "" if not found else str(few) if few == many else f"{few} to {many}"
+    return _range(found) if found else ""
+
+
+def _range(values: Sequence[float]) -> str:
+    """The least and the greatest of the seeds'."""
+    least, most = min(values), max(values)
+    return f"{least:g}" if least == most else f"{least:g} to {most:g}"
 
 
 def _seconds(point: SyntheticPoint) -> str:
@@ -120,14 +132,17 @@ def differences(experiment: Experiment) -> list[str]:
 
 
 def _difference(point: SyntheticPoint, base: SyntheticPoint, kind: str) -> str:
-    values = ([run.r1(kind) for run in each.runs] for each in (point, base))
+    values = ([run.recalls(kind).r1 for run in each.runs] for each in (point, base))
     return compared(f"{point.label} against {base.label}, {kind} R@1", *values)
 
 
 def note(experiment: Experiment) -> str:
     """What the columns mean."""
     seeds = ", ".join(map(str, experiment.seeds))
-    parts = [f"Test R@1 in percent, mean ± standard deviation (standard error) of seeds {seeds}."]
+    parts = [
+        f"Test R@1 in percent, mean ± standard deviation (standard error) of seeds {seeds}.",
+        "Med-R: the median rank.",
+    ]
     if experiment.published:
         parts.append("Published: as the paper prints it, not run here.")
     if any(run.assignment for point in experiment.points for run in point.runs):

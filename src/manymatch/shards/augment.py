@@ -43,18 +43,21 @@ def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regio
 
 
 class CaptionAugmenter:
-    """Drops words, objects, attributes and relations; masks words of phrases.
+    """Drops words, objects, attributes and relations; masks and deletes words of phrases.
 
-    `mask` is the id of the mask, `ordinary` are those that a random word is drawn from.
+    `mask` and `unknown` are the ids of the mask and of the unknown word, `ordinary` are the ids
+    that a random word is drawn from.
     """
 
-    def __init__(self, settings: Augmentation, mask: int, ordinary: Sequence[int]) -> None:
+    def __init__(
+        self, settings: Augmentation, mask: int, ordinary: Sequence[int], unknown: int
+    ) -> None:
         self._settings = settings
-        self._mask = mask
+        self._mask, self._unknown = mask, unknown
         self._ordinary = ordinary or (mask,)
 
     def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
-        words = self._drop_words(caption.words, rng)
+        words = self._without_some(self._drop_words(caption.words, rng), rng)
         graph = drop_objects(caption.graph, self._settings.object_drop, rng)
         graph = NumberedGraph(
             graph.objects,
@@ -62,7 +65,7 @@ class CaptionAugmenter:
             _drop(graph.attributes, self._settings.attribute_drop, rng),
             _drop(graph.relations, self._settings.relation_drop, rng),
         )
-        return NumberedCaption(caption.id, words, self._mask_phrases(graph, rng))
+        return NumberedCaption(caption.id, words, self._hit_phrases(graph, rng))
 
     def _drop_words(self, words: Phrase, rng: Random) -> Phrase:
         if not self._settings.word_drop:
@@ -82,21 +85,42 @@ class CaptionAugmenter:
             return (rng.choice(self._ordinary),)
         return ()
 
-    def _mask_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
-        """Mask words of all phrases of a caption; names and name ids stay those of the text."""
-        probability = self._settings.phrase_word_mask
+    def _without_some(self, words: Phrase, rng: Random) -> Phrase:
+        """PCME's caption drop, as its released code does it: unknown words, then fewer words."""
+        probability = self._settings.caption_drop
         if not probability:
+            return words
+        kept = [self._unknown if rng.random() < probability else word for word in words]
+        for _ in range(int(len(words) * probability)):
+            del kept[rng.randrange(len(kept))]
+        return tuple(kept)
+
+    def _hit_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
+        """Hit words of all phrases of a caption; names and name ids stay those of the text."""
+        if not (self._settings.phrase_word_mask or self._settings.phrase_word_delete):
             return graph
-
-        def masked(phrase: Phrase) -> Phrase:
-            return tuple(self._mask if rng.random() < probability else word for word in phrase)
-
         return NumberedGraph(
-            objects=[masked(phrase) for phrase in graph.objects],
+            objects=[self._hit_words(phrase, rng) for phrase in graph.objects],
             names=graph.names,
-            attributes=[(row, masked(phrase), name) for row, phrase, name in graph.attributes],
-            relations=[(row, masked(phrase), other) for row, phrase, other in graph.relations],
+            attributes=[
+                (row, self._hit_words(phrase, rng), name) for row, phrase, name in graph.attributes
+            ],
+            relations=[
+                (row, self._hit_words(phrase, rng), other) for row, phrase, other in graph.relations
+            ],
         )
+
+    def _hit_words(self, phrase: Phrase, rng: Random) -> Phrase:
+        """The phrase with its words kept, masked or deleted; one word at least is left."""
+        masked = self._settings.phrase_word_mask
+        deleted = masked + self._settings.phrase_word_delete
+        draws = [(word, rng.random()) for word in phrase]
+        left = [
+            self._mask if draw < masked else word
+            for word, draw in draws
+            if not masked <= draw < deleted
+        ]
+        return tuple(left) or (rng.choice(phrase),)
 
 
 def _drop(items: list, probability: float, rng: Random) -> list:

@@ -26,7 +26,9 @@ class Preparation:
         self._numbering = Numbering(vocabulary)
         self._captions_per_image = captions_per_image
         self._augmentation = augmentation or Augmentation()
-        self._augment = CaptionAugmenter(self._augmentation, vocabulary.MASK, vocabulary.ordinary)
+        self._augment = CaptionAugmenter(
+            self._augmentation, vocabulary.MASK, vocabulary.ordinary, vocabulary.UNK
+        )
         self._shuffle = shuffle
 
     def __call__(self, sample: Sample) -> Item:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.methods.matching import Matching
 from manymatch.sketches.data import Data, Side
 from manymatch.sketches.metrics import retrieval
@@ -102,7 +102,7 @@ def _fit(
         for rows in torch.randperm(len(sketches.labels)).split(settings.batch):
             classes = sketches.labels[rows]
             pairs = heads(sketches.vectors[rows], partners.draw(classes))
-            loss = _loss(pairs, classes, matching, labels, settings.weight)
+            loss = _loss(pairs, classes, matching, labels)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -133,17 +133,16 @@ def _loss(
     classes: Tensor,
     matching: Matching,
     labels: SwappedLabels | None,
-    weight: float,
 ) -> Tensor:
-    """The contrastive loss, for which images of a sketch's own class are no negatives, and the
-    swapped labels."""
+    """SwAMP's objective; images of a sketch's own class are no negatives of the contrastive
+    loss."""
     sketches, images = pairs
     classes = classes.to(sketches.device)
     others = classes[:, None] == classes
     others.fill_diagonal_(False)
     scores = (sketches @ images.T).masked_fill(others, -torch.inf)
-    (loss,) = matching.terms(scores, torch.arange(len(classes), device=classes.device)).values()
-    return loss if labels is None else loss + weight * labels(sketches, images)
+    contrastive = matching.terms(scores, torch.arange(len(classes), device=classes.device))
+    return torch.stack(list(objective(contrastive, labels, sketches, images).values())).sum()
 
 
 @torch.no_grad()

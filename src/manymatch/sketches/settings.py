@@ -1,4 +1,4 @@
-"""What one training on sketches and images is made of, and where their features are."""
+"""The settings of one training on sketches and images, and where their features are."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from manymatch.synthetic.plan import Points, read_points
 class SketchSettings(LabelSettings, MatchingSettings):
     """One training. `weight: 0` is the contrastive loss alone.
 
-    The paper tells weight and queue of this task; classes, tau, eta and optimiser are ours.
+    Weight, classes, queue, tau and eta are the paper's (section 5.2). Networks and optimiser are
+    ours.
     """
 
     n_classes: Count = 500
     queue: Annotated[int, Field(ge=0)] = 1000
+    tau: Positive = 0.25
     weight: NonNegative = 0.1
-    """Of the swapped labels; lambda."""
+    all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
     hidden: Count = 1024
     size: Count = 256
     """Of the embeddings."""

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from manymatch.evaluation.rerank import best_beta, rsum_by_beta
+from collections.abc import Sequence
+
+from manymatch.evaluation.metrics import CUTS
+from manymatch.evaluation.protocols import recall_of
+from manymatch.evaluation.ranks import Ranking, rank
+from manymatch.evaluation.rerank import best_beta, reranked, rsum_by_beta
 from manymatch.studies.findings import Cell, Findings, Table, shown
 from manymatch.studies.subject import Subject
 
 
 def reranking(subject: Subject) -> Findings:
-    """The validation rsum for each beta; `manymatch rerank` takes the best."""
-    rsums = rsum_by_beta(subject.trained.method.score, subject.held_out())
-    rows: list[list[Cell]] = [[beta, shown(rsum)] for beta, rsum in rsums.items()]
+    """The validation rsum for each beta, and the split's recalls with the best beta."""
+    score, found = subject.trained.method.score, subject.found
+    rsums = rsum_by_beta(score, subject.held_out())
+    beta = best_beta(rsums)
+    rows: list[list[Cell]] = [[each, shown(rsum)] for each, rsum in rsums.items()]
+    after = rank(reranked(score, beta), found.images, found.texts, found.owner)
     return Findings(
         "Re-ranking by entities",
         "Score beta s(image, caption) + (1 - beta) min over the caption's entities of s(image, "
-        f"entity), on the split 'validation'. The best beta is {best_beta(rsums):g}.",
-        [Table("Validation", ["beta", "rsum"], rows)],
+        f"entity). The best beta on the split 'validation' is {beta:g}.",
+        [
+            Table("Validation", ["beta", "rsum"], rows),
+            recalls(subject.split, [("plain", None, subject.ranking), ("re-ranked", beta, after)]),
+        ],
     )
+
+
+def recalls(split: str, rankings: Sequence[tuple[str, float | None, Ranking]]) -> Table:
+    """A row for each ranking of `split`: what the scores are, and their beta."""
+    columns = [f"{way} R@{cut}" for way in ("Image to text", "Text to image") for cut in CUTS]
+    rows: list[list[Cell]] = []
+    for name, beta, ranking in rankings:
+        values = recall_of(ranking)
+        cells = [values[way][f"r{cut}"] for way in ("i2t", "t2i") for cut in CUTS]
+        rows.append([name, beta, *map(shown, [*cells, values["rsum"]])])
+    return Table(f"Recalls on the split '{split}'", ["Scores", "beta", *columns, "rsum"], rows)

@@ -10,13 +10,13 @@ from torch import Tensor
 from manymatch.evaluation.metrics import CUTS, recall_metrics
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.studies.findings import Cell, Findings, Table, shown
-from manymatch.studies.subject import Subject
+from manymatch.studies.subject import Ranked
 
 COUNT = 100
 _SAMPLES = 10
 
 
-def rich_captions(subject: Subject) -> Findings:
+def rich_captions(subject: Ranked) -> Findings:
     """Text-to-image recalls on the `COUNT` captions with most attributes and relations."""
     ranks = subject.ranking.t2i.ranks
     sizes = [_said(caption.graph) for caption in subject.captions]

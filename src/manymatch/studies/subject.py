@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -24,6 +24,17 @@ from manymatch.shards.read import samples
 from manymatch.shards.sample import CaptionEntry, Sample
 
 _CAPTIONS_PER_BATCH = 320
+
+
+class Ranked(Protocol):
+    """What a study of ranks alone asks for: the ranks of a split, and its captions in the order of
+    their ranks."""
+
+    @property
+    def ranking(self) -> Ranking: ...
+
+    @property
+    def captions(self) -> list[CaptionEntry]: ...
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-"""Pairs of points in two made-up modalities, whose classes are known but not told.
+"""Pairs of points in two made-up modalities, of classes that training does not see.
 
-As SwAMP's appendix has it: a class is a Gaussian in R^5; a pair is one draw from it, seen through
-two random networks of two layers and 50 units, one for each modality, in R^100. Each of 20
-classes has 500 pairs; of all pairs, shuffled, 7,000 are for training, 1,000 for validation and
-2,000 for the test.
+As in SwAMP's appendix E: a class is a Gaussian in R^5. A pair is one draw from the Gaussian; two
+random networks, one for each modality, map the draw to R^100. Each network has two hidden layers
+of 50 units. Each of 20 classes has 500 pairs. All pairs are shuffled; 7,000 are for training,
+1,000 for validation and 2,000 for the test.
 
-What it leaves open is set here: Gaussians have unit covariance and means from N(0, 3^2 I), so
-that classes hardly overlap; the networks' hidden units are ReLUs, weights are drawn from
+The appendix leaves three things open, which are ours: the Gaussians have unit covariance and means
+from N(0, 3^2 I), so that classes hardly overlap; hidden units are ReLUs; weights are drawn from
 N(0, 1 / inputs), biases from N(0, 1).
 """
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 CLASSES, LATENT, UNITS, WIDTH, PAIRS_A_CLASS = 20, 5, 50, 100, 500
+HIDDEN_LAYERS = 2
 TRAIN, VALIDATION = 7000, 1000
 SPREAD = 3.0
 
@@ -48,8 +49,9 @@ def make_pairs(seed: int) -> tuple[Pairs, Pairs, Pairs]:
 
 def _seen(points: Tensor, generator: torch.Generator) -> Tensor:
     """`points (n, 5)` through a fresh random network."""
-    hidden = _layer(points, UNITS, generator).relu()
-    return _layer(hidden, WIDTH, generator)
+    for _ in range(HIDDEN_LAYERS):
+        points = _layer(points, UNITS, generator).relu()
+    return _layer(points, WIDTH, generator)
 
 
 def _layer(inputs: Tensor, units: int, generator: torch.Generator) -> Tensor:

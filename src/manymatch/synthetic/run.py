@@ -1,4 +1,4 @@
-"""One training on synthetic pairs, and what it comes to."""
+"""One training on synthetic pairs, and its test."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from manymatch.evaluation.metrics import recall_metrics
 from manymatch.losses.sinkhorn import transport
-from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.losses.triplet import triplet
 from manymatch.synthetic.pairs import WIDTH, Pairs, make_pairs
 from manymatch.synthetic.settings import RunSettings
 
-CUTS = (1, 5, 10)
 TOLERANCE = 1e-4
 """To which assignments are solved where it is counted how many steps that takes."""
 
 
 class Encoders(nn.Module):
-    """A network of two layers for each modality, to the unit sphere."""
+    """A network with two hidden layers for each modality, to the unit sphere."""
 
     def __init__(self, hidden: int, size: int) -> None:
         super().__init__()
@@ -33,7 +33,12 @@ class Encoders(nn.Module):
 
 
 def _network(hidden: int, size: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(WIDTH, hidden), nn.ReLU(), nn.Linear(hidden, size))
+    first, second, last = (
+        nn.Linear(WIDTH, hidden),
+        nn.Linear(hidden, hidden),
+        nn.Linear(hidden, size),
+    )
+    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), last)
 
 
 class Trained(NamedTuple):
@@ -48,9 +53,9 @@ def run(settings: RunSettings, seed: int) -> dict[str, Any]:
     """Train from `seed`, which also draws the data, and test the epoch of best validation R@1.
 
     Returns:
-        `pair` and `class`: recalls at 1, 5 and 10 of test b for test a, in percent, where the
-        own b or any b of the same class is right; `epoch`; `seconds` by the wall's clock and
-        `processor_seconds`; and `assignment`, see there.
+        `pair` and `class`: `recall_metrics` of test b for test a, where the own b or any b of
+        the same class is right; `epoch`; `seconds` by the wall's clock and `processor_seconds`;
+        and `assignment`, see there.
     """
     wall, processor = time.perf_counter(), time.process_time()
     training, validation, test = make_pairs(seed)
@@ -105,8 +110,8 @@ def _loss(
     encoders: Encoders, labels: SwappedLabels | None, batch: Pairs, settings: RunSettings
 ) -> Tensor:
     a, b = encoders(batch)
-    loss = triplet(a @ b.T, torch.arange(len(a)), settings.margin)
-    return loss if labels is None else loss + settings.weight * labels(a, b)
+    contrastive = {"triplet": triplet(a @ b.T, torch.arange(len(a)), settings.margin)}
+    return torch.stack(list(objective(contrastive, labels, a, b).values())).sum()
 
 
 @torch.no_grad()
@@ -115,20 +120,18 @@ def _embedded(encoders: Encoders, pairs: Pairs) -> tuple[Tensor, Tensor]:
 
 
 def recalls(a: Tensor, b: Tensor, label: Tensor) -> dict[str, dict[str, float]]:
-    """Percentage of a for which something right is among the best 1, 5, 10 of b; b of equal score
-    count as better."""
+    """`recall_metrics` of the best right b for each a; a wrong b of equal score ranks first."""
     scores = a @ b.T
     right = {
         "pair": torch.eye(len(label), dtype=torch.bool),
         "class": label[:, None] == label,
     }
-    return {kind: _recalls(scores, mask) for kind, mask in right.items()}
+    return {kind: recall_metrics(_ranks(scores, mask)) for kind, mask in right.items()}
 
 
-def _recalls(scores: Tensor, right: Tensor) -> dict[str, float]:
+def _ranks(scores: Tensor, right: Tensor) -> Tensor:
     best = scores.masked_fill(~right, -torch.inf).amax(1, keepdim=True)
-    ahead = ((scores >= best) & ~right).sum(1)
-    return {f"r{cut}": 100 * float((ahead < cut).double().mean()) for cut in CUTS}
+    return 1 + ((scores >= best) & ~right).sum(1)
 
 
 @torch.no_grad()

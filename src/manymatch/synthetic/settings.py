@@ -1,4 +1,4 @@
-"""What one training on synthetic pairs is made of."""
+"""The settings of one training on synthetic pairs."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manymatch.config.recipe import Count, NonNegative, Positive
+from manymatch.config.recipe import Count, Positive
 from manymatch.losses.swapped_labels import LabelSettings
 
 
 class RunSettings(LabelSettings):
-    """One training. The defaults are those of SwAMP's appendix; see `pairs.py` for the data.
+    """One training. The defaults are those of SwAMP's appendix E; see `pairs.py` for the data.
 
     `weight: 0` is the contrastive loss alone.
     """
 
     tau: Positive = 0.01
     eta: Positive = 20.0
-    weight: NonNegative = 1.0
-    """Of the swapped labels; lambda."""
-    margin: Positive = 0.2
+    margin: Positive = 0.1
     size: Count = 5
     """Of the embeddings."""
     hidden: Count = 50
-    """Of the encoders' hidden layer."""
+    """Units of each of the encoders' two hidden layers."""
     epochs: Count = 100
     contrastive_epochs: Annotated[int, Field(ge=0)] = 0
     """Before them, with weight 0: the warm start."""

@@ -10,9 +10,10 @@ from manymatch.config.recipe import Schedule, Training
 def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) -> float:
     """The factor at `step` (0-based) of a training with `steps_per_epoch`.
 
-    Warm-up rises linearly to 1; after it `cosine` falls to zero at the next of `restarts`, where
-    it begins anew at `factor` of its height, or at the last step; `step` falls by `factor` after
-    every `every` epochs, or after each of `milestones`, all counted from the start of training.
+    Warm-up rises linearly to 1. Then `cosine` falls to zero within `period` epochs or, without a
+    period, until the next of `restarts` or the last step; at each restart the factor starts anew
+    at `factor` of its height. `step` falls by `factor` after every `every` epochs, or after each
+    of `milestones`. All epochs count from the start of training.
     """
     schedule = training.schedule
     warmup = schedule.warmup_epochs * steps_per_epoch
@@ -22,7 +23,10 @@ def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) ->
         restarts = [epoch * steps_per_epoch for epoch in schedule.restarts]
         phase = sum(step >= restart for restart in restarts)
         begun = [warmup, *restarts][phase]
-        length = [*restarts, training.epochs * steps_per_epoch][phase] - begun
+        if schedule.period is None:
+            length = [*restarts, training.epochs * steps_per_epoch][phase] - begun
+        else:
+            length = schedule.period * steps_per_epoch
         height: float = schedule.factor**phase
         return height * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - begun) / length)))
     if schedule.name == "step":

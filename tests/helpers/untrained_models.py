@@ -1,0 +1,97 @@
+"""Untrained models on shards of two kinds of features, and the stages run on them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from tiny_data import make_data
+from torch import Tensor
+
+from manymatch.config.recipe import Recipe
+from manymatch.datasets.base import RELEVANCE
+from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.evaluation import embed, ensemble, evaluate, rerank
+from manymatch.evaluation.embed import Embedded
+from manymatch.methods import build_method
+from manymatch.methods.base import Method
+from manymatch.methods.checkpoint import load_model, save_model
+from manymatch.shards.read import batches
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "vsepp": {"size": 8, "word_size": 4},
+    "cora": {"size": 8, "heads": 2, "word_vectors": "learned", "word_size": 4, "concept_size": 4},
+}
+
+
+@dataclass(frozen=True)
+class Models:
+    """Untrained models on shards of two kinds of features, 8 and 6 wide."""
+
+    out: Path
+    shards: dict[str, Path]
+
+    def make(self, name: str, kind: str = "vsepp", seed: int = 0, width: int = 8) -> str:
+        torch.manual_seed(seed)
+        vocabulary = Vocabulary.load(self.out / "grid" / "vocabulary.json")
+        built = build_method(kind, SETTINGS[kind], vocabulary=vocabulary, feature_width=width)
+        features = "grid" if width == 8 else "narrow"
+        recipe = Recipe(method=kind, features=features, seed=seed, model=SETTINGS[kind])
+        save_model(self.out / "models" / name, built, recipe, vocabulary, width)
+        return name
+
+    def member(self, name: str) -> tuple[Path, Path]:
+        folder = self.out / "models" / name
+        return folder, self.shards[load_model(folder)[1].features]
+
+    def ensemble(self, *names: str) -> dict[str, Any]:
+        members = [self.member(name) for name in names]
+        ensemble.ensemble(members, *self.places("+".join(names)), depth=5, samples=3)
+        return json.loads((self.out / f"{'+'.join(names)}.json").read_text())
+
+    def rerank(self, *names: str) -> dict[str, Any]:
+        members = [self.member(name) for name in names]
+        rerank.rerank(members, *self.places("+".join(names)), depth=5, samples=3)
+        return json.loads((self.out / f"{'+'.join(names)}.json").read_text())
+
+    def evaluate(self, name: str) -> dict[str, Any]:
+        evaluate.evaluate(*self.member(name), *self.places(name), depth=5, samples=3)
+        return json.loads((self.out / f"{name}.json").read_text())
+
+    def places(self, name: str) -> list[Path]:
+        parts = ("relevance.parquet", f"{name}.json", f"{name}.provenance.json", f"runs/{name}")
+        return [self.out / part for part in parts]
+
+    def scores(self, name: str) -> Tensor:
+        """The whole matrix on the test split."""
+        method, found = self.embedded(name, "test")
+        with torch.inference_mode():
+            return method.score(found.images, found.texts)
+
+    def embedded(self, name: str, split: str) -> tuple[Method, Embedded]:
+        folder, shards = self.member(name)
+        method, _, vocabulary = load_model(folder)
+        return method, embed.embed(method, batches(shards, split, vocabulary, 3), "cpu")
+
+
+def make_models(folder: Path) -> Models:
+    """The shards of both kinds, without any model yet."""
+    shards = {}
+    for features, width in (("grid", 8), ("narrow", 6)):
+        (folder / features).mkdir()
+        data = make_data(folder / features, width=width, variable=True)
+        shards[features] = data.write_shards()
+        edit(shards[features] / "index.json", features=features)
+    schema = RELEVANCE.with_metadata({"complete": "true"})
+    judged = [{"image_id": "test.0", "caption_id": "test.1#0"}]
+    pq.write_table(pa.Table.from_pylist(judged, schema=schema), folder / "relevance.parquet")
+    return Models(folder, shards)
+
+
+def edit(path: Path, **change: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
