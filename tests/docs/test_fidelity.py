@@ -1,0 +1,140 @@
+"""The page on fidelity against the code: its places, rows and counts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
+KINDS = ("as printed", "differs", "in part")
+STATEMENTS = {"DivE": 57, "SwAMP": 53, "MSRM": 38, "MaxMatch": 34, "CORA": 49}
+"""How many statements of each paper were compared."""
+
+
+class Row(NamedTuple):
+    """A statement of a paper and what became of it."""
+
+    paper: str
+    where: str
+    statement: str
+    kind: str
+    evidence: str
+
+    def places(self) -> list[str]:
+        """All code spans of the evidence."""
+        return re.findall(r"`([^`]+)`", self.evidence)
+
+    def reason(self) -> str:
+        """The evidence without its places."""
+        return re.sub(r"`[^`]+`", "", self.evidence).strip(" ,;.")
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def table_lines(text: str) -> list[str]:
+    """The rows of the tables of `text`, without their heads."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rules = [at for at, line in enumerate(lines) if re.fullmatch(r"[|\-:]+", line)]
+    heads = {at + step for at in rules for step in (-1, 0)}
+    return [line for at, line in enumerate(lines) if at not in heads]
+
+
+def statements() -> Iterator[Row]:
+    for section in PAGE.split("\n## ")[1:]:
+        paper = re.split(r"[ ,]", section, maxsplit=1)[0]
+        for line in table_lines(section):
+            yield Row(paper, *cells(line))
+
+
+ROWS = list(statements())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.paper} {row.where}: {row.statement}")
+def test_every_statement_has_a_place_that_exists_and_a_reason_if_it_is_not_as_printed(
+    row: Row,
+) -> None:
+    assert row.where and row.statement
+    assert row.kind in KINDS
+    assert row.places(), "no place is named"
+    assert row.kind == "as printed" or len(row.reason().split()) > 5, "no reason is given"
+    assert not [place for place in row.places() if not exists(place)]
+
+
+def test_the_summary_counts_the_rows() -> None:
+    summary = {row[0]: row[1:] for row in map(cells, table_lines(PAGE.split("\n## ")[0]))}
+    kinds = {paper: [row.kind for row in ROWS if row.paper == paper] for paper in STATEMENTS}
+    assert {paper: len(listed) for paper, listed in kinds.items()} == STATEMENTS
+    kinds["All"] = [row.kind for row in ROWS]
+    assert summary == {
+        paper: [str(count) for count in (len(listed), *map(listed.count, KINDS))]
+        for paper, listed in kinds.items()
+    }
+
+
+def exists(place: str) -> bool:
+    """Whether `path` or `path:name` is there; of a path with stars, whether all its files have the
+    name."""
+    path, _, name = place.partition(":")
+    files = sorted(ROOT.glob(path))
+    return bool(files) and all(not name or has_name(file, name) for file in files)
+
+
+def has_name(file: Path, name: str) -> bool:
+    return name in python_names(file) if file.suffix == ".py" else has_key(file, name)
+
+
+@cache
+def python_names(file: Path) -> frozenset[str]:
+    """The classes, functions and constants of a module, and its classes' own as CLASS.NAME."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    names = set(defined(tree.body))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{name}" for name in defined(node.body)}
+    return frozenset(names)
+
+
+def defined(body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                yield name
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def has_key(file: Path, key: str) -> bool:
+    """Whether a YAML file has the dotted key `key`."""
+    value: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+    for part in key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return False
+        value = value[part]
+    return True
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "src/manymatch/pooling/gone.py",
+        "src/manymatch/pooling/gpo.py:Gone",
+        "src/manymatch/pooling/gpo.py:GPO.gone",
+        "presets/scenes/dive.yaml:model.gone",
+        "presets/*/dive.yaml:training.gone",
+        "presets/gone/*.yaml",
+    ],
+)
+def test_a_place_that_is_gone_is_noticed(place: str) -> None:
+    assert not exists(place)

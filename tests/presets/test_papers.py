@@ -1,0 +1,156 @@
+"""The published presets against one table of what the papers print: `papers.csv`.
+
+A row says: in `paper`, at `place`, the setting `setting` of all runs that match `preset` has the
+value `value`. A place is a section, a table, or the released code of the paper or of the paper that
+it names for its settings.
+
+- A run is a published preset (`coco/dive_butd_bigru`) or a point of one of SwAMP's other
+  experiments (`synthetic/swamp/contrastive`, `sketches/sketchy/SwAMP`). `preset` may have wildcards
+  and alternatives between `|`; the small presets of other data sets never match.
+- A row of a grid names a file (`ablations/dive-alpha`, `synthetic/appendix`). Its value lists all
+  values of the paper's table or figure. The points of the file must have them, and may have more.
+- `setting` is a dotted key of the whole recipe, the method's defaults filled in.
+  `training.parameter_groups[image.sets.].lr_scale` is that of the parameters whose names begin with
+  `image.sets.`: of the first group that they match, or the default if they match none.
+- `value` is YAML. The value is the paper's, never read off the preset.
+- `per` is `captions` where the paper counts captions and a recipe counts images. A batch of 128
+  captions is 128 images with one caption each. A paper's epoch shows every caption once; our epoch
+  shows every image once, with `captions_per_image` of its captions. With one of five captions, the
+  paper's 50 epochs are 250 of ours.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from manymatch.ablation.plan import points, read_plan
+from manymatch.config.recipe import ParameterGroup, read_recipe
+from manymatch.config.strict import Strict
+from manymatch.methods import check_model
+from manymatch.sketches.settings import SketchSettings, read_sketches
+from manymatch.synthetic.plan import read_experiment, run_settings, settings_of
+
+ROOT = Path(__file__).parents[2]
+PAPERS = {"dive", "swamp", "msrm", "maxmatch", "cora", "vsepp", "vse_infinity", "pvse", "pcme"}
+DATASETS = {"flickr30k", "coco", "cub", "youcook2", "msrvtt", "lsmdc"}
+CAPTIONS_OF_AN_IMAGE = {"flickr30k": 5, "coco": 5, "cub": 10}
+GRIDS = ("ablations/", "synthetic/appendix")
+"""Beginnings of the names of files whose rows list what their points vary."""
+BATCH = "training.images_per_batch"
+GROUP = re.compile(r"training\.parameter_groups\[(.+)\]\.(\w+)")
+
+
+def published_presets() -> dict[str, dict[str, Any]]:
+    """The whole recipes of the presets on the papers' data sets but for trials, by DATASET/NAME."""
+    recipes = {}
+    for path in sorted((ROOT / "presets").glob("*/*.yaml")):
+        if path.parent.name in DATASETS and not path.stem.endswith("_trial"):
+            recipe = read_recipe(path)
+            model = check_model(recipe.method, recipe.model).model_dump()
+            recipes[f"{path.parent.name}/{path.stem}"] = recipe.model_dump() | {"model": model}
+    return recipes
+
+
+def experiment_points() -> dict[str, dict[str, Any]]:
+    """The settings of the points of SwAMP's other experiments, by FOLDER/FILE/POINT."""
+    points: dict[str, Mapping[str, Strict]] = {
+        "synthetic/swamp": run_settings(read_experiment(ROOT / "synthetic" / "swamp.yaml"))
+    }
+    for path in sorted((ROOT / "sketches").glob("*.yaml")):
+        points[f"sketches/{path.stem}"] = settings_of(SketchSettings, read_sketches(path))
+    return {
+        f"{file}/{point}": settings.model_dump()
+        for file, settings_by_point in points.items()
+        for point, settings in settings_by_point.items()
+    }
+
+
+RUNS = published_presets() | experiment_points()
+with (Path(__file__).parent / "papers.csv").open(encoding="utf-8", newline="") as lines:
+    ALL_ROWS = list(csv.DictReader(lines))
+GRID_ROWS = [row for row in ALL_ROWS if row["preset"].startswith(GRIDS)]
+ROWS = [row for row in ALL_ROWS if row not in GRID_ROWS]
+
+
+def runs_of(row: Mapping[str, str]) -> list[str]:
+    patterns = row["preset"].split("|")
+    return [name for name in RUNS if any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def values_in(file: str, setting: str) -> list[Any]:
+    """The values of `setting` at the points of an experiment, or at those points of an ablation
+    that name it."""
+    path = ROOT / f"{file}.yaml"
+    if file.startswith("synthetic/"):
+        each = run_settings(read_experiment(path)).values()
+        return [settings.model_dump()[setting] for settings in each]
+    named = [point.settings for point in points(read_plan(path))]
+    return [settings[setting] for settings in named if setting in settings]
+
+
+def value_of(run: Mapping[str, Any], setting: str) -> Any:
+    """Raises `KeyError` if the run has no such setting."""
+    if named := GROUP.fullmatch(setting):
+        groups = run["training"]["parameter_groups"]
+        defaults = ParameterGroup(match="").model_dump()
+        group = next((g for g in groups if re.search(g["match"], named[1])), defaults)
+        return group[named[2]]
+    value: Any = run
+    for key in setting.split("."):
+        value = value[key]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def in_our_units(row: Mapping[str, str], name: str) -> Any:
+    """The row's value as the recipe of the run `name` counts."""
+    value = yaml.safe_load(row["value"])
+    if row["per"] != "captions":
+        return value
+    drawn = RUNS[name]["training"]["captions_per_image"]
+    captions = CAPTIONS_OF_AN_IMAGE[name.split("/")[0]]
+    if row["setting"] == BATCH:
+        return value / (drawn or captions)
+    epochs = captions / (drawn or captions)
+    return [epochs * each for each in value] if isinstance(value, list) else epochs * value
+
+
+def row_name(row: Mapping[str, str]) -> str:
+    return f"{row['paper']} {row['place']}: {row['preset']} {row['setting']}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=row_name)
+def test_the_setting_is_the_papers(row: Mapping[str, str]) -> None:
+    names = runs_of(row)
+    assert names, f"no published preset matches {row['preset']}"
+    ours = {name: value_of(RUNS[name], row["setting"]) for name in names}
+    assert ours == {name: in_our_units(row, name) for name in names}
+
+
+@pytest.mark.parametrize("row", GRID_ROWS, ids=row_name)
+def test_the_grid_is_the_papers(row: Mapping[str, str]) -> None:
+    ours = values_in(row["preset"], row["setting"])
+    assert [value for value in yaml.safe_load(row["value"]) if value not in ours] == []
+
+
+def test_every_row_is_complete() -> None:
+    for row in ALL_ROWS:
+        assert row["paper"] in PAPERS and row["place"] and row["value"], row
+        assert row["per"] in {"", "captions"}, row
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_published_run_has_rows(name: str) -> None:
+    assert any(name in runs_of(row) for row in ROWS), "which settings does its paper print?"
+
+
+def test_no_setting_of_a_run_has_two_values() -> None:
+    stated = [(name, row["setting"]) for row in ROWS for name in runs_of(row)]
+    assert len(stated) == len(set(stated))
