@@ -190,7 +190,8 @@ def read_recipe(path: Path, overrides: dict[str, Any] | None = None) -> Recipe:
 
 def setting_after(stated: Recipe, changed: Recipe) -> Setting:
     """What the recipe `stated` in a file may be called once it was `changed`: its `reproduced`
-    holds for another seed and other devices, and no change makes one."""
+    holds for another seed and other devices, and no change makes one. The points of a paper's
+    ablation are the exception (see `ablation.recipes.recipe_of`)."""
     return changed.setting if _results(stated) == _results(changed) else "small-scale"
 
 
