@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import tiny_sets  # noqa: F401  registers the method
 import torch
+from naive_nearest import naive_nearest
 from PIL import Image
 from tiny_bert import make_bert
 from torch import Tensor
@@ -20,22 +20,18 @@ from manymatch.config.params import Elements
 from manymatch.config.strict import validate
 from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.datasets.wordpieces import WordPieces
-from manymatch.errors import ConfigError, DataError
-from manymatch.evaluation import whole_rows as whole_rows_module
+from manymatch.errors import ConfigError
 from manymatch.evaluation.attention_maps import caption_maps, image_maps
-from manymatch.evaluation.circular_variance import circular_variance, log_circular_variance
-from manymatch.evaluation.element_answers import met_elements, nearest
 from manymatch.evaluation.element_pairs import element_pairs, winners
 from manymatch.evaluation.elements import Chosen, choices, only
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.projection import plane, project
 from manymatch.evaluation.protocols import recall
 from manymatch.evaluation.relevance import Judgments
 from manymatch.evaluation.samples import drawn_queries
 from manymatch.evaluation.sets import SetAnalysis, analyse_sets
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
-from manymatch.reporting.set_results import SIDE, Projection, SetMetrics, ShownSets
+from manymatch.reporting.set_results import SetMetrics, ShownSets
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.batch import Batch
 from manymatch.shards.sample import CaptionEntry, Sample
@@ -48,40 +44,6 @@ VOCABULARY = Vocabulary([*Vocabulary.SPECIAL, "a", "dog", "runs"])
 def _vectors(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
     made = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return made.to(dtype)
-
-
-def _naive_variance(vectors: Tensor, power: int = 1) -> list[float]:
-    found = []
-    for elements in vectors.tolist():
-        mean = [0.0] * len(elements[0])
-        for element in elements:
-            length = math.sqrt(sum(x * x for x in element))
-            mean = [m + x / length / len(elements) for m, x in zip(mean, element, strict=True)]
-        found.append(1 - math.sqrt(sum(m * m for m in mean)) ** power)
-    return found
-
-
-@pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize("elements", [1, 2, 4])
-def test_circular_variance_is_the_formula(elements: int, squared: bool) -> None:
-    """1 - ||mean|| of DivE, 1 - ||mean||^2 of MaxMatch."""
-    vectors = 3 * _vectors(5, elements, 7)
-    expected = torch.tensor(_naive_variance(vectors, 1 + squared), dtype=torch.float64)
-    variances = circular_variance(vectors, squared=squared)
-    torch.testing.assert_close(variances, expected, atol=1e-9, rtol=0)
-    variance = log_circular_variance(vectors, squared=squared)
-    if elements > 1:
-        assert variance == pytest.approx(math.log(expected.mean().item()), abs=1e-9)
-
-
-def test_circular_variance_of_equal_and_of_opposite_elements() -> None:
-    one = _vectors(4, 1, 6, dtype=torch.float32)
-    assert circular_variance(one.expand(4, 3, 6)).max() < 1e-12
-    assert -40 < log_circular_variance(one.expand(4, 3, 6)) < -20  # a number, for JSON
-    opposite = torch.cat([one, -5 * one], 1)
-    torch.testing.assert_close(circular_variance(opposite), torch.ones(4, dtype=torch.float64))
-    right_angle = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
-    assert circular_variance(right_angle).item() == pytest.approx(1 - math.sqrt(0.5), abs=1e-12)
 
 
 def test_choices_are_each_element_and_the_wanted_selections_that_exist() -> None:
@@ -186,107 +148,6 @@ def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path: Path) -> None
     assert found["words"] == ["[CLS]", "[SEP]", *(pieces.words[number] for number in shown)]
 
 
-def test_projection_has_the_places_of_whole_sets_and_is_the_same_again() -> None:
-    images, texts = _vectors(40, 3, 6).float(), _vectors(50, 2, 6, seed=1).float()
-    made = project(images, texts)
-    assert np.shape(made["images"]["places"]) == (40, 3, 2)
-    assert np.shape(made["texts"]["places"]) == (50, 2, 2)
-    assert (made["images"]["vectors"], made["texts"]["vectors"]) == (120, 100)
-    assert made == project(images, texts)
-    Projection.model_validate(made)
-
-
-def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The drawn vectors lie where they would if nothing else were there, in the drawn order."""
-    monkeypatch.setattr("manymatch.evaluation.projection._VECTORS", 30)
-    images, texts = _vectors(40, 3, 6).float(), _vectors(50, 2, 6, seed=1).float()
-    made = project(images, texts)
-    drawn = drawn_queries(40, 50, 10)
-    assert (made["images"]["vectors"], made["texts"]["vectors"]) == (120, 100)
-    alone = project(images[drawn.images], texts[drawn.captions])
-    assert [made[side]["places"] for side in made] == [alone[side]["places"] for side in made]
-
-
-def test_projection_keeps_what_is_near_together() -> None:
-    """Two bundles of vectors: a point's nearest other point is of its own bundle."""
-    bundle = torch.arange(60) % 2
-    vectors = normalize(torch.eye(8)[bundle] + 0.05 * _vectors(60, 8).float(), dim=1)
-    places = torch.from_numpy(plane(vectors.numpy())).double()
-    assert (places.amin(), places.amax()) == (0, SIDE)
-    distances = torch.cdist(places, places).fill_diagonal_(torch.inf)
-    assert torch.equal(bundle[distances.argmin(1)], bundle)
-
-
-def test_projection_of_one_point_many_times_and_of_very_few() -> None:
-    assert (plane(np.ones((9, 4), np.float32)) == SIDE // 2).all()
-    assert plane(np.eye(2, dtype=np.float32)).shape == (2, 2)
-    assert plane(np.eye(3, dtype=np.float32)).dtype == int
-
-
-def _naive_nearest(
-    queries: Tensor, gallery: Tensor, depth: int
-) -> list[list[list[tuple[float, int, int]]]]:
-    """Of each element of each query the items by their best cosine: (cosine, item, element)."""
-
-    def cosine(x: Tensor, y: Tensor) -> float:
-        return (x @ y / x.norm() / y.norm()).item()
-
-    return [
-        [
-            sorted(
-                (
-                    max((cosine(x, y), item, met) for met, y in enumerate(elements, start=1))
-                    for item, elements in enumerate(gallery)
-                ),
-                reverse=True,
-            )[:depth]
-            for x in query
-        ]
-        for query in queries
-    ]
-
-
-@pytest.mark.parametrize(("k", "l"), [(3, 2), (1, 4), (4, 1)])
-def test_nearest_items_of_each_element_are_those_of_a_loop(k: int, l: int) -> None:  # noqa: E741
-    queries, gallery = 2 * _vectors(5, k, 6), 3 * _vectors(9, l, 6, seed=1)
-    found = nearest(queries, gallery, depth=4)
-    expected = _naive_nearest(queries, gallery, 4)
-    assert found.items.tolist() == [[[i for _, i, _ in of] for of in each] for each in expected]
-    torch.testing.assert_close(found.cosines, torch.tensor(expected, dtype=torch.float64)[..., 0])
-    met = met_elements(queries, gallery, found.items)
-    assert met.tolist() == [[[e for *_, e in of] for of in each] for each in expected]
-    firsts = [len({of[0][1] for of in each}) for each in expected]
-    assert found.distinct == pytest.approx(sum(firsts) / len(firsts))
-
-
-def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    queries, gallery = _vectors(5, 3, 6), _vectors(9, 2, 6, seed=1)
-    whole = nearest(queries, gallery)
-    monkeypatch.setattr(whole_rows_module, "CAPTIONS_PER_BLOCK", 2)
-    monkeypatch.setattr(whole_rows_module.whole_rows, "__defaults__", (None, 20))
-    parts = nearest(queries, gallery)
-    assert torch.equal(parts.items, whole.items)
-    torch.testing.assert_close(parts.cosines, whole.cosines)
-
-
-def test_distinct_items_of_dead_and_of_lively_sets() -> None:
-    one = _vectors(6, 1, 5)
-    assert nearest(one.expand(6, 3, 5), _vectors(9, 2, 5, seed=1)).distinct == 1
-    found = nearest(torch.eye(4).expand(2, 4, 4), torch.eye(4)[:, None])
-    assert found.distinct == 4
-    assert found.items.shape == (2, 4, 3)
-    assert nearest(one, one[:2]).items.shape == (6, 1, 2)  # there are no three items
-
-
-def test_vectors_that_are_not_finite_are_one_line() -> None:
-    queries = _vectors(2, 2, 4)
-    queries[1, 0, 0] = torch.nan
-    with pytest.raises(DataError, match="not finite"):
-        nearest(queries, _vectors(3, 2, 4))
-
-
 class _Made:
     """A made-up split of `n` images with three captions each, as sets."""
 
@@ -312,10 +173,14 @@ class _Made:
     def stored(rows: Sequence[int]) -> Iterator[Sample]:
         return (_sample(f"image{row}", GRID, captions=3) for row in rows)
 
-    def analyse(self, wanted: Elements = Elements()) -> SetAnalysis | None:  # noqa: B008
+    def analyse(
+        self,
+        wanted: Elements = Elements(),  # noqa: B008
+        samples: int = 4,
+    ) -> SetAnalysis | None:
         found = self.found
         whole = recall(self.method.score, found.images, found.texts, found.owner)
-        queries = drawn_queries(len(found.images), len(found.texts), 4)
+        queries = drawn_queries(len(found.images), len(found.texts), samples)
         return analyse_sets(
             self.method, found, whole, wanted, queries, self.stored, self.judgments, VOCABULARY
         )
@@ -362,36 +227,25 @@ def test_shown_items_are_the_nearest_ones_with_their_marks() -> None:
     made = _Made()
     analysis = made.analyse()
     assert analysis is not None
-    images, texts = made.found.images.vectors, made.found.texts.vectors
-    for key, name, queries, gallery in (
-        ("images", "image_id", images, texts),
-        ("captions", "caption_id", texts, images),
+    parts = made.found.images.vectors, made.found.texts.vectors
+    ids = {"image_id": made.found.image_ids, "caption_id": made.found.caption_ids}
+    for key, side, (own, other), (queries, gallery) in (
+        ("images", "images", ids, parts),
+        ("captions", "texts", reversed(ids), parts[::-1]),
     ):
-        ids = made.found.image_ids, made.found.caption_ids
-        own, others = ids if key == "images" else ids[::-1]
-        expected = _naive_nearest(queries, gallery, 3)
+        expected = naive_nearest(queries, gallery, 3)
+        firsts = [len({answers[0][1] for answers in each}) for each in expected]
+        assert analysis.metrics[side]["distinct"] == pytest.approx(sum(firsts) / len(firsts))
         for query in analysis.shown["nearest"][key]:
-            row = own.index(query[name])
-            other = "caption_id" if key == "images" else "image_id"
-            answers = [
-                [(others.index(a[other]), a["element"]) for a in answers]
-                for answers in query["elements"]
-            ]
-            assert answers == [[(i, e) for _, i, e in of] for of in expected[row]]
-            for answer in (a for answers in query["elements"] for a in answers):
-                image, caption = (
-                    (row, others.index(answer[other]))
-                    if key == "images"
-                    else (others.index(answer[other]), row)
-                )
-                judged = [image, caption] in made.judgments.extra.tolist()
-                mark = "own" if caption // 3 == image else "true" if judged else "wrong"
-                assert answer["mark"] == mark
-                assert answer.get("caption", "A dog runs") in ("A dog runs", "a cat", "dog")
-    metrics = analysis.metrics
-    for side, parts in (("images", (images, texts)), ("texts", (texts, images))):
-        firsts = [len({of[0][1] for of in each}) for each in _naive_nearest(*parts, 1)]
-        assert metrics[side]["distinct"] == pytest.approx(sum(firsts) / len(firsts))
+            row = ids[own].index(query[own])
+            for answers, best in zip(query["elements"], expected[row], strict=True):
+                shown = [(ids[other].index(item[other]), item["element"]) for item in answers]
+                assert shown == [(item, element) for _, item, element in best]
+                for answer, (item, _) in zip(answers, shown, strict=True):
+                    image, caption = (row, item) if key == "images" else (item, row)
+                    judged = [image, caption] in made.judgments.extra.tolist()
+                    mark = "own" if caption // 3 == image else "true" if judged else "wrong"
+                    assert answer["mark"] == mark
 
 
 def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_alone() -> None:
@@ -415,25 +269,10 @@ def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_
 
 
 def test_no_queries_no_maps_and_no_answers() -> None:
-    made = _Made()
-    found, whole = made.found, recall(made.method.score, *_parts(made.found))
-    analysis = analyse_sets(
-        made.method,
-        found,
-        whole,
-        Elements(),
-        drawn_queries(12, 36, 0),
-        made.stored,
-        made.judgments,
-        VOCABULARY,
-    )
+    analysis = _Made().analyse(samples=0)
     assert analysis is not None
     assert analysis.shown["nearest"] == {"images": [], "captions": []}
     assert analysis.shown["image_maps"] == []
-
-
-def _parts(found: Embedded) -> tuple[Embeddings, Embeddings, Tensor]:
-    return found.images, found.texts, found.owner
 
 
 def test_single_vectors_have_no_sets_and_one_modality_may_have_them_alone() -> None:

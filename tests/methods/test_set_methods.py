@@ -100,6 +100,17 @@ def test_pvse_weighs_its_three_losses(build, make_batch):
     torch.testing.assert_close(method.loss(images, texts, batch), expected)
 
 
+def test_maps_of_every_pass_of_slot_attention_end_in_the_attention(build, make_batch):
+    method, batch = build("dive").eval(), make_batch(range(5))
+    with torch.no_grad():
+        passes = method.image_passes(batch)
+        attention = method.encode_images(batch).attention
+    assert passes.shape == (method.settings.sets.iterations, *attention.shape)
+    torch.testing.assert_close(passes[-1], attention)
+    assert not torch.allclose(passes[0], passes[-1])
+    assert build("pvse").image_passes(batch) is None  # one look, no passes
+
+
 @set_methods
 def test_weights_margins_and_kernel_are_settings(build, make_batch, name):
     settings = {

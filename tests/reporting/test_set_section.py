@@ -73,8 +73,8 @@ def test_page_shows_what_each_element_finds_and_what_is_found_again(with_sets: P
     for part, elements in ((cora, 4), (vsepp, 2)):
         assert len(re.findall(r'<ol class="found-captions"', part)) == elements
         assert part.count('class="text"') == 3 * elements
-    assert "4 elements, 4 different captions nearest" in cora
-    assert "2 elements, 1 different captions nearest" in vsepp
+    assert "4 elements, different captions found first: 4" in cora
+    assert "2 elements, different captions found first: 1" in vsepp
     # Element k of cora shows the places k to k + 2, so that element 1's third is 2's second.
     also = re.findall(r"also element ([\d, ]+)", cora)
     assert also[:3] == ["2", "2, 3", "1"]

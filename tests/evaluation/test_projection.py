@@ -1,0 +1,56 @@
+"""The plane of set elements: which sets are drawn, where they lie, and that it stays the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch.evaluation.projection import plane, project
+from manymatch.evaluation.samples import drawn_queries
+from manymatch.reporting.set_results import SIDE, Projection
+
+
+def _vectors(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_projection_has_the_places_of_whole_sets_and_is_the_same_again() -> None:
+    images, texts = _vectors(40, 3, 6), _vectors(50, 2, 6, seed=1)
+    made = project(images, texts)
+    assert np.shape(made["images"]["places"]) == (40, 3, 2)
+    assert np.shape(made["texts"]["places"]) == (50, 2, 2)
+    assert (made["images"]["vectors"], made["texts"]["vectors"]) == (120, 100)
+    assert made == project(images, texts)
+    Projection.model_validate(made)
+
+
+def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The drawn vectors lie where they would if nothing else were there, in the drawn order."""
+    monkeypatch.setattr("manymatch.evaluation.projection._VECTORS", 30)
+    images, texts = _vectors(40, 3, 6), _vectors(50, 2, 6, seed=1)
+    made = project(images, texts)
+    drawn = drawn_queries(40, 50, 10)
+    assert (made["images"]["vectors"], made["texts"]["vectors"]) == (120, 100)
+    alone = project(images[drawn.images], texts[drawn.captions])
+    assert [made[side]["places"] for side in made] == [alone[side]["places"] for side in made]
+
+
+def test_projection_keeps_what_is_near_together() -> None:
+    """Two bundles of vectors: a point's nearest other point is of its own bundle."""
+    bundle = torch.arange(60) % 2
+    vectors = normalize(torch.eye(8)[bundle] + 0.05 * _vectors(60, 8), dim=1)
+    places = torch.from_numpy(plane(vectors.numpy())).double()
+    assert (places.amin(), places.amax()) == (0, SIDE)
+    distances = torch.cdist(places, places).fill_diagonal_(torch.inf)
+    assert torch.equal(bundle[distances.argmin(1)], bundle)
+
+
+def test_projection_of_one_point_many_times_and_of_very_few() -> None:
+    assert (plane(np.ones((9, 4), np.float32)) == SIDE // 2).all()
+    assert plane(np.eye(2, dtype=np.float32)).shape == (2, 2)
+    assert plane(np.eye(3, dtype=np.float32)).dtype == int
