@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -19,24 +18,21 @@ def _vectors(*shape: int, seed: int = 0) -> Tensor:
 
 def test_projection_has_the_places_of_whole_sets_and_is_the_same_again() -> None:
     images, texts = _vectors(40, 3, 6), _vectors(50, 2, 6, seed=1)
-    made = project(images, texts)
+    made = project(images, texts, None)
     assert np.shape(made["images"]["places"]) == (40, 3, 2)
     assert np.shape(made["texts"]["places"]) == (50, 2, 2)
     assert (made["images"]["vectors"], made["texts"]["vectors"]) == (120, 100)
-    assert made == project(images, texts)
+    assert made == project(images, texts, 150)
     Projection.model_validate(made)
 
 
-def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets() -> None:
     """The drawn vectors lie where they would if nothing else were there, in the drawn order."""
-    monkeypatch.setattr("manymatch.evaluation.projection._VECTORS", 30)
     images, texts = _vectors(40, 3, 6), _vectors(50, 2, 6, seed=1)
-    made = project(images, texts)
+    made = project(images, texts, 30)
     drawn = drawn_queries(40, 50, 10)
     assert (made["images"]["vectors"], made["texts"]["vectors"]) == (120, 100)
-    alone = project(images[drawn.images], texts[drawn.captions])
+    alone = project(images[drawn.images], texts[drawn.captions], None)
     assert [made[side]["places"] for side in made] == [alone[side]["places"] for side in made]
 
 

@@ -73,6 +73,8 @@ class Elements(Strict):
 
     images: tuple[Selection, ...] = ()
     texts: tuple[Selection, ...] = ()
+    projected: Count | None = 1000
+    """Vectors of each modality in the t-SNE picture, random ones of the split; null: all."""
 
 
 class Evaluation(Strict):

@@ -13,28 +13,31 @@ from manymatch.evaluation.samples import drawn_queries
 
 SIDE = 1000
 """Of the square in which points lie: whole numbers are fine enough and short."""
-_VECTORS = 1000
-"""Vectors drawn of each modality: t-SNE of both takes about 3 s on one core."""
 _PERPLEXITY = 30
 """t-SNE's usual one; less where there are not three times as many points."""
 _STEPS, _ANGLE = 400, 0.8
 """Fewer and coarser steps than sklearn's 1,000 and 0.5: a third of the time."""
 
 
-def project(images: Tensor, texts: Tensor) -> dict[str, Any]:
-    """t-SNE of the elements of random sets of a split, up to 1,000 vectors of each modality.
+def project(images: Tensor, texts: Tensor, most: int | None) -> dict[str, Any]:
+    """t-SNE of the elements of a split, or of random sets of it.
 
     The sets are the same for every method with as many elements on the same split.
 
     Args:
         images, texts: vectors `(n, K, D)` and `(m, L, D)`.
+        most: vectors drawn of each modality; t-SNE of 1,000 each takes about 3 s on one core. None:
+            all vectors.
 
     Returns:
         Of `images` and `texts` how many `vectors` the split has, and the `places` of the drawn
         ones: of each set the (x, y) of each element, whole numbers from 0 to `SIDE`. Equal inputs
         give equal places on one machine.
     """
-    sets = drawn_queries(len(images), len(texts), _VECTORS // max(images.shape[1], texts.shape[1]))
+    count = max(len(images), len(texts))
+    if most is not None:
+        count = most // max(images.shape[1], texts.shape[1])
+    sets = drawn_queries(len(images), len(texts), count)
     drawn = {"images": images[sets.images], "texts": texts[sets.captions]}
     vectors = torch.cat([each.flatten(0, 1) for each in drawn.values()])
     places = plane(normalize(vectors.float(), dim=1).cpu().numpy())

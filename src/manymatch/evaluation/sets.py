@@ -53,7 +53,8 @@ def analyse_sets(
     Args:
         method: what made the embeddings, and scores them.
         whole: `protocols.recall` of the whole sets.
-        wanted: selections of elements to evaluate besides each one alone.
+        wanted: selections of elements to evaluate besides each one alone, and how many vectors
+            are projected.
         queries: the images and captions whose attention and nearest items are shown.
         stored: images as the shards hold them.
         judgments: which pairs are true beyond the own ones.
@@ -95,7 +96,7 @@ def analyse_sets(
             ],
             "pairs": _shown_pairs(pairs),
             **sampled_sets(method, found, nearest_ones, queries, stored, judgments, vocabulary),
-            "projection": project(images, texts),
+            "projection": project(images, texts, wanted.projected),
         },
     )
 
