@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import statistics
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from made_ablations import write_ablation
+from scipy import stats
 
 from manymatch.ablation.plan import points, read_plan
 from manymatch.reporting import claims
@@ -47,26 +47,33 @@ SETS = "Sets over single vectors"
 @pytest.mark.parametrize(
     ("rsums", "verdict"),
     [
-        ([110.0, 111.0, 112.0], "holds"),
+        ([110.0, 111.0, 113.0], "better"),
         ([98.0, 101.0, 104.0], "not decided"),
-        ([100.0, 100.0, 100.0], "does not hold"),
+        ([100.0, 100.0, 100.0], "not decided"),
         ([90.0, 91.0, 140.0], "not decided"),
-        ([95.0, 99.0, 101.0], "does not hold"),
+        ([95.0, 99.0, 101.0], "not decided"),
+        ([89.0, 90.0, 91.5], "worse"),
         ([150.0], "not decided"),
+        ([110.0, 111.0], "better"),
     ],
 )
-def test_the_verdict_is_that_of_the_formula(
+def test_the_verdict_is_that_of_scipys_interval(
     tmp_path: Path, rsums: list[float], verdict: str
 ) -> None:
     single = [99.0, 100.0, 101.0]
     methods(tmp_path, {"msrm": rsums, "pcme": single})
     found = findings(tmp_path)["MSRM over PCME"][0]
-    assert found.verdict == verdict
-    if len(rsums) > 1:
-        error = math.sqrt(statistics.variance(rsums) / 3 + statistics.variance(single) / 3)
-        assert found.error == pytest.approx(error)
-        assert found.difference == pytest.approx(statistics.fmean(rsums) - 100)
-        assert (verdict == "holds") == (found.difference > 2 * error)
+    assert found.difference.verdict == verdict
+    assert found.difference.mean == pytest.approx(statistics.fmean(rsums) - 100)
+    if len(rsums) == 1:
+        assert found.difference.half_width is None
+        return
+    if len(rsums) == len(single):
+        low, high = stats.ttest_rel(rsums, single).confidence_interval(0.95)
+    else:
+        low, high = stats.ttest_ind(rsums, single, equal_var=False).confidence_interval(0.95)
+    assert found.difference.half_width == pytest.approx((high - low) / 2)
+    assert (low > 0, high < 0) == (verdict == "better", verdict == "worse")
 
 
 def test_the_best_mean_stands_for_a_side(tmp_path: Path) -> None:
@@ -74,7 +81,10 @@ def test_the_best_mean_stands_for_a_side(tmp_path: Path) -> None:
     methods(tmp_path, rsums)
     found = findings(tmp_path)[SETS][0]
     assert (found.better.label, found.other.label) == ("dive", "vsepp")
-    assert found.text() == "rsum: dive 121.0 ± 1.0 against vsepp 103.0 ± 0.0 (3 seeds)"
+    assert found.text() == (
+        "rsum: dive 121.0 ± 1.0 against vsepp 103.0 ± 0.0 (3 seeds), +18.0 (95% interval 15.5 to "
+        "20.5)"
+    )
 
 
 def test_a_claim_without_all_its_points_is_left_out(tmp_path: Path) -> None:
@@ -131,12 +141,12 @@ def test_claims_stand_on_the_page_and_below_the_table(reports: Path) -> None:
     for anchor in ("scenes-claims", "elsewhere-claims"):
         assert page.count(f'id="{anchor}"') == 1
     assert 'href="#scenes-claims"' in page and "flickr8k-claims" not in page
-    assert '<span class="verdict holds">holds</span> rsum: msrm 111.0 ± 1.0' in page
+    assert '<span class="verdict better">better</span> rsum: msrm 111.0 ± 1.0' in page
     board = (reports / "leaderboard.md").read_text(encoding="utf-8")
     (line,) = [
         line for line in board.splitlines() if line.startswith("- MSRM over PCME. rsum: msrm 111.0")
     ]
-    assert re.search(r"against pcme 100\.0 ± 0\.0 \(3 seeds\): \*\*holds\*\*;", line)
+    assert re.search(r"against pcme 100\.0 ± 0\.0 \(3 seeds\), \+11\.0 .*: \*\*better\*\*;", line)
     assert board.count(claims.MEANING) == 1
     assert board.index("| msrm |") < board.index("- MSRM over PCME")
 

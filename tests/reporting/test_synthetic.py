@@ -56,25 +56,26 @@ def test_ahead_is_judged_seed_by_seed(tmp_path: Path) -> None:
     """Seeds differ by more than the two points do; the differences 6, 6.5, 5.5 hardly at all."""
     pair, classes = synthetic.differences(experiment(tmp_path, AHEAD))
     assert pair == (
-        "SwAMP against contrastive, pair R@1: +6.00, standard error 0.29: ahead by more than "
-        "twice the standard error."
+        "SwAMP against contrastive, pair R@1: +6.00 (95% interval 4.76 to 7.24): better."
     )
-    assert classes.startswith("SwAMP against contrastive, class R@1: +3.00, standard error 0.14")
+    assert classes == (
+        "SwAMP against contrastive, class R@1: +3.00 (95% interval 2.38 to 3.62): better."
+    )
 
 
 @pytest.mark.parametrize(
     ("r1", "told"),
     [
-        (ALIKE, "not more than twice the standard error"),
-        (dict(zip(AHEAD, reversed(AHEAD.values()), strict=True)), "behind by more than twice"),
-        ({"contrastive": [80.0], "SwAMP": [99.0]}, "says nothing about chance"),
+        (ALIKE, "): not decided."),
+        (dict(zip(AHEAD, reversed(AHEAD.values()), strict=True)), "): worse."),
+        ({"contrastive": [80.0], "SwAMP": [99.0]}, "(no interval): not decided."),
     ],
 )
-def test_what_may_be_chance_is_not_called_ahead(
+def test_what_may_be_chance_is_not_called_better(
     r1: dict[str, list[float]], told: str, tmp_path: Path
 ) -> None:
     text = synthetic.to_markdown(experiment(tmp_path, r1))
-    assert told in text and "ahead by" not in text
+    assert told in text and "): better." not in text
 
 
 def test_experiments_of_a_paper_come_first(tmp_path: Path) -> None:

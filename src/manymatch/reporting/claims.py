@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from manymatch.reporting.ablations import Ablation, AblationPoint, AblationRun, Spread
+from manymatch.reporting.estimates import VERDICTS, Difference
 from manymatch.reporting.results import numbers
 
 METHODS = "{dataset}-methods"
 """The ablation that compares whole methods on a data set."""
 
-_ERRORS = 2
-"""Standard errors that a difference must have to count."""
-
-Verdict = Literal["holds", "not decided", "does not hold"]
-
 MEANING = (
-    "A claim holds if the difference of the means is more than twice its standard error, and does "
-    "not hold if there is none in its favour; in between, or with a single seed, it is not "
-    "decided. Of several methods or settings on a side, the one with the best mean stands for it."
+    f"{VERDICTS} Where a side has several methods or settings, the one with the best mean stands "
+    "for the side."
 )
 
 
@@ -109,11 +102,14 @@ CLAIMS = [
 
 @dataclass(frozen=True)
 class Result:
-    """What stands for one side, over how many seeds."""
+    """The point that stands for one side, and its values by seed."""
 
     label: str
-    spread: Spread
-    seeds: int
+    values: dict[int, float]
+
+    @property
+    def spread(self) -> Spread:
+        return Spread.of([*self.values.values()])
 
 
 @dataclass(frozen=True)
@@ -125,34 +121,18 @@ class Finding:
     other: Result
 
     @property
-    def difference(self) -> float:
-        return self.better.spread.mean - self.other.spread.mean
-
-    @property
-    def error(self) -> float | None:
-        """The standard error of the difference; None with a single seed."""
-        squares = [
-            side.spread.deviation**2 / side.seeds
-            for side in (self.better, self.other)
-            if side.spread.deviation is not None
-        ]
-        return math.sqrt(sum(squares)) if len(squares) == 2 else None
-
-    @property
-    def verdict(self) -> Verdict:
-        if self.error is None:
-            return "not decided"
-        if self.difference <= 0:
-            return "does not hold"
-        return "holds" if self.difference > _ERRORS * self.error else "not decided"
+    def difference(self) -> Difference:
+        return Difference.of(self.better.values, self.other.values)
 
     def text(self) -> str:
-        """The numbers: "rsum: dive 260.1 ± 1.2 against vsepp 251.0 ± 2.0 (3 seeds)"."""
-        seeds = {self.better.seeds, self.other.seeds}
-        counts = " and ".join(map(str, sorted(seeds)))
+        """The numbers: "rsum: dive 260.1 ± 1.2 against vsepp 251.0 ± 2.0 (3 seeds), +9.1 (95%
+        interval 5.0 to 13.2)"."""
+        counts = {len(self.better.values), len(self.other.values)}
+        seeds = " and ".join(map(str, sorted(counts)))
         return (
             f"{self.quantity.label}: {self._side(self.better)} against {self._side(self.other)} "
-            f"({counts} {'seed' if seeds == {1} else 'seeds'})"
+            f"({seeds} {'seed' if counts == {1} else 'seeds'}), "
+            f"{self.difference.text(self.quantity.digits)}"
         )
 
     def _side(self, side: Result) -> str:
@@ -205,8 +185,8 @@ def _best(dataset: str, side: Side, quantity: Quantity, points: Points) -> Resul
 
 
 def _result(point: AblationPoint, quantity: Quantity) -> Result | None:
-    values = [value for run in point.runs if (value := quantity.of(run)) is not None]
-    return Result(point.label, Spread.of(values), len(values)) if values else None
+    values = {run.seed: value for run in point.runs if (value := quantity.of(run)) is not None}
+    return Result(point.label, values) if values else None
 
 
 def to_markdown(tried: Sequence[Ablation]) -> list[str]:
@@ -222,4 +202,4 @@ def _list(dataset: str, checked: Sequence[Checked]) -> str:
 
 
 def _judged(finding: Finding) -> str:
-    return f"{finding.text()}: **{finding.verdict}**"
+    return f"{finding.text()}: **{finding.difference.verdict}**"

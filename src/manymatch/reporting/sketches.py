@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manymatch.reporting.estimates import Estimate, ExperimentView, Table, against, compared
+from manymatch.reporting.estimates import VERDICTS, Estimate, ExperimentView, Table, against, judged
 from manymatch.reporting.published_results import published_results
 from manymatch.reporting.records import Named, Record
 from manymatch.reporting.results import read_named
@@ -38,8 +38,9 @@ class SketchPoint(Record):
     label: str
     runs: Annotated[list[SketchRun], Field(min_length=1)]
 
-    def values(self, metric: str) -> list[float]:
-        return [getattr(run, metric) for run in self.runs]
+    def values(self, metric: str) -> dict[int, float]:
+        """By seed."""
+        return {run.seed: getattr(run, metric) for run in self.runs}
 
 
 class SketchResults(Named):
@@ -65,7 +66,7 @@ def read_sketches(path: Path) -> SketchResults:
 def view(found: SketchResults) -> ExperimentView:
     """All that the page says about `found`."""
     seeds = ", ".join(map(str, found.seeds))
-    spread = f"Ours: mean ± standard deviation (standard error) of seeds {seeds}."
+    spread = f"Ours: mean ± standard deviation (standard error) of seeds {seeds}. {VERDICTS}"
     return ExperimentView(found.name, found.about, table(found), _NOTE + spread, differences(found))
 
 
@@ -76,8 +77,8 @@ def table(found: SketchResults) -> Table:
 
 
 def _cells(point: SketchPoint) -> list[str]:
-    estimates = [Estimate.of(point.values(metric)).text() for metric in METRICS]
-    return [*estimates, f"{statistics.fmean(point.values('seconds')):.0f}"]
+    estimates = [Estimate.of([*point.values(metric).values()]).text() for metric in METRICS]
+    return [*estimates, f"{statistics.fmean(point.values('seconds').values()):.0f}"]
 
 
 def _theirs(dataset: str) -> list[list[str]]:
@@ -94,9 +95,9 @@ def _theirs(dataset: str) -> list[list[str]]:
 
 
 def differences(found: SketchResults) -> list[str]:
-    """A sentence for each point and metric but the baseline; see `estimates.compared`."""
+    """A sentence for each point and metric but the baseline; see `estimates.judged`."""
     return [
-        compared(
+        judged(
             f"{point.label} against {base.label}, {shown}", point.values(name), base.values(name)
         )
         for point, base in against(found.points, found.baseline)

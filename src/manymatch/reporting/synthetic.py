@@ -1,5 +1,5 @@
 """Experiments on synthetic pairs as tables: each point beside its paper's numbers, and whether it
-is ahead of the one it is compared with by more than chance."""
+is better than the one it is compared with by more than chance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manymatch.reporting.estimates import Estimate, ExperimentView, Table, against, compared
+from manymatch.reporting.estimates import VERDICTS, Estimate, ExperimentView, Table, against, judged
 from manymatch.reporting.records import Named, Record
 from manymatch.reporting.results import read_named
 
@@ -126,14 +126,16 @@ def _seconds(point: SyntheticPoint) -> str:
 
 
 def differences(experiment: Experiment) -> list[str]:
-    """A sentence for each point and kind but the baseline; see `estimates.compared`."""
-    pairs = against(experiment.points, experiment.baseline)
-    return [_difference(point, base, kind) for point, base in pairs for kind in KINDS]
-
-
-def _difference(point: SyntheticPoint, base: SyntheticPoint, kind: str) -> str:
-    values = ([run.recalls(kind).r1 for run in each.runs] for each in (point, base))
-    return compared(f"{point.label} against {base.label}, {kind} R@1", *values)
+    """A sentence for each point and kind but the baseline; see `estimates.judged`."""
+    return [
+        judged(
+            f"{point.label} against {base.label}, {kind} R@1",
+            {run.seed: run.recalls(kind).r1 for run in point.runs},
+            {run.seed: run.recalls(kind).r1 for run in base.runs},
+        )
+        for point, base in against(experiment.points, experiment.baseline)
+        for kind in KINDS
+    ]
 
 
 def note(experiment: Experiment) -> str:
@@ -151,6 +153,8 @@ def note(experiment: Experiment) -> str:
             "most, in samples; Newton steps: how many solve that queue to 1e-4."
         )
     parts.append("Seconds of one run by the clock (of the processor).")
+    if experiment.baseline:
+        parts.append(VERDICTS)
     return " ".join(parts)
 
 
