@@ -176,8 +176,9 @@ def test_captions_that_are_none_are_refused(stage, tmp_path, text, words):
 @pytest.mark.parametrize(
     "text", ["b", "b' is a letter", "un caf\u00e9 \u2014 noir", "\u72ac\u304c\u8d70\u308b", "B'day"]
 )
-def test_unusual_captions_are_taken(stage, text):
+def test_unusual_captions_are_taken(stage, tmp_path, text):
     stage([row("a", text=text)])
+    assert [value["caption"] for value in pq.read_table(tmp_path / "table").to_pylist()] == [text]
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,19 @@ def test_saving_replaces_the_whole_folder(folder: Path, vocabulary: Vocabulary) 
 
 
 def test_tied_modules_are_saved(tmp_path: Path, vocabulary: Vocabulary) -> None:
-    method = build(vocabulary)
-    method.again = method.image
-    save_weights(tmp_path / "w", method, "tiny")
-    load_weights(tmp_path / "w", method, "tiny")
+    def tied() -> Any:
+        method = build(vocabulary)
+        method.again = method.image
+        return method
+
+    saved, loaded = tied(), tied()
+    with torch.no_grad():
+        saved.image.weight += 1
+    save_weights(tmp_path / "w", saved, "tiny")
+    load_weights(tmp_path / "w", loaded, "tiny")
+    assert loaded.again is loaded.image
+    for key, value in saved.state_dict().items():
+        assert torch.equal(loaded.state_dict()[key], value)
 
 
 @pytest.mark.parametrize(
