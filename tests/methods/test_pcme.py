@@ -21,15 +21,20 @@ def drawn(embeddings, noise):
     return embeddings.vectors + spread[:, None] * noise
 
 
+def loss_and_samples(method, images, texts, batch):
+    """The terms of the loss, and the three samples of each image and caption that they are of."""
+    torch.manual_seed(7)
+    terms = method.loss(images, texts, batch)
+    torch.manual_seed(7)
+    seen = drawn(images, torch.randn(len(images), 3, 16))
+    return terms, seen, drawn(texts, torch.randn(len(texts), 3, 16))
+
+
 def test_the_loss_is_that_of_the_match_probabilities(build, make_batch):
     method = build("pcme", {"samples": 3, "kl_weight": 0.1, "log_variance": -3.0, "shift": 10.0})
     batch = make_batch([0, 1])
     images, texts = encode(method, batch)
-    torch.manual_seed(7)
-    found = method.loss(images, texts, batch)
-    torch.manual_seed(7)
-    seen = drawn(images, torch.randn(len(images), 3, 16))
-    read = drawn(texts, torch.randn(len(texts), 3, 16))
+    found, seen, read = loss_and_samples(method, images, texts, batch)
     total = 0.0
     for i, x in enumerate(seen):
         for j, y in enumerate(read):
@@ -59,11 +64,7 @@ def test_uniformity_joins_with_the_share_of_the_released_code(build, make_batch)
     settings = {"samples": 3, "kl_weight": 0.0, "uniformity_weight": 10.0}
     method, batch = build("pcme", settings), make_batch([0, 1])
     images, texts = encode(method, batch)
-    torch.manual_seed(7)
-    found = method.loss(images, texts, batch)
-    torch.manual_seed(7)
-    seen = drawn(images, torch.randn(len(images), 3, 16))
-    read = drawn(texts, torch.randn(len(texts), 3, 16))
+    found, seen, read = loss_and_samples(method, images, texts, batch)
     assert found.keys() == {"match", "uniformity"}
     rows = [*seen.flatten(0, 1), *read.flatten(0, 1)]
     near = [torch.exp(-2 * (x - y).square().sum()) for i, x in enumerate(rows) for y in rows[:i]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tiny_data import TinyData, make_data
+from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.cli import app
@@ -26,13 +26,6 @@ from manymatch.studies.reranking import reranking
 from manymatch.studies.subject import Subject
 
 IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "external"}
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
-    made = make_data(tmp_path_factory.mktemp("tiny"), width=12)
-    made.write_shards()
-    return made
 
 
 @pytest.fixture(scope="module")

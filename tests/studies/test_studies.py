@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_data import TinyData, make_data
+from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.errors import ConfigError
@@ -24,13 +24,6 @@ from manymatch.studies.rich_captions import rich_captions
 from manymatch.studies.subject import Subject
 
 WITHOUT_ENTITIES = ["entity_retrieval", "rich_captions"]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
-    made = make_data(tmp_path_factory.mktemp("tiny"), width=12)
-    made.write_shards()
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -131,8 +131,8 @@ def efficiency(
     names = methods.split(",") if methods else project.trained_names(params, dataset)
     sources = [stage.Source(*project.trained(dataset, name)) for name in names]
     written = LAYOUT.efficiency(dataset)
-    chosen = split or params.evaluation.split
-    stage.measure(dataset, sources, written, chosen, params.scene_graphs.model)
+    split = split or params.evaluation.split
+    stage.measure(dataset, sources, written, split, params.scene_graphs.model)
     typer.echo(costs.to_markdown(costs.read_costs(written)))
 
 

@@ -32,7 +32,8 @@ _TRAINING = Training(
 """SCAN's batch of 128 pairs, whose step SwAMP's table 12 times."""
 _WORD_SIZE, _MARGIN, _TEMPERATURE = 300, 0.2, 4.0
 _REGIONS, _REGION_WIDTH = 36, 2048
-"""Of an image of which there are only pixels: bottom-up attention's."""
+"""The regions that stand for an image of which there are only pixels, as many and as wide as those
+of bottom-up attention."""
 
 _QUERIES = 5
 _RANKING_SECONDS = 60.0
