@@ -35,12 +35,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.datasets.place import Place as RawPlace
+from manymatch.datasets.image_folder import Place as RawPlace
 from manymatch.features.importers.importing import import_features
-from manymatch.files import remove
-from manymatch.parts import Parts
 from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.write import write_shards
+from manymatch.system.files import remove
+from manymatch.system.parts import Parts
 
 IMAGES, REGIONS, WIDTH = 123_287, 36, 2048
 BLOCK = 2**20

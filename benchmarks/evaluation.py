@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch.evaluation.ranks import rank
+from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
 

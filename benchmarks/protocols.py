@@ -21,13 +21,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.class_matches import classes
-from manymatch.evaluation.coco_folds import IMAGES, coco_1k
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.labels import Labels
-from manymatch.evaluation.plausible_matches import pmrp
-from manymatch.evaluation.ranks import rank
-from manymatch.evaluation.subject import Subject
+from manymatch.evaluation.protocols.class_matches import classes
+from manymatch.evaluation.protocols.coco_folds import IMAGES, coco_1k
+from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.plausible_matches import pmrp
+from manymatch.evaluation.protocols.subject import Subject
+from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 
 Result = TypeVar("Result")

@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from spacy.language import Language
 
-from manymatch.datasets.scenes.generate import pair
-from manymatch.parts import Parts
 from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.parse import parse_batch, parse_captions
 from manymatch.scene_graphs.parser import graphs, load_model
+from manymatch.scenes.generate import pair
+from manymatch.system.parts import Parts
 
 MODEL = "en_core_web_sm"
 BATCH = 256

@@ -22,17 +22,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.efficiency.timing import seconds
+from manymatch.experiments.costs.timing import seconds
+from manymatch.experiments.synthetic.pairs import make_pairs
+from manymatch.experiments.synthetic.run import train
+from manymatch.experiments.synthetic.settings import RunSettings
 from manymatch.losses.sinkhorn import assignments, class_potentials, marginal_error, transport
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.swamp import SwAMP
 from manymatch.shards.batch import Batch
-from manymatch.synthetic.pairs import make_pairs
-from manymatch.synthetic.run import train
-from manymatch.synthetic.settings import RunSettings
+from manymatch.text.vocabulary import Vocabulary
 
 PAIRS, REGIONS, WIDTH, WORDS, VOCABULARY = 128, 36, 2048, 12, 8000
 SETTINGS = [(0.01, 20.0), (0.025, 5.0)]

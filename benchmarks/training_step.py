@@ -28,15 +28,15 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile
 
 from manymatch.config.recipe import Recipe, read_recipe
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.efficiency.timing import seconds
-from manymatch.efficiency.training_step import training_step
+from manymatch.experiments.costs.timing import seconds
+from manymatch.experiments.costs.training_step import training_step
 from manymatch.methods import METHODS, build_method
 from manymatch.scene_graphs.graph import Relation, SceneGraph
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
+from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.quiet import deterministic
 
 PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"

@@ -21,7 +21,7 @@ from pydantic import Field
 from manymatch.config.layout import Layout
 from manymatch.config.params import Name, read_params
 from manymatch.config.recipe import preset_path
-from manymatch.errors import ConfigError, ManyMatchError, nearest
+from manymatch.system.errors import ConfigError, ManyMatchError, nearest
 from pipelines import artifacts, gpus, settings, sharing
 from pipelines.artifacts import METRICS
 from pipelines.graph import Graph, Stage, read_graph

@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TextIO
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 WANTED = "MANYMATCH_GPUS"
 """The environment variable that says how many GPUs a run takes; `prefect.yaml` sets it."""

@@ -1,7 +1,8 @@
 """Heavy stages in parts, side by side on a Dask cluster; the stage itself then joins them.
 
-A part is `manymatch STAGE ... --part K/N` (`src/manymatch/parts.py`), started by a worker of the
-cluster in its own checkout. The checkouts must have the same inputs, and one folder `data/parts`.
+A part is `manymatch STAGE ... --part K/N` (`src/manymatch/system/parts.py`). A worker of the
+cluster starts a part in its own checkout. The checkouts must have the same inputs, and one folder
+`data/parts`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from prefect.futures import wait
 from prefect.task_runners import TaskRunner
 from prefect_dask import DaskTaskRunner
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 from pipelines import process
 from pipelines.graph import Stage, is_made
 from pipelines.plain import speak_plainly

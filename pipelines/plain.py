@@ -10,7 +10,7 @@ import logging
 
 from prefect.exceptions import FailedRun
 
-from manymatch.errors import ManyMatchError
+from manymatch.system.errors import ManyMatchError
 
 _RUNS = "prefect.flow_runs", "prefect.task_runs"
 

@@ -25,11 +25,11 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.settings import get_current_settings
 from prefect.workers.process import ProcessWorker
 
-from manymatch.errors import ConfigError, ManyMatchError
-from manymatch.progress import say
+from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.system.progress import say
 from pipelines import gpus, process
 from pipelines.artifacts import LAYOUT, REPORT_URL
-from pipelines.left_over import end_left_over
+from pipelines.crashed_runs import end_left_over
 from pipelines.started import Started
 
 POOL = "manymatch"

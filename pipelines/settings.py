@@ -26,12 +26,12 @@ from typing import Any
 import yaml
 from ruamel.yaml import YAML
 
-from manymatch import files
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
 from manymatch.config.recipe import Recipe, preset_path, read_recipe, setting_after
 from manymatch.config.strict import read_yaml, validate, yaml_value
-from manymatch.errors import ConfigError, nearest
+from manymatch.system import files
+from manymatch.system.errors import ConfigError, nearest
 from pipelines import process
 
 LAYOUT = Layout()

@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
-from manymatch.errors import ManyMatchError
+from manymatch.system.errors import ManyMatchError
 from pipelines import process, sharing
 
 NETWORK = frozenset({"download"})

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from manymatch import files
+from manymatch.system import files
 from pipelines import guard
 
 _SECONDS_TO_END = guard.GRACE + 20.0

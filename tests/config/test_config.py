@@ -10,7 +10,7 @@ import yaml
 from manymatch.config.params import read_params
 from manymatch.config.recipe import preset_path, read_recipe
 from manymatch.config.strict import read_yaml
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 RECIPE = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
 

@@ -8,7 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from dataset_stages import Stages
 
-from manymatch.datasets import transfer
+from manymatch.fetching import transfer
 
 SPLITS = {"train": "ab", "val": "cd", "test": "ef"}
 LISTS = {

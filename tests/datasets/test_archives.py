@@ -8,10 +8,10 @@ import zipfile
 
 import pytest
 
-from manymatch.datasets import archives, disk
-from manymatch.datasets.archives import count_whole, extract, is_archive
-from manymatch.errors import ManyMatchError, SourceError, StorageError
-from manymatch.files import remove
+from manymatch.fetching import archives, disk
+from manymatch.fetching.archives import count_whole, extract, is_archive
+from manymatch.system.errors import ManyMatchError, SourceError, StorageError
+from manymatch.system.files import remove
 
 FILES = {"a.txt": b"first", "folder/b.txt": b"second", "folder/deep/c.bin": bytes(70_000)}
 

@@ -8,10 +8,10 @@ import pytest
 
 from manymatch.datasets import DATASETS, captions
 from manymatch.datasets.base import CAPTIONS, Caption, Relevance
-from manymatch.datasets.caption_text import MAX_CHARACTERS
 from manymatch.datasets.captions import training_captions, write_captions
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.errors import DataError
+from manymatch.system.errors import DataError
+from manymatch.text.caption_text import MAX_CHARACTERS
+from manymatch.text.vocabulary import Vocabulary
 
 
 class Made:
@@ -220,7 +220,7 @@ import resource, signal, sys
 from pathlib import Path
 from manymatch.datasets import captions
 from manymatch.datasets.base import Caption
-from manymatch.errors import StorageError
+from manymatch.system.errors import StorageError
 
 root = Path(sys.argv[1])
 (root / "raw").mkdir()

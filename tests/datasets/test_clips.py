@@ -7,8 +7,8 @@ import pickle
 import pytest
 from made_clips import made_clips, write_annotations, write_youcook2
 
-from manymatch.datasets.place import read_place
-from manymatch.errors import ConfigError, DataError, SourceError
+from manymatch.datasets.image_folder import read_place
+from manymatch.system.errors import ConfigError, DataError, SourceError
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from dataset_stages import split_of
 from served_sources import served_sources
 
-from manymatch.errors import ConfigError, DataError, SourceError
-from manymatch.features.images import list_images
+from manymatch.foreign.images import list_images
 from manymatch.shards.thumbnail import Pictures
+from manymatch.system.errors import ConfigError, DataError, SourceError
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from dataset_stages import split_of
 from PIL import Image
 
 from manymatch.datasets.conceptual_captions.fetch import split_of as drawn
-from manymatch.errors import ConfigError, SourceError
+from manymatch.system.errors import ConfigError, SourceError
 
 Members = Mapping[str, bytes]
 

@@ -15,7 +15,7 @@ import pytest
 
 from manymatch.datasets.captions import write_captions
 from manymatch.datasets.download import download
-from manymatch.errors import ConfigError, DataError, ManyMatchError, SourceError
+from manymatch.system.errors import ConfigError, DataError, ManyMatchError, SourceError
 
 PAIRS = [("e", "f.jpg#0"), ("f", "e.jpg#0")]
 
@@ -353,8 +353,8 @@ FULL_DISK = """
 import json, resource, signal, sys
 from pathlib import Path
 from manymatch.datasets.download import download
-from manymatch.datasets import pictures
-from manymatch.errors import StorageError
+from manymatch.datasets import image_files as pictures
+from manymatch.system.errors import StorageError
 
 def on_a_full_disk(*arguments):
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

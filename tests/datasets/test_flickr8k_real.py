@@ -9,7 +9,7 @@ import pytest
 
 from manymatch.datasets.captions import write_captions
 from manymatch.datasets.download import download
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.text.vocabulary import Vocabulary
 
 SHARED = Path(os.environ.get("MANYMATCH_SHARED", Path(__file__).parents[2].parent / "shared"))
 FLICKR8K = SHARED / "data" / "flickr8k"

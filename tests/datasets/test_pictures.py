@@ -4,9 +4,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from manymatch.datasets.pictures import Pictures, settle_pictures
-from manymatch.datasets.place import picture_path, read_place
-from manymatch.errors import ConfigError, DataError, SourceError
+from manymatch.datasets.image_files import Pictures, settle_pictures
+from manymatch.datasets.image_folder import picture_path, read_place
+from manymatch.system.errors import ConfigError, DataError, SourceError
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import pytest
 
 from manymatch import datasets
 from manymatch.config.strict import Strict
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", datasets.DATASETS)

@@ -9,8 +9,8 @@ from PIL import Image
 
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.scenes import Scenes, ScenesSettings, dataset, truth_graphs
-from manymatch.datasets.scenes.forms import Form, Pattern
-from manymatch.errors import DataError
+from manymatch.scenes.forms import Form, Pattern
+from manymatch.system.errors import DataError
 
 SETTINGS = ScenesSettings(seed=3, train=9, validation=12, test=13, image_size=64)
 

@@ -4,8 +4,8 @@ import pytest
 
 from manymatch.config.strict import validate
 from manymatch.datasets.coco.settings import CocoSettings
-from manymatch.datasets.sources import Source, local_path, obtain
-from manymatch.errors import ConfigError, SourceError
+from manymatch.fetching.sources import Source, local_path, obtain
+from manymatch.system.errors import ConfigError, SourceError
 
 
 def source(value):

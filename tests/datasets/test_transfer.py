@@ -14,9 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from manymatch.datasets import disk, parallel, transfer
-from manymatch.datasets.transfer import Expected, fetch
-from manymatch.errors import DataError, SourceError, StorageError
+from manymatch.fetching import connections as parallel
+from manymatch.fetching import disk, transfer
+from manymatch.fetching.transfer import Expected, fetch
+from manymatch.system.errors import DataError, SourceError, StorageError
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA = hashlib.sha256(CONTENT).hexdigest()
@@ -205,7 +206,7 @@ def test_a_download_begun_earlier_goes_on(server, target):
 FETCH = """
 import sys
 from pathlib import Path
-from manymatch.datasets.transfer import Expected, fetch
+from manymatch.fetching.transfer import Expected, fetch
 fetch([sys.argv[1]], Path(sys.argv[2]), Expected(), "the file")
 """
 
@@ -641,9 +642,9 @@ def test_pieces_do_not_fill_the_disk(server, target, in_pieces, monkeypatch):
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from manymatch.datasets import parallel
-from manymatch.datasets.transfer import Expected, fetch
-from manymatch.errors import StorageError
+from manymatch.fetching import connections as parallel
+from manymatch.fetching.transfer import Expected, fetch
+from manymatch.system.errors import StorageError
 
 parallel.PIECE = 10_000
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

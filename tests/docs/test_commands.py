@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import typer
 
-from manymatch.ablation.command import plan_from_file, plan_from_options
-from manymatch.ablation.plan import read_plan
-from manymatch.ablation.recipes import check_plan
 from manymatch.cli import app
 from manymatch.config.layout import Layout
-from manymatch.evaluation.suite import PROTOCOLS
-from manymatch.studies import STUDIES
+from manymatch.evaluation.protocols.suite import PROTOCOLS
+from manymatch.experiments.ablation.command import plan_from_file, plan_from_options
+from manymatch.experiments.ablation.plan import read_plan
+from manymatch.experiments.ablation.recipes import check_plan
+from manymatch.experiments.studies import STUDIES
 
 ROOT = Path(__file__).parents[2]
 PAGES = {

@@ -12,7 +12,7 @@ import yaml
 from dvc.cli import parse_args
 
 from manymatch.cli import app
-from manymatch.parts import Part
+from manymatch.system.parts import Part
 from manymatch.training.torchrun import TORCHRUN
 from pipelines.gpus import WANTED
 from pipelines.serve import POOL

@@ -12,13 +12,13 @@ from tiny_bert import make_bert
 from torch import Tensor
 from transformers import BertModel, DynamicCache
 
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.datasets.wordpieces import WordPieces, load_vocabulary
 from manymatch.encoders import bert_weights
 from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
 from manymatch.encoders.bert_weights import bert_folder
 from manymatch.encoders.scene_graph import BertConceptEncoder
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
+from manymatch.text.vocabulary import Vocabulary
+from manymatch.text.wordpieces import WordPieces, load_vocabulary
 
 TUNINGS = pytest.mark.parametrize("tuning", ["full", "prefix", "frozen"])
 LENGTHS = [3, 1, 6]

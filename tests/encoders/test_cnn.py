@@ -14,8 +14,8 @@ from transformers import ResNetConfig, ResNetModel
 from manymatch.encoders.cnn import CNN, CNNSettings, cropped, square
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.pretrained import structure_only
-from manymatch.errors import ConfigError
 from manymatch.features import resnet, resnext
+from manymatch.system.errors import ConfigError
 
 SMALL = {"backbone": "resnet50", "weights": "random", "crop": 32}
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders import word_vectors
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.regions import RegionEncoder
@@ -16,8 +15,9 @@ from manymatch.encoders.scene_graph import ConceptEncoder, EdgeContext
 from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.encoders.word_vectors import glove_vectors, word_embedding
 from manymatch.encoders.words import WordEncoder
-from manymatch.errors import ConfigError
 from manymatch.layers.gru import BiGRU
+from manymatch.system.errors import ConfigError
+from manymatch.text.vocabulary import Vocabulary
 
 LENGTHS = torch.tensor([4, 1, 6, 6])
 MASK = torch.arange(8) < LENGTHS[:, None]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders.glove_file import read_glove
 from manymatch.encoders.word_vectors import word_embedding
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
+from manymatch.text.vocabulary import Vocabulary
 
 LINES = [
     "the 0.1 -0.2 3e-1",

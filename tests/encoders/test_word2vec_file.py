@@ -8,10 +8,10 @@ import pytest
 import torch
 from made_clips import write_word2vec
 
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders.fixed_words import fixed_embedding
 from manymatch.encoders.word2vec_file import read_word2vec
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
+from manymatch.text.vocabulary import Vocabulary
 
 WORDS = ("the", "dög", "New_York", "cat")
 

@@ -12,11 +12,11 @@ from made_scores import distinct, owners, precision_at_r, ranked, subject
 from torch import Tensor
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.errors import ConfigError, DataError
-from manymatch.evaluation import suite
-from manymatch.evaluation.class_matches import classes
-from manymatch.evaluation.labels import Labels, read_labels
-from manymatch.evaluation.subject import DoesNotApply
+from manymatch.evaluation.protocols import suite
+from manymatch.evaluation.protocols.class_matches import classes
+from manymatch.evaluation.protocols.labels import Labels, read_labels
+from manymatch.evaluation.protocols.subject import DoesNotApply
+from manymatch.system.errors import ConfigError, DataError
 
 OF_IMAGES = [(1,), (7,), (2,), (1,), (8,), (7,), (2,), (2,)]
 SEEN = frozenset({1, 2, 3})

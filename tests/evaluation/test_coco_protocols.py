@@ -15,12 +15,12 @@ import torch
 from made_scores import distinct, owners, precision_at_r, subject
 from torch import Tensor
 
-from manymatch.evaluation.coco_folds import coco_1k
-from manymatch.evaluation.coco_judged import cxc, eccv_caption
-from manymatch.evaluation.labels import Labels
-from manymatch.evaluation.plausible_matches import differing_labels, pmrp
-from manymatch.evaluation.protocols import recall_of
-from manymatch.evaluation.subject import DoesNotApply, Subject, part
+from manymatch.evaluation.protocols.coco_folds import coco_1k
+from manymatch.evaluation.protocols.coco_judged import cxc, eccv_caption
+from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.plausible_matches import differing_labels, pmrp
+from manymatch.evaluation.protocols.recall import recall_of
+from manymatch.evaluation.protocols.subject import DoesNotApply, Subject, part
 
 N, M = 5000, 25_000
 
@@ -224,8 +224,8 @@ def test_pmrp_equals_a_naive_loop(seed: int, ties: bool) -> None:
 
 def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("coco_folds", "plausible_matches"):
-        monkeypatch.setattr(f"manymatch.evaluation.{module}.IMAGES", 20)
-    monkeypatch.setattr("manymatch.evaluation.coco_folds.FOLD", 4)
+        monkeypatch.setattr(f"manymatch.evaluation.protocols.{module}.IMAGES", 20)
+    monkeypatch.setattr("manymatch.evaluation.protocols.coco_folds.FOLD", 4)
     table, labels = distinct(20, 40, 0), _labels(20, 0)
     folds = [
         _naive_pmrp(table[i : i + 4, 2 * i : 2 * i + 8], owners(4, 2).tolist(), labels[i : i + 4])
@@ -254,8 +254,8 @@ def test_pmrp_needs_labels() -> None:
 
 def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("coco_folds", "plausible_matches"):
-        monkeypatch.setattr(f"manymatch.evaluation.{module}.IMAGES", 4)
-    monkeypatch.setattr("manymatch.evaluation.coco_folds.FOLD", 2)
+        monkeypatch.setattr(f"manymatch.evaluation.protocols.{module}.IMAGES", 4)
+    monkeypatch.setattr("manymatch.evaluation.protocols.coco_folds.FOLD", 2)
     with pytest.raises(DoesNotApply, match="object labels"):
         pmrp(subject(distinct(4, 8, 0), owners(4, 2), Labels([(1,), (2,), (), ()])))
 

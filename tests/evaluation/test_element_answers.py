@@ -7,9 +7,9 @@ import torch
 from naive_nearest import naive_nearest
 from torch import Tensor
 
-from manymatch.errors import DataError
-from manymatch.evaluation import whole_rows as whole_rows_module
-from manymatch.evaluation.element_answers import met_elements, nearest
+from manymatch.evaluation.ranking import whole_rows as whole_rows_module
+from manymatch.evaluation.sets.element_answers import met_elements, nearest
+from manymatch.system.errors import DataError
 
 
 def _vectors(*shape: int, seed: int = 0) -> Tensor:

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from manymatch.errors import DataError
-from manymatch.evaluation.blocks import rows
 from manymatch.evaluation.embed import concatenate, embed
+from manymatch.evaluation.ranking.blocks import rows
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
+from manymatch.system.errors import DataError
 
 
 class _Mean(Method):

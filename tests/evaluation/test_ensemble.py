@@ -12,13 +12,14 @@ from tiny_data import make_data
 from torch import Tensor
 from untrained_models import Models, edit, make_models
 
-from manymatch.errors import ConfigError, DataError
-from manymatch.evaluation import blocks, outcome
 from manymatch.evaluation import ensemble as stage
-from manymatch.evaluation.metrics import recall_metrics
+from manymatch.evaluation import outcome
+from manymatch.evaluation.ranking import blocks
+from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.methods.base import Embeddings
 from manymatch.methods.vsepp import VSEPP
 from manymatch.reporting.results import Metrics, Provenance, Samples
+from manymatch.system.errors import ConfigError, DataError
 
 
 @pytest.fixture

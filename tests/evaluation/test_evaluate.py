@@ -17,8 +17,6 @@ from tiny_data import TinyData, make_data
 from manymatch.config.galleries import IMAGES
 from manymatch.config.recipe import Recipe
 from manymatch.datasets.base import RELEVANCE
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.errors import CheckpointError, DataError, ManyMatchError
 from manymatch.evaluation import evaluate as stage
 from manymatch.evaluation.provenance import setting_of
 from manymatch.methods import build_method
@@ -26,6 +24,8 @@ from manymatch.methods.checkpoint import save_model
 from manymatch.reporting.results import Metrics, Provenance, Samples
 from manymatch.reporting.set_results import ShownSets
 from manymatch.shards.read import read_index
+from manymatch.system.errors import CheckpointError, DataError, ManyMatchError
+from manymatch.text.vocabulary import Vocabulary
 
 WIDTH = 8
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch.evaluation.projection import plane, project
 from manymatch.evaluation.samples import drawn_queries
+from manymatch.evaluation.sets.projection import plane, project
 from manymatch.reporting.set_results import SIDE, Projection
 
 

@@ -13,11 +13,16 @@ import torch
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
-from manymatch.errors import DataError
-from manymatch.evaluation.metrics import multi_match_metrics, recall_metrics, rsum
-from manymatch.evaluation.protocols import multi_match, ranks_of_relevant, recall, relevant_ranks
-from manymatch.evaluation.relevance import Judgments, read_judgments
+from manymatch.evaluation.protocols.recall import (
+    multi_match,
+    ranks_of_relevant,
+    recall,
+    relevant_ranks,
+)
+from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
+from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
 from manymatch.methods.base import Embeddings
+from manymatch.system.errors import DataError
 
 NAMES = ("map_at_r", "r_precision", "r1")
 

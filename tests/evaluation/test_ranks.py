@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch.errors import DataError
-from manymatch.evaluation.blocks import owner_blocks
-from manymatch.evaluation.protocols import recall_of
-from manymatch.evaluation.ranks import Ranking, rank
+from manymatch.evaluation.protocols.recall import recall_of
+from manymatch.evaluation.ranking.blocks import owner_blocks
+from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.methods.base import Embeddings
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
+from manymatch.system.errors import DataError
 
 
 def _looked_up(table: Tensor) -> tuple:

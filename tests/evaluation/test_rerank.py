@@ -19,16 +19,16 @@ from untrained import save_untrained
 from untrained_models import Models, edit, make_models
 
 from manymatch.datasets.base import RELEVANCE
-from manymatch.errors import ConfigError, DataError
 from manymatch.evaluation import rerank as stage
-from manymatch.evaluation.blocks import rows, runs
 from manymatch.evaluation.ensemble import Together
-from manymatch.evaluation.protocols import recall
+from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.ranking.blocks import rows, runs
 from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.base import Embeddings
 from manymatch.reporting.results import Metrics, Provenance, Samples
 from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.similarities.cosine import cosine
+from manymatch.system.errors import ConfigError, DataError
 
 OWNER = torch.tensor([0, 0, 0, 1, 2, 2, 3])
 

@@ -10,11 +10,11 @@ import torch
 from made_scores import distinct, owners, subject
 from torch import Tensor
 
-from manymatch.evaluation.class_matches import classes
-from manymatch.evaluation.labels import Labels
-from manymatch.evaluation.metrics import multi_match_metrics, recall_metrics
-from manymatch.evaluation.protocols import ranks_of_relevant
-from manymatch.evaluation.ranks import Direction, rank
+from manymatch.evaluation.protocols.class_matches import classes
+from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.recall import ranks_of_relevant
+from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics
+from manymatch.evaluation.ranking.ranks import Direction, rank
 from manymatch.evaluation.run_files import run_id, write_run
 from manymatch.methods.base import Embeddings
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from manymatch.evaluation.labels import Labels
-from manymatch.evaluation.ranks import Direction, Ranking
-from manymatch.evaluation.relevance import Judgments
+from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.relevance import Judgments
+from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.evaluation.samples import sample_queries
 from manymatch.reporting.results import Samples
 from manymatch.scene_graphs.graph import SceneGraph

@@ -22,19 +22,19 @@ from safetensors.numpy import save_file
 
 from manymatch.cli import app
 from manymatch.datasets.base import CAPTIONS, RELEVANCE
-from manymatch.errors import ConfigError, DataError, ManyMatchError
-from manymatch.evaluation.class_matches import classes
-from manymatch.evaluation.labels import Labels, read_labels
-from manymatch.evaluation.listed import read_listed
-from manymatch.evaluation.made import Made
-from manymatch.evaluation.metrics import rounded
+from manymatch.evaluation.external.external_scores import Made
+from manymatch.evaluation.external.listed import read_listed
+from manymatch.evaluation.external.score import score as scored
 from manymatch.evaluation.outcome import Places
-from manymatch.evaluation.protocols import recall_of
+from manymatch.evaluation.protocols.class_matches import classes
+from manymatch.evaluation.protocols.labels import Labels, read_labels
+from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.provenance import git_revision
-from manymatch.evaluation.score import score as scored
-from manymatch.files import sha256
+from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.reporting.results import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
+from manymatch.system.errors import ConfigError, DataError, ManyMatchError
+from manymatch.system.files import sha256
 
 IMAGES = ["i0", "i1", "i2", "i3", "i4"]
 CLASSES = [1, 2, 1, 9, 9]

@@ -18,17 +18,14 @@ from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements
 from manymatch.config.strict import validate
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.datasets.wordpieces import WordPieces
-from manymatch.errors import ConfigError
-from manymatch.evaluation.attention_maps import caption_maps, image_maps
-from manymatch.evaluation.element_pairs import element_pairs, winners
-from manymatch.evaluation.elements import Chosen, choices, only
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.protocols import recall
-from manymatch.evaluation.relevance import Judgments
+from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import drawn_queries
-from manymatch.evaluation.sets import SetAnalysis, analyse_sets
+from manymatch.evaluation.sets.analysis import SetAnalysis, analyse_sets
+from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
+from manymatch.evaluation.sets.element_pairs import element_pairs, winners
+from manymatch.evaluation.sets.elements import Chosen, choices, only
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
 from manymatch.reporting.set_results import SetMetrics, ShownSets
@@ -36,6 +33,9 @@ from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.batch import Batch
 from manymatch.shards.sample import CaptionEntry, Sample
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
+from manymatch.system.errors import ConfigError
+from manymatch.text.vocabulary import Vocabulary
+from manymatch.text.wordpieces import WordPieces
 
 GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())
 VOCABULARY = Vocabulary([*Vocabulary.SPECIAL, "a", "dog", "runs"])
@@ -88,7 +88,7 @@ def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPat
     images, texts = _vectors(3, 2, 4), _vectors(7, 3, 4, seed=1)
     owner = torch.tensor([0, 0, 1, 1, 1, 2, 2])
     whole = element_pairs(images, texts, owner)
-    monkeypatch.setattr("manymatch.evaluation.element_pairs._PAIRS_AT_ONCE", 2)
+    monkeypatch.setattr("manymatch.evaluation.sets.element_pairs._PAIRS_AT_ONCE", 2)
     parts = element_pairs(images, texts, owner)
     torch.testing.assert_close(parts.share, whole.share)
     torch.testing.assert_close(parts.cosine, whole.cosine)

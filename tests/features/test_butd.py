@@ -13,7 +13,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from manymatch.errors import ConfigError
 from manymatch.features import build_backbone
 from manymatch.features.butd import boxes, operations, pooling
 from manymatch.features.butd.detector import ButdDetector, Limits
@@ -21,9 +20,10 @@ from manymatch.features.butd.network import Convolution, Network, Sizes
 from manymatch.features.butd.weights import load_network
 from manymatch.features.detector import DetectorSources
 from manymatch.features.extract import Detection, extract
-from manymatch.features.images import ImageFile, read_image
 from manymatch.features.store import FeatureStore
-from manymatch.parts import Parts
+from manymatch.foreign.images import ImageFile, read_image
+from manymatch.system.errors import ConfigError
+from manymatch.system.parts import Parts
 
 SMALL = Sizes(blocks=(1, 2, 1, 2), stem=4, proposal_hidden=8, objects=7, attributes=5)
 LIMITS = Limits(anchors=400, proposals=40)

@@ -19,14 +19,14 @@ from PIL import Image
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.errors import ConfigError, DataError
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources, grid_boxes
 from manymatch.features.extract import Extractor, extract, pick_device
-from manymatch.features.images import list_images, read_crops
 from manymatch.features.lite0 import load_network
 from manymatch.features.store import FeatureStore, FeatureWriter
-from manymatch.parts import Part, Parts
+from manymatch.foreign.images import list_images, read_crops
+from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.parts import Part, Parts
 
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)
 
@@ -357,7 +357,7 @@ import torch
 torch.set_num_threads(1)
 from manymatch.features.extract import extract
 folder = Path(sys.argv[1])
-from manymatch.parts import Parts
+from manymatch.system.parts import Parts
 parts = Parts(folder / "parts")
 places = folder / "raw", folder / "captions.parquet", folder / "out/lite0.h5"
 extract("lite0", *places, 2, "cpu", parts=parts)

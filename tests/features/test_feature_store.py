@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 import pytest
 
-from manymatch.errors import DataError
 from manymatch.features import layout
 from manymatch.features.store import FeatureStore, FeatureWriter
+from manymatch.system.errors import DataError
 
 IDS = ["a", "bé", "c d", "e"]
 COUNTS = [3, 5, 1, 2]
@@ -360,7 +360,7 @@ FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 import numpy as np
-from manymatch.errors import StorageError
+from manymatch.system.errors import StorageError
 from manymatch.features.store import FeatureWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manymatch.ahead import ahead
 from manymatch.config.params import Published, read_params
 from manymatch.datasets.base import CAPTIONS
-from manymatch.errors import ConfigError, DataError, ManyMatchError, SourceError
 from manymatch.features.importers import FORMATS, check_format
 from manymatch.features.importers.importing import halves, import_features
 from manymatch.features.importers.table import read_table
 from manymatch.features.store import FeatureStore, FeatureWriter
+from manymatch.system.errors import ConfigError, DataError, ManyMatchError, SourceError
+from manymatch.system.prefetch import ahead
 
 WIDTH = 8
 SPLITS = {"train": "train", "validation": "dev", "test": "test"}

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.blocks import Score
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.labels import Labels
-from manymatch.evaluation.ranks import rank
-from manymatch.evaluation.subject import Subject
+from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.subject import Subject
+from manymatch.evaluation.ranking.blocks import Score
+from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 
 

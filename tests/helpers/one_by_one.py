@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from manymatch.ablation.workers import caught
+from manymatch.experiments.ablation.workers import caught
 
 
 def run_one_by_one(monkeypatch: pytest.MonkeyPatch, place: str) -> list[str]:

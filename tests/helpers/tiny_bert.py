@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import BertConfig, BertModel
 
-from manymatch.datasets.wordpieces import NETWORK
+from manymatch.text.wordpieces import NETWORK
 
 UNUSED = ["[unused0]", "[unused1]"]
 SPECIAL = ["[PAD]", *UNUSED, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import yaml
 from tiny_data import make_data
 
-from manymatch.ablation.plan import Plan, checked
 from manymatch.config.layout import Layout
 from manymatch.config.strict import validate
 from manymatch.datasets.base import RELEVANCE
+from manymatch.experiments.ablation.plan import Plan, checked
 
 RECIPE: dict[str, Any] = {
     "method": "vsepp",

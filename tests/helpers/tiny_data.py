@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.features.store import FeatureWriter
-from manymatch.parts import Part, Parts
 from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.write import write_shards
+from manymatch.system.parts import Part, Parts
+from manymatch.text.vocabulary import Vocabulary
 
 OBJECTS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair", "girl", "boy")
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.methods import METHODS
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
+from manymatch.text.vocabulary import Vocabulary
 
 METHODS["tiny"] = "tiny_method:TinyMethod"  # so that recipes can name it
 

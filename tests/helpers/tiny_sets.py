@@ -6,11 +6,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.methods import METHODS
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.similarities.mil import mil
+from manymatch.text.vocabulary import Vocabulary
 
 METHODS["tiny_sets"] = "tiny_sets:TinySets"  # so that recipes can name it
 

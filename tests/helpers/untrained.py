@@ -10,10 +10,10 @@ from small_methods import small
 from tiny_data import TinyData
 
 from manymatch.config.recipe import Recipe
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.checkpoint import save_model
 from manymatch.shards.read import read_index
+from manymatch.text.vocabulary import Vocabulary
 
 
 def save_untrained(

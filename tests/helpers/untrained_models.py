@@ -15,13 +15,13 @@ from torch import Tensor
 
 from manymatch.config.recipe import Recipe
 from manymatch.datasets.base import RELEVANCE
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.evaluation import embed, ensemble, evaluate, rerank
 from manymatch.evaluation.embed import Embedded
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import load_model, save_model
 from manymatch.shards.read import batches
+from manymatch.text.vocabulary import Vocabulary
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 8, "word_size": 4},

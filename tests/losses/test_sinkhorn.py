@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from manymatch.errors import DataError
 from manymatch.losses import transport_dual
 from manymatch.losses.equal_shares import shares_can_be_equal
 from manymatch.losses.sinkhorn import (
@@ -21,6 +20,7 @@ from manymatch.losses.sinkhorn import (
     transport,
 )
 from manymatch.losses.swapped_labels import LabelSettings
+from manymatch.system.errors import DataError
 
 SHARP = [(0.01, 20.0), (0.025, 5.0)]
 SHAPES = [(6, 4), (4, 4), (3, 7), (1, 5), (5, 1), (1, 1)]

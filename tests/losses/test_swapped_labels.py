@@ -9,11 +9,11 @@ import torch
 from torch.nn.functional import normalize
 
 from manymatch.config.strict import validate
-from manymatch.errors import ConfigError
 from manymatch.losses.sinkhorn import sinkhorn
 from manymatch.losses.swapped_assignment import swapped_assignment
 from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels, objective
 from manymatch.losses.triplet import triplet
+from manymatch.system.errors import ConfigError
 
 SIZE = 5
 

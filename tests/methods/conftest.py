@@ -10,12 +10,12 @@ import pytest
 from small_methods import Build, builder
 from tiny_bert import make_bert
 
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.scene_graphs.graph import Relation, SceneGraph
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
+from manymatch.text.vocabulary import Vocabulary
 
 KINDS = ("dog", "cat", "bird", "boat")
 COLOURS = ("red", "blue", "green")

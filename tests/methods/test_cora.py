@@ -8,11 +8,11 @@ import pytest
 import torch
 from small_methods import encode
 
-from manymatch.errors import ConfigError, DataError
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings
 from manymatch.shards.batch import name_id
+from manymatch.system.errors import ConfigError, DataError
 
 
 def test_cora_names_its_entities(build, make_batch):

@@ -8,9 +8,9 @@ import pytest
 import torch
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
-from manymatch.errors import ConfigError
-from manymatch.evaluation.blocks import rows
+from manymatch.evaluation.ranking.blocks import rows
 from manymatch.methods import build_method, method_class
+from manymatch.system.errors import ConfigError
 
 variants = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
 

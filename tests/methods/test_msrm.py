@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_methods import encode
 
-from manymatch.evaluation.ranks import rank
+from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 
 

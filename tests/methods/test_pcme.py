@@ -6,7 +6,7 @@ import torch
 from small_methods import encode, losses
 
 import manymatch.methods.pcme as pcme
-from manymatch.evaluation.blocks import rows
+from manymatch.evaluation.ranking.blocks import rows
 
 
 def probability(method, seen, read):

@@ -8,7 +8,6 @@ import pytest
 import torch
 from small_methods import encode, losses
 
-from manymatch.errors import ConfigError
 from manymatch.losses import (
     global_discriminative,
     gram_diversity,
@@ -23,6 +22,7 @@ from manymatch.methods.base import Embeddings
 from manymatch.pooling import PIENet, SlotAttention
 from manymatch.similarities.mil import mil
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
+from manymatch.system.errors import ConfigError
 
 SET_METHODS = ["dive", "maxmatch", "pvse"]
 set_methods = pytest.mark.parametrize("name", SET_METHODS)

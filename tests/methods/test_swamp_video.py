@@ -9,15 +9,15 @@ import torch
 from made_clips import write_word2vec
 from small_methods import WIDTH, encode
 
-from manymatch.ablation.plan import points, read_plan
-from manymatch.ablation.recipes import recipe_of
 from manymatch.config.recipe import Recipe, WarmStart
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders.word_vectors import WordTable
-from manymatch.errors import DataError, ManyMatchError
+from manymatch.experiments.ablation.plan import points, read_plan
+from manymatch.experiments.ablation.recipes import recipe_of
 from manymatch.methods import build_method
 from manymatch.methods.howto100m import import_howto100m
 from manymatch.methods.swamp_video import WordMaximum
+from manymatch.system.errors import DataError, ManyMatchError
+from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.warm_start import find_source
 
 ROOT = Path(__file__).parents[2]

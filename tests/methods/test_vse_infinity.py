@@ -7,9 +7,9 @@ import torch
 from small_methods import encode
 from torch.nn.functional import normalize
 
-from manymatch.errors import ConfigError
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.triplet import triplet
+from manymatch.system.errors import ConfigError
 
 
 def test_it_pools_the_encoders_local_features(build, make_batch):

@@ -10,7 +10,7 @@ import pytest
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 from pipelines import flows, sharing
 from pipelines.graph import Stage, read_graph
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 from pipelines import gpus
 
 

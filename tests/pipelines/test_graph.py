@@ -9,8 +9,8 @@ import yaml
 from dvc.repo import Repo
 from dvc.repo.reproduce import plan_repro
 
-from manymatch.errors import ConfigError
 from manymatch.methods import METHODS
+from manymatch.system.errors import ConfigError
 from pipelines.gpus import WANTED
 from pipelines.graph import Graph, read_graph
 from pipelines.stage import NETWORK

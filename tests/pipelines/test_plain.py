@@ -7,7 +7,7 @@ import logging
 import pytest
 from prefect.exceptions import FailedRun
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 from pipelines import flows, parts
 from pipelines.plain import plain
 

@@ -14,7 +14,7 @@ import pytest
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import ObjectAlreadyExists
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 from pipelines import serve
 from pipelines.started import Started
 

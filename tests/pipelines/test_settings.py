@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from manymatch.config.recipe import read_recipe
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 from pipelines import flows, settings
 from pipelines.graph import Graph, Stage
 

@@ -10,10 +10,10 @@ from naive_sets import naive_sets, naive_slots, position_code
 from torch import nn
 from torch.nn import functional
 
-from manymatch.errors import ConfigError
 from manymatch.layers.position_code import relative_sine_code
 from manymatch.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
 from manymatch.pooling.sets import SetSettings, set_module
+from manymatch.system.errors import ConfigError
 
 WIDTH, SIZE = 6, 8
 LENGTHS = [3, 1, 5, 2]

@@ -31,12 +31,12 @@ from typing import Any
 import pytest
 import yaml
 
-from manymatch.ablation.plan import points, read_plan
 from manymatch.config.recipe import ParameterGroup, read_recipe
 from manymatch.config.strict import Strict
+from manymatch.experiments.ablation.plan import points, read_plan
+from manymatch.experiments.sketches.settings import SketchSettings, read_sketches
+from manymatch.experiments.synthetic.plan import read_experiment, run_settings, settings_of
 from manymatch.methods import check_model
-from manymatch.sketches.settings import SketchSettings, read_sketches
-from manymatch.synthetic.plan import read_experiment, run_settings, settings_of
 
 ROOT = Path(__file__).parents[2]
 PAPERS = {"dive", "swamp", "msrm", "maxmatch", "cora", "vsepp", "vse_infinity", "pvse", "pcme"}

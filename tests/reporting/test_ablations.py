@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from made_ablations import write_ablation
 
-from manymatch.errors import DataError
 from manymatch.reporting import ablation_charts, ablations
 from manymatch.reporting.report import report
+from manymatch.system.errors import DataError
 
 ALPHA = {"similarity.alpha": [1, 2, 4, 8]}
 METHODS = {"preset": ["vsepp", "dive", "cora"]}

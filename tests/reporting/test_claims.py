@@ -12,7 +12,7 @@ import pytest
 from made_ablations import write_ablation
 from scipy import stats
 
-from manymatch.ablation.plan import points, read_plan
+from manymatch.experiments.ablation.plan import points, read_plan
 from manymatch.reporting import claims
 from manymatch.reporting.ablations import Ablation, AblationRun, read_ablations
 from manymatch.reporting.report import report

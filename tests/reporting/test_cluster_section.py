@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from made_experiments import write_clusters
 
-from manymatch.errors import DataError
 from manymatch.reporting.clusters import MOST_CAPTIONS, read_clusters, views
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.report import report
+from manymatch.system.errors import DataError
 
 JPEG = "/9j/AA=="
 

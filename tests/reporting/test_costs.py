@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from made_costs import write_costs
 
-from manymatch.efficiency.measure import GALLERIES
-from manymatch.errors import DataError
+from manymatch.experiments.costs.measure import GALLERIES
 from manymatch.reporting import cost_charts, costs
 from manymatch.reporting.published_costs import published
 from manymatch.reporting.report import report
+from manymatch.system.errors import DataError
 
 
 def measured(folder: Path, **change: Any) -> costs.Costs:

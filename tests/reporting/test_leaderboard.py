@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.errors import DataError
 from manymatch.reporting import leaderboard
 from manymatch.reporting.report import report
 from manymatch.reporting.results import read_runs
+from manymatch.system.errors import DataError
 
 
 def test_csv_holds_every_number_as_it_is_in_the_metrics(reports: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from manymatch.errors import DataError
 from manymatch.reporting import queries
 from manymatch.reporting.report import report
+from manymatch.system.errors import DataError
 
 EVIL = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> & {{ 7 * 7 }}"
 VOID = {"meta", "link", "br", "img", "hr", "input"}

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from made_sets import add_sets
 
-from manymatch.errors import DataError
 from manymatch.reporting import leaderboard
 from manymatch.reporting.attention_drawing import look
 from manymatch.reporting.element_panels import Named
@@ -21,6 +20,7 @@ from manymatch.reporting.report import report
 from manymatch.reporting.results import read_runs
 from manymatch.reporting.set_results import ImageMap, Projection
 from manymatch.reporting.sets import plane_of
+from manymatch.system.errors import DataError
 
 EVIL = "<script>alert(1)</script>\"'>"
 

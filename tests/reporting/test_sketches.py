@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from manymatch.errors import DataError
 from manymatch.reporting import page, sketches
 from manymatch.reporting.everything import Everything
+from manymatch.system.errors import DataError
 
 
 def write(reports: Path, name: str = "made", **change: Any) -> Path:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from made_studies import GRAPH, write_studies
 
-from manymatch.errors import DataError
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.report import report
 from manymatch.reporting.studies import views
 from manymatch.reporting.study_results import read_studies
+from manymatch.system.errors import DataError
 
 EVIL = "<script>alert(1)</script>\"'>"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from made_experiments import write_experiment
 
-from manymatch.errors import DataError
 from manymatch.reporting import synthetic
+from manymatch.system.errors import DataError
 
 AHEAD = {"contrastive": [80.0, 82.0, 87.0], "SwAMP": [86.0, 88.5, 92.5]}
 ALIKE = {"contrastive": [80.0, 82.0, 87.0], "SwAMP": [81.0, 81.0, 88.0]}

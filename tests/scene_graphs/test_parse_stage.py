@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 import spacy
 
-from manymatch.errors import ConfigError, DataError
-from manymatch.parts import Parts
 from manymatch.scene_graphs.graph import SCHEMA, Relation, SceneGraph
 from manymatch.scene_graphs.parse import parse_captions
+from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.parts import Parts
 
 CAPTIONS = [
     "A man holds a ball.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tiny_data import TinyData, make_data
 
-from manymatch.datasets.vocabulary import Vocabulary
+from manymatch.text.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="session")

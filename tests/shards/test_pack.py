@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from webdataset import TarWriter
 
-from manymatch.shards.aside import Disk
+from manymatch.shards.background_writer import Disk
 from manymatch.shards.pack import Pack
 
 SAMPLES = {

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from tiny_data import make_data, paint
 
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.features.store import FeatureStore
 from manymatch.shards.read import batches, read_index, samples
+from manymatch.text.vocabulary import Vocabulary
 
 
 def test_pixels_pass_through_as_bytes(tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ import torch
 from tiny_data import TinyData, make_data
 
 from manymatch.config.recipe import Augmentation
-from manymatch.datasets.vocabulary import Vocabulary, tokenize
-from manymatch.errors import DataError
 from manymatch.shards import order
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
 from manymatch.shards.read import batches, classes_of, samples
 from manymatch.shards.sample import array_from
+from manymatch.system.errors import DataError
+from manymatch.text.vocabulary import Vocabulary, tokenize
 
 DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_word_mask=0.1)
 

@@ -17,9 +17,9 @@ from PIL import Image
 from tiny_data import MADE_BY, TinyData, make_data
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.errors import DataError
 from manymatch.features.store import FeatureStore
 from manymatch.shards.read import read_index, samples
+from manymatch.system.errors import DataError
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import torch
 from torch.nn.functional import normalize
 
 from manymatch.config.strict import validate
-from manymatch.errors import ConfigError
 from manymatch.similarities import (
     chamfer,
     cosine,
@@ -18,6 +17,7 @@ from manymatch.similarities import (
     top_match,
 )
 from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
+from manymatch.system.errors import ConfigError
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = normalize(torch.randn(3, 4, 8, generator=GENERATOR), dim=-1)

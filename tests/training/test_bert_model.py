@@ -14,11 +14,11 @@ from tiny_data import COLOURS, OBJECTS, RELATIONS
 from tiny_run import Run
 
 from manymatch.config.recipe import Recipe
-from manymatch.datasets.wordpieces import WordPieces
-from manymatch.errors import ConfigError
 from manymatch.evaluation.embed import embed
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
+from manymatch.system.errors import ConfigError
+from manymatch.text.wordpieces import WordPieces
 
 
 @pytest.fixture

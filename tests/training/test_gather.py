@@ -16,11 +16,11 @@ from tiny_data import TinyData
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
+from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.gather import gather
 
 

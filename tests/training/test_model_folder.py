@@ -12,8 +12,6 @@ from safetensors.torch import load_file, save_file
 from tiny_data import TinyData
 from tiny_run import recipe
 
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.errors import CheckpointError
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import (
     WEIGHTS,
@@ -23,6 +21,8 @@ from manymatch.methods.checkpoint import (
     save_model,
     save_weights,
 )
+from manymatch.system.errors import CheckpointError
+from manymatch.text.vocabulary import Vocabulary
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from manymatch.config.recipe import ParameterGroup, Training
-from manymatch.errors import ConfigError
 from manymatch.methods.base import Embeddings
+from manymatch.system.errors import ConfigError
 from manymatch.training import machine
 from manymatch.training.averaging import WeightAverage
 from manymatch.training.history import RSUM, History

@@ -13,9 +13,9 @@ from tiny_data import TinyData, make_data, paint
 from tiny_run import Run, recipe
 
 from manymatch.config.recipe import Augmentation, Recipe
-from manymatch.errors import ConfigError
 from manymatch.features import resnet
 from manymatch.methods.checkpoint import load_model
+from manymatch.system.errors import ConfigError
 from manymatch.training.data import Data
 from manymatch.training.validation import validate
 

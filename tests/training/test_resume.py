@@ -34,7 +34,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> dic
 
 
 STEP = "manymatch.training.module.Learner.training_step"
-MOVE = "manymatch.files.move_into_place"
+MOVE = "manymatch.system.files.move_into_place"
 VALIDATE = "manymatch.training.epoch_end.validate"
 REAL: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 16, "word_size": 8, "feature_dropout": 0.2, "word_dropout": 0.2},

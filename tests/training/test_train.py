@@ -20,10 +20,10 @@ from full_disk import error_on_full_disk
 from tiny_data import TinyData, make_data
 from tiny_run import Run, recipe
 
-from manymatch.errors import ConfigError, DataError
-from manymatch.evaluation.protocols import recall
+from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
+from manymatch.system.errors import ConfigError, DataError
 from manymatch.training.data import Data
 from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
 from manymatch.training.torchrun import relaunch

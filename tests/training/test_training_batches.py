@@ -5,8 +5,8 @@ from __future__ import annotations
 from tiny_data import TinyData
 
 from manymatch.config.recipe import Recipe
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.shards.read import classes_of, samples
+from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.data import Data, TrainingBatches
 
 

@@ -15,11 +15,11 @@ from tiny_data import TinyData
 from tiny_run import Run, recipe
 
 from manymatch.config.recipe import Recipe, WarmStart
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.errors import CheckpointError
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import load_model, save_model
+from manymatch.system.errors import CheckpointError
+from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.warm_start import find_source
 
 NewRun = Callable[[str], Run]

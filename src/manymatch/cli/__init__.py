@@ -11,8 +11,8 @@ from typing import NoReturn
 import typer
 
 from manymatch.cli import check, data, models, results, studies
-from manymatch.errors import ManyMatchError
-from manymatch.progress import say
+from manymatch.system.errors import ManyMatchError
+from manymatch.system.progress import say
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -8,8 +8,8 @@ from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
 from manymatch.config.recipe import preset_path
-from manymatch.errors import ConfigError
-from manymatch.progress import say
+from manymatch.system.errors import ConfigError
+from manymatch.system.progress import say
 
 commands = typer.Typer()
 
@@ -18,8 +18,8 @@ commands = typer.Typer()
 def check() -> None:
     """Check params.yaml and the recipes it names, and say what will run."""
     from manymatch import datasets
-    from manymatch.ablation.command import plan_from_file
-    from manymatch.ablation.recipes import check_plan
+    from manymatch.experiments.ablation.command import plan_from_file
+    from manymatch.experiments.ablation.recipes import check_plan
     from manymatch.features import check_name
     from manymatch.features.importers import check_format
 

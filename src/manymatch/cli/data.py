@@ -12,7 +12,7 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, FeaturesName, PartName
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Published
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 commands = typer.Typer()
 

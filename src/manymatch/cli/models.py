@@ -172,9 +172,9 @@ def score(
     captions of your own any DATASET will do, with --captions and the protocols
     you want; they are not studied.
     """
-    from manymatch.evaluation import made
-    from manymatch.evaluation import score as stage
-    from manymatch.studies.external import study_scores
+    from manymatch.evaluation.external import external_scores as made
+    from manymatch.evaluation.external import score as stage
+    from manymatch.experiments.studies.external import study_scores
 
     table = captions or LAYOUT.captions(dataset)
     if captions is None:

@@ -9,8 +9,8 @@ from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
 from manymatch.config.recipe import Recipe, preset_path, read_recipe
 from manymatch.config.strict import yaml_value
-from manymatch.errors import ConfigError
-from manymatch.parts import Part, Parts
+from manymatch.system.errors import ConfigError
+from manymatch.system.parts import Part, Parts
 
 LAYOUT = Layout()
 

@@ -10,7 +10,7 @@ import typer
 from manymatch.cli import project
 from manymatch.cli.options import DatasetName, MethodName, Overrides, Split
 from manymatch.cli.project import LAYOUT
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 commands = typer.Typer()
 
@@ -48,8 +48,8 @@ def ablate(
 
     Finished runs are kept in models/.ablations: killed or extended, only the rest is trained.
     """
-    from manymatch.ablation import ablate as stage
-    from manymatch.ablation import command
+    from manymatch.experiments.ablation import ablate as stage
+    from manymatch.experiments.ablation import command
     from manymatch.reporting import ablations
 
     if file and (preset or over or seeds):
@@ -79,7 +79,7 @@ def study(
     split: Split = None,
 ) -> None:
     """Study a trained model further: reports/studies/DATASET/METHOD.json."""
-    from manymatch.studies import study as stage
+    from manymatch.experiments.studies import study as stage
 
     stage.study(
         *project.trained(dataset, method),
@@ -96,7 +96,7 @@ def clusters(
     split: Split = None,
 ) -> None:
     """Keywords and members of a trained SwAMP's classes: reports/clusters/DATASET/METHOD.json."""
-    from manymatch.clusters import clusters as stage
+    from manymatch.experiments.clusters import clusters as stage
 
     params = project.params()
     stage.clusters(
@@ -124,7 +124,7 @@ def efficiency(
     and a few for SCAN; the times are of this machine, so give it nothing else
     to do.
     """
-    from manymatch.efficiency import measure as stage
+    from manymatch.experiments.costs import measure as stage
     from manymatch.reporting import costs
 
     params = project.params()
@@ -153,9 +153,9 @@ def synthetic(
     Needs no data. Finished runs are kept in models/.synthetic: killed or extended, only the rest
     is done.
     """
+    from manymatch.experiments.synthetic import experiment as stage
+    from manymatch.experiments.synthetic import plan
     from manymatch.reporting import synthetic as results
-    from manymatch.synthetic import experiment as stage
-    from manymatch.synthetic import plan
 
     path = file or LAYOUT.experiment("swamp")
     chosen = plan.read_experiment(path, seeds)
@@ -175,10 +175,10 @@ def sketches(
 
     Trains on published features of the seen classes, whose files FILE names, with every seed.
     """
+    from manymatch.experiments.sketches import experiment as stage
+    from manymatch.experiments.sketches.settings import read_sketches
     from manymatch.features.extract import pick_device
     from manymatch.reporting import sketches as results
-    from manymatch.sketches import experiment as stage
-    from manymatch.sketches.settings import read_sketches
 
     written = stage.perform(file.stem, read_sketches(file, seeds), LAYOUT, pick_device(device))
     typer.echo(results.view(results.read_sketches(written)).to_markdown())

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from manymatch.config.strict import Strict, read_yaml, validate
-from manymatch.errors import ConfigError, nearest
+from manymatch.system.errors import ConfigError, nearest
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Ensemble = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(\+[A-Za-z0-9_.-]+)+$")]

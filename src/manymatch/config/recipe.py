@@ -15,7 +15,7 @@ import yaml
 from pydantic import AfterValidator, Field
 
 from manymatch.config.strict import Strict, read_yaml, validate
-from manymatch.errors import ConfigError, nearest
+from manymatch.system.errors import ConfigError, nearest
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]

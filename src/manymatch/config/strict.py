@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from manymatch.errors import ConfigError, first_line, nearest
+from manymatch.system.errors import ConfigError, first_line, nearest
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _FAULTS = (yaml.YAMLError, ValueError)

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from manymatch.datasets import dataset
 from manymatch.datasets.base import CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
-from manymatch.datasets.caption_text import caption_fault, shown
-from manymatch.datasets.place import picture_path, read_place
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.errors import DataError
-from manymatch.files import replacing
-from manymatch.progress import say, track
+from manymatch.datasets.image_folder import picture_path, read_place
+from manymatch.system.errors import DataError
+from manymatch.system.files import replacing
+from manymatch.system.progress import say, track
+from manymatch.text.caption_text import caption_fault, shown
+from manymatch.text.vocabulary import Vocabulary
 
 Item = TypeVar("Item")
 _ROWS = 10_000

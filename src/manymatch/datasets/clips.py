@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from manymatch.datasets.base import Caption
-from manymatch.datasets.lines import numbered_lines
-from manymatch.datasets.place import Place
-from manymatch.errors import DataError
+from manymatch.datasets.image_folder import Place
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import DataError
 
 EVERY = 20
 """Where nothing says which clips validate, those of every so-manieth training video do."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from manymatch.datasets.archives import extract, is_archive, member_names
 from manymatch.datasets.base import SPLITS
-from manymatch.datasets.copying import copy_file
-from manymatch.datasets.json_stream import elements
-from manymatch.datasets.transfer import Check
-from manymatch.datasets.whole import whole_members
-from manymatch.errors import DataError, SourceError
-from manymatch.files import remove
+from manymatch.fetching.archives import extract, is_archive, member_names
+from manymatch.fetching.completeness import whole_members
+from manymatch.fetching.copying import copy_file
+from manymatch.fetching.transfer import Check
+from manymatch.foreign.json_stream import elements
+from manymatch.system.errors import DataError, SourceError
+from manymatch.system.files import remove
 
 SPLIT_NAMES = {
     "train": "train",

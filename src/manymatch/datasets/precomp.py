@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from manymatch.datasets.copying import copy_file
-from manymatch.datasets.json_file import read_object
-from manymatch.datasets.lines import numbered_lines
-from manymatch.errors import DataError
+from manymatch.fetching.copying import copy_file
+from manymatch.foreign.json_file import read_object
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import DataError
 
 CAPTIONS_PER_IMAGE = 5
 _SPLITS = {"train": ("train",), "validation": ("dev",), "test": ("testall", "test")}

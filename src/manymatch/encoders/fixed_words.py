@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from manymatch.datasets.wordpieces import AnyVocabulary, WordPieces
 from manymatch.encoders.word2vec_file import read_word2vec
 from manymatch.encoders.word_vectors import PAD, WordTable
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
+from manymatch.text.wordpieces import AnyVocabulary, WordPieces
 
 
 def fixed_embedding(vocabulary: AnyVocabulary, size: int, file: str | None) -> WordTable:

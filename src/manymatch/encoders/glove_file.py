@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 
 def read_glove(path: Path, words: Collection[str], size: int) -> dict[str, np.ndarray]:

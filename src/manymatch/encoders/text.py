@@ -8,8 +8,6 @@ from torch import Tensor, nn
 
 from manymatch.config.recipe import Count, Probability
 from manymatch.config.strict import Strict
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
@@ -17,6 +15,8 @@ from manymatch.encoders.words import WordEncoder
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.gru import Directions
 from manymatch.pooling.masked import MaxPooling
+from manymatch.text.vocabulary import Vocabulary
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class TextSettings(Strict):

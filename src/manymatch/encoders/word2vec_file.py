@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 _LONGEST = 2**12
 """Bytes of a word: whole phrases are words there."""

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
-from manymatch.datasets.wordpieces import AnyVocabulary, WordPieces
 from manymatch.encoders.glove_file import read_glove
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
+from manymatch.text.wordpieces import AnyVocabulary, WordPieces
 
 WordVectors = Literal["learned", "glove"]
 PAD = 0

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from manymatch.errors import DataError
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
+from manymatch.system.errors import DataError
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manymatch.errors import ConfigError, DataError
-from manymatch.evaluation.blocks import Score, rows
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.outcome import Places, Wanted, outcome, write
 from manymatch.evaluation.provenance import effort
+from manymatch.evaluation.ranking.blocks import Score, rows
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
 from manymatch.shards.read import samples as samples_of
 from manymatch.shards.sample import Sample
+from manymatch.system.errors import ConfigError, DataError
 
 JOINED_BY = "+"
 """Between the members in an ensemble's name; in no preset's."""

@@ -10,10 +10,10 @@ import torch
 
 from manymatch.config.params import Elements
 from manymatch.evaluation.outcome import Places, Wanted, outcome, write
-from manymatch.evaluation.protocols import recall_of
+from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.provenance import effort
 from manymatch.evaluation.samples import drawn_queries
-from manymatch.evaluation.sets import analyse_sets
+from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.trained import embed_split
 from manymatch.shards.read import samples as stored_samples
 

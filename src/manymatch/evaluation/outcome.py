@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from manymatch import files
-from manymatch.evaluation import suite
-from manymatch.evaluation.blocks import Score
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.metrics import rounded
-from manymatch.evaluation.protocols import multi_match, recall_of
-from manymatch.evaluation.ranks import rank
-from manymatch.evaluation.relevance import Judgments, read_judgments
+from manymatch.evaluation.protocols import suite
+from manymatch.evaluation.protocols.recall import multi_match, recall_of
+from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
+from manymatch.evaluation.protocols.subject import Subject
+from manymatch.evaluation.ranking.blocks import Score
+from manymatch.evaluation.ranking.metrics import rounded
+from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.run_files import write_run
 from manymatch.evaluation.samples import Stored, sample_queries
-from manymatch.evaluation.subject import Subject
+from manymatch.system import files
 
 
 @dataclass(frozen=True)

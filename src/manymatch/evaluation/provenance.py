@@ -12,12 +12,13 @@ from typing import Any
 
 import torch
 
-from manymatch import __version__, files
+from manymatch import __version__
 from manymatch.config.galleries import is_whole
 from manymatch.config.recipe import Recipe, Setting
 from manymatch.methods.checkpoint import facts
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import Index, read_index
+from manymatch.system import files
 
 
 def origin(model: Path, shards: Path, recipe: Recipe) -> dict[str, Any]:

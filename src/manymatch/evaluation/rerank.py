@@ -12,14 +12,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from manymatch.errors import ConfigError
-from manymatch.evaluation.blocks import Score
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.ensemble import Together
 from manymatch.evaluation.outcome import Places, Wanted, outcome, write
-from manymatch.evaluation.protocols import recall
+from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.provenance import effort
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.base import Embeddings, Method
+from manymatch.system.errors import ConfigError
 
 SUFFIX = "+rerank"
 """Behind a model's name, that of its results after re-ranking."""

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import torch
 
-from manymatch import files
-from manymatch.evaluation.ranks import Direction
+from manymatch.evaluation.ranking.ranks import Direction
+from manymatch.system import files
 
 _UNSAFE = re.compile(r"[\s%]")
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.labels import Labels
-from manymatch.evaluation.plausible_matches import differing_labels
-from manymatch.evaluation.ranks import Direction, Ranking
-from manymatch.evaluation.relevance import Judgments
+from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.plausible_matches import differing_labels
+from manymatch.evaluation.protocols.relevance import Judgments
+from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.shards.sample import CaptionEntry, Sample
 
 SHOWN = 10

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from manymatch.config.recipe import Recipe
-from manymatch.datasets.wordpieces import AnyVocabulary
-from manymatch.errors import CheckpointError
 from manymatch.evaluation.embed import Embedded, embed
 from manymatch.evaluation.provenance import origin
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import feature_width, load_model
-from manymatch.progress import track
 from manymatch.shards.read import Index, batches, read_index
+from manymatch.system.errors import CheckpointError
+from manymatch.system.progress import track
+from manymatch.text.wordpieces import AnyVocabulary
 
 _IMAGES_PER_BATCH = 64
 

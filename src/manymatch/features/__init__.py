@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from manymatch.errors import ConfigError, nearest
+from manymatch.system.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from manymatch.features.backbone import Backbone, Sources

@@ -21,17 +21,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.errors import ConfigError
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Backbone, channels_last
 from manymatch.features.detector import Detector, DetectorSources
-from manymatch.features.images import ImageFile, list_images, read_crops, read_image
 from manymatch.features.joining import Extracted, stored
 from manymatch.features.store import FeatureWriter
-from manymatch.files import sha256
-from manymatch.parts import Part, Parts, identity_of
-from manymatch.progress import say, track
-from manymatch.side_by_side import side_by_side
+from manymatch.foreign.images import ImageFile, list_images, read_crops, read_image
+from manymatch.system.errors import ConfigError
+from manymatch.system.files import sha256
+from manymatch.system.parallel_map import side_by_side
+from manymatch.system.parts import Part, Parts, identity_of
+from manymatch.system.progress import say, track
 
 Item = TypeVar("Item")
 _LOADERS = 4

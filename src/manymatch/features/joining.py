@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.features.images import ImageFile
 from manymatch.features.store import FeatureStore
+from manymatch.foreign.images import ImageFile
 
 Extracted = tuple[ImageFile, NDArray[Any], NDArray[np.float32] | None]
 """An image, its features (k, F), float32, float16 or (of pixels) uint8, and its boxes (k, 4)."""

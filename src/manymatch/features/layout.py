@@ -24,7 +24,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from manymatch.errors import DataError
+from manymatch.system.errors import DataError
 
 FORMAT, VERSION = "manymatch-features", 1
 _LIBRARY = ("v110", "v110")

@@ -17,8 +17,8 @@ from efficientnet_lite_pytorch import EfficientNet
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from manymatch.errors import ConfigError
 from manymatch.features.backbone import GridBackbone, Normalised, Sources
+from manymatch.system.errors import ConfigError
 
 SIZE, CELLS, WIDTH = 224, 7, 1280
 MEAN, STD = [127.0] * 3, [128.0] * 3

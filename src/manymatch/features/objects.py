@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from manymatch.errors import DataError
 from manymatch.features import BACKBONES
 from manymatch.features.backbone import Backbone, Normalised, Sources
 from manymatch.features.lite0 import MEAN, STD, WIDTH, load_network
+from manymatch.system.errors import DataError
 
 SIZE = 128
 """Objects are small parts of a picture: 128 px is a third of the work of 224."""

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from transformers import ResNetConfig, ResNetModel
 
-from manymatch.errors import ConfigError
 from manymatch.features.backbone import GridBackbone, Normalised, Sources
+from manymatch.system.errors import ConfigError
 
 SIZE, CELLS, WIDTH = 224, 7, 2048
 MEAN = [255 * value for value in (0.485, 0.456, 0.406)]

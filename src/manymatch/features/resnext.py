@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from manymatch.errors import ConfigError
 from manymatch.features.backbone import GridBackbone, Normalised, Sources
 from manymatch.features.resnet import MEAN, STD, WIDTH
+from manymatch.system.errors import ConfigError
 
 SIZE, CELLS = 512, 16
 BLOCKS = (3, 4, 23, 3)

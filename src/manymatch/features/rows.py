@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.errors import DataError
 from manymatch.features.layout import Layout, all_finite, inspect, row_checksum
+from manymatch.system.errors import DataError
 
 Features = NDArray[Any]
 """float16, or uint8 of pixels."""

@@ -23,10 +23,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.errors import DataError
 from manymatch.features import layout
 from manymatch.features.rows import Boxes, Features, RowFile
-from manymatch.files import move_into_place, partial_path, remove, storage_errors
+from manymatch.system.errors import DataError
+from manymatch.system.files import move_into_place, partial_path, remove, storage_errors
 
 _HEADROOM = 2**16
 """Bytes for HDF5's own structures, on the safe side."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from manymatch.errors import DataError
 from manymatch.losses.transport_dual import solve_dual
 from manymatch.similarities.pairs import full_precision
+from manymatch.system.errors import DataError
 
 _SMALLEST = -80.0
 """Nats below the largest term, where terms are cut off: they change no sum there, and a CPU needs

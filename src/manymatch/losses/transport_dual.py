@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from manymatch.errors import DataError
 from manymatch.losses.equal_shares import shares_can_be_equal
+from manymatch.system.errors import DataError
 
 Array = npt.NDArray[np.float64]
 

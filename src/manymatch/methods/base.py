@@ -15,8 +15,8 @@ from manymatch.encoders.text import TextSettings, text_vocabulary
 from manymatch.shards.batch import Batch
 
 if TYPE_CHECKING:
-    from manymatch.datasets.vocabulary import Vocabulary
-    from manymatch.datasets.wordpieces import AnyVocabulary
+    from manymatch.text.vocabulary import Vocabulary
+    from manymatch.text.wordpieces import AnyVocabulary
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from manymatch.config.recipe import Recipe, read_recipe
-from manymatch.datasets.wordpieces import AnyVocabulary, load_vocabulary
 from manymatch.encoders.pretrained import structure_only
-from manymatch.errors import CheckpointError
-from manymatch.files import replacing, sha256, write_json, write_text
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
+from manymatch.system.errors import CheckpointError
+from manymatch.system.files import replacing, sha256, write_json, write_text
+from manymatch.text.wordpieces import AnyVocabulary, load_vocabulary
 
 WEIGHTS, RECIPE, VOCABULARY, FACTS = (
     "model.safetensors",

@@ -24,8 +24,6 @@ from torch.nn import functional
 
 from manymatch.config.recipe import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
 from manymatch.encoders.cnn import CNNSettings
 from manymatch.encoders.image import ImageEncoder, ImageSettings, image_encoder
@@ -37,7 +35,6 @@ from manymatch.encoders.scene_graph import (
     SceneGraphEncoder,
 )
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
-from manymatch.errors import DataError
 from manymatch.layers.gru import Directions
 from manymatch.layers.segments import pad_segments
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
@@ -52,6 +49,9 @@ from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
 from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pairs import full_precision
+from manymatch.system.errors import DataError
+from manymatch.text.vocabulary import Vocabulary
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class CORASettings(Strict):

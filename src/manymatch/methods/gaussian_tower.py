@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.recipe import Count
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.methods.base import Embeddings
 from manymatch.pooling.gaussian import GaussianHead
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class GaussianSettings(Grouped):

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from manymatch.config.recipe import Recipe
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.errors import CheckpointError
+from manymatch.foreign.torch_file import load_tensors
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import save_model
-from manymatch.tensors import load_tensors
+from manymatch.system.errors import CheckpointError
+from manymatch.text.vocabulary import Vocabulary
 
 FEATURES = "howto100m"
 """What params.yaml calls the features that the model takes."""

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.recipe import NonNegative, Positive
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
 from manymatch.losses.soft_match import soft_match
@@ -31,6 +30,7 @@ from manymatch.pooling.hypergraph import HypergraphConvolution, soft_incidence
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.mahalanobis import mahalanobis
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class MSRMSettings(GaussianSettings):

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.config.recipe import Count, NonNegative, Positive
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
 from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
@@ -29,6 +28,7 @@ from manymatch.pooling.gaussian import kl_to_standard, samples
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pair_distances import pair_distances
+from manymatch.text.wordpieces import AnyVocabulary
 
 _DISTANCES_AT_ONCE = 8_000_000
 """Retrieval by samples needs so many more distances than scores; 32 MB of them at a time."""

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.recipe import NonNegative, Positive
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.losses import info_nce, mmd, triplet
@@ -20,6 +19,7 @@ from manymatch.methods.weighted import weighted
 from manymatch.pooling.sets import SetSettings, set_module
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class SetMethodSettings(Grouped):

@@ -22,7 +22,6 @@ from torch.nn import functional
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.recipe import Count, Positive, Probability
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
@@ -33,6 +32,7 @@ from manymatch.pooling.prototype_attention import PrototypeAttention
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pairs import full_precision
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):

@@ -17,7 +17,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from manymatch.config.recipe import Count, NonNegative, Positive
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.fixed_words import fixed_embedding
 from manymatch.encoders.word_vectors import WordTable, WordVectors, word_embedding
 from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels, objective
@@ -27,6 +26,7 @@ from manymatch.pooling.gated_embedding import GatedEmbedding
 from manymatch.pooling.masked import MaxPooling
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class SwAMPVideoSettings(LabelSettings):

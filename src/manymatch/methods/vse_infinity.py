@@ -21,17 +21,17 @@ from torch.nn import functional
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.recipe import Probability
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
-from manymatch.errors import ConfigError
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.pooling.gpo import GPO
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pairs import full_precision
+from manymatch.system.errors import ConfigError
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class VSEInfinitySettings(Grouped, MatchingSettings):

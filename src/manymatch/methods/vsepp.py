@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.recipe import Count, Probability
-from manymatch.datasets.vocabulary import Vocabulary
 from manymatch.encoders.cnn import CNN, CNNSettings
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder
@@ -30,6 +29,7 @@ from manymatch.pooling.by_name import PoolingName, pooling
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pairs import full_precision
+from manymatch.text.vocabulary import Vocabulary
 
 
 class VSEPPSettings(MatchingSettings):

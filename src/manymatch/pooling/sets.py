@@ -8,11 +8,11 @@ from pydantic import model_validator
 
 from manymatch.config.recipe import Count, Probability
 from manymatch.config.strict import Strict
-from manymatch.errors import ConfigError
 from manymatch.pooling.decoder import TransformerDecoder
 from manymatch.pooling.pie_net import PIENet
 from manymatch.pooling.prediction import SetModule, Sets
 from manymatch.pooling.slot_attention import SlotAttention, Start, Update
+from manymatch.system.errors import ConfigError
 
 __all__ = ["SetModule", "SetSettings", "Sets", "set_module"]
 

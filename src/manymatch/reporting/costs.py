@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manymatch.errors import DataError
 from manymatch.reporting import markdown
 from manymatch.reporting.published_costs import Published, published
 from manymatch.reporting.records import Record
 from manymatch.reporting.results import read_json
+from manymatch.system.errors import DataError
 
 TIMES = "\u00d7"
 Positive = Annotated[float, Field(gt=0)]

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from manymatch.errors import DataError
+from manymatch.system.errors import DataError
 
 
 @dataclass(frozen=True)

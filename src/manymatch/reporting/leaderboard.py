@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from manymatch import files
-from manymatch.errors import DataError
 from manymatch.reporting import comparison, markdown
 from manymatch.reporting.results import Kind, Run, numbers
+from manymatch.system import files
+from manymatch.system.errors import DataError
 
 START, END = "<!-- results -->", "<!-- /results -->"
 """What stands around the results table in a README."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manymatch import files
-from manymatch.progress import say
 from manymatch.reporting import claims, leaderboard, page
 from manymatch.reporting.ablations import to_markdown
 from manymatch.reporting.everything import Everything
+from manymatch.system import files
+from manymatch.system.progress import say
 
 
 def report(reports: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ValidationError
 
-from manymatch.errors import DataError
 from manymatch.reporting.curves import Curves, read_curves
 from manymatch.reporting.records import (
     BothWays,
@@ -23,6 +22,7 @@ from manymatch.reporting.records import (
 )
 from manymatch.reporting.set_results import SetMetrics, ShownSets
 from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.system.errors import DataError
 
 _MOST_BYTES = 256 * 1024**2
 """A result file beyond this is not one of ours, and is not read into memory."""

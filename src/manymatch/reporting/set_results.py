@@ -151,7 +151,7 @@ class Nearest(Record):
 
 
 SIDE = 1000
-"""The side of the square in which `manymatch.evaluation.projection` places elements."""
+"""The side of the square in which `manymatch.evaluation.sets.projection` places elements."""
 
 Coordinate = Annotated[int, Field(ge=0, le=SIDE)]
 

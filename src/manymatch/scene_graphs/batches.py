@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from manymatch.errors import DataError
-from manymatch.files import replacing
+from manymatch.system.errors import DataError
+from manymatch.system.files import replacing
 
 Parsed = tuple[pa.RecordBatch, Counter[str]]
 """The graphs of a batch of captions (schema without the ids), and what their limits cost."""

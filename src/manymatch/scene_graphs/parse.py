@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import spacy
 from spacy.language import Language
 
-from manymatch.errors import DataError, first_line
-from manymatch.files import replacing, sha256
-from manymatch.parts import Parts, identity_of
-from manymatch.processes import process_pool
-from manymatch.progress import say, track
 from manymatch.scene_graphs.batches import Parsed, read_parts, write_part
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
+from manymatch.system.errors import DataError, first_line
+from manymatch.system.files import replacing, sha256
+from manymatch.system.parts import Parts, identity_of
+from manymatch.system.processes import process_pool
+from manymatch.system.progress import say, track
 
 _GRAPHS = SCHEMA.remove(SCHEMA.get_field_index("caption_id"))
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import spacy
 from spacy.language import Language
 
-from manymatch.errors import ConfigError
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.limits import limited
 from manymatch.scene_graphs.rules import scene_graph
+from manymatch.system.errors import ConfigError
 
 MAX_CHARACTERS = 2000
 """What lies past them in a caption is not read: no sentence is so long, but any file may be."""

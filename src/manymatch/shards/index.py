@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from manymatch.config.strict import Strict
-from manymatch.errors import DataError, nearest
+from manymatch.system.errors import DataError, nearest
 
 NAME = "index.json"
 Count = Annotated[int, Field(ge=1)]

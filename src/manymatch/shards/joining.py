@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from manymatch.errors import DataError
-from manymatch.files import replacing, sha256, write_json
 from manymatch.shards.index import NAME, Split, read_index
+from manymatch.system.errors import DataError
+from manymatch.system.files import replacing, sha256, write_json
 
 
 def join(parts: Sequence[Path], folder: Path) -> None:

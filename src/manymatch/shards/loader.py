@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from torch.utils.data import DataLoader, IterableDataset
 
-from manymatch.errors import ManyMatchError
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import Batches
+from manymatch.system.errors import ManyMatchError
 
 
 class Loader:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.batch import name_id
 from manymatch.shards.sample import CaptionEntry
+from manymatch.text.wordpieces import AnyVocabulary
 
 Phrase = tuple[int, ...]
 """Word ids, at least one."""

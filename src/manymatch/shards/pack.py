@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from manymatch.shards.aside import WrittenAside
+from manymatch.shards.background_writer import WrittenAside
 from manymatch.shards.tar import Bytes
 
 _CHECKSUM = 148

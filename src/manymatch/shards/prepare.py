@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from random import Random
 
 from manymatch.config.recipe import Augmentation
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.shards.augment import CaptionAugmenter, drop_regions
 from manymatch.shards.collate import Item
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry, Sample
+from manymatch.text.wordpieces import AnyVocabulary
 
 
 class Preparation:

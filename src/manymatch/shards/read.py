@@ -9,8 +9,6 @@ import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
 from manymatch.config.recipe import Augmentation
-from manymatch.datasets.wordpieces import AnyVocabulary
-from manymatch.errors import DataError
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import collate
 from manymatch.shards.fetch import fetch
@@ -25,6 +23,8 @@ from manymatch.shards.order import (
 from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
 from manymatch.shards.tar import RawSample
+from manymatch.system.errors import DataError
+from manymatch.text.wordpieces import AnyVocabulary
 
 __all__ = ["Batches", "Index", "batches", "classes_of", "read_index", "samples"]
 

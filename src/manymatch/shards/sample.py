@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from manymatch.errors import DataError
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, SceneGraph
 from manymatch.shards.tar import Bytes, RawSample
+from manymatch.system.errors import DataError
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
 _STORED = {"float16": "<f2", "uint8": "|u1"}

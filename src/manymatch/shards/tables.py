@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.errors import DataError
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.shards.sample import CaptionEntry, check_graph
+from manymatch.system.errors import DataError
 
 _ROWS = 256  # read at once: the garbage collector goes through them again and again
 _Row = TypeVar("_Row", "_Caption", "_Graph")

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from webdataset.tariterators import base_plus_ext
 
-from manymatch.errors import DataError
+from manymatch.system.errors import DataError
 
 MAX_MEMBER_BYTES = 64 * 2**20
 

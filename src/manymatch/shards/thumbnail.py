@@ -7,8 +7,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from manymatch.datasets.place import picture_path, read_place
-from manymatch.errors import DataError
+from manymatch.datasets.image_folder import picture_path, read_place
+from manymatch.system.errors import DataError
 
 _QUALITY = 80
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import PIL
 
-from manymatch.ahead import ahead
-from manymatch.errors import DataError
 from manymatch.features.store import FeatureStore, Rows
-from manymatch.files import replacing, sha256, write_json
-from manymatch.parts import WHOLE, Part, Parts, identity_of
-from manymatch.progress import track
-from manymatch.shards.aside import Disk, WrittenAside
+from manymatch.shards.background_writer import Disk, WrittenAside
 from manymatch.shards.index import NAME, Index, Split
 from manymatch.shards.joining import join
 from manymatch.shards.pack import Pack
 from manymatch.shards.sample import Sample, encode
 from manymatch.shards.tables import Image, distinct, read_images
 from manymatch.shards.thumbnail import Pictures
+from manymatch.system.errors import DataError
+from manymatch.system.files import replacing, sha256, write_json
+from manymatch.system.parts import WHOLE, Part, Parts, identity_of
+from manymatch.system.prefetch import ahead
+from manymatch.system.progress import track
 
 _BLOCK = 16  # images whose features are read at once
 

@@ -8,7 +8,7 @@ import pytorch_lightning as pl
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from manymatch.progress import say
+from manymatch.system.progress import say
 from manymatch.training.history import RSUM, History
 
 

@@ -16,10 +16,10 @@ import torch
 
 from manymatch import __version__
 from manymatch.config.recipe import Recipe
-from manymatch.files import remove, replacing, sha256
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import load_weights, save_weights
 from manymatch.shards.index import NAME as INDEX
+from manymatch.system.files import remove, replacing, sha256
 from manymatch.training.history import History
 
 Fingerprint = dict[str, str]

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from manymatch.files import storage_errors
-from manymatch.progress import say
+from manymatch.system.files import storage_errors
+from manymatch.system.progress import say
 from manymatch.training.history import History
 from manymatch.training.machine import first_process
 

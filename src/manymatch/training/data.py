@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manymatch.config.recipe import Recipe
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
 from manymatch.shards.read import Batches, batches, classes_of
+from manymatch.text.wordpieces import AnyVocabulary
 
 _MOST_WORKERS = 4
 

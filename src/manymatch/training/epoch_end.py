@@ -8,8 +8,8 @@ from typing import Any
 
 import pytorch_lightning as pl
 
-from manymatch.errors import ConfigError
 from manymatch.methods.base import Method
+from manymatch.system.errors import ConfigError
 from manymatch.training.bar import tell
 from manymatch.training.checkpoints import Checkpoints
 from manymatch.training.curves import Curves

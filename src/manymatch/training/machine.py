@@ -12,7 +12,7 @@ from pytorch_lightning.utilities import rank_zero_only
 from torch import distributed
 
 from manymatch.config.recipe import Training
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 
 @dataclass(frozen=True)

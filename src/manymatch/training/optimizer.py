@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
 from manymatch.config.recipe import ParameterGroup, Training
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 _FUSABLE: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
 

@@ -10,7 +10,7 @@ import time
 
 from torch import distributed
 
-from manymatch.errors import ConfigError
+from manymatch.system.errors import ConfigError
 
 TORCHRUN = "MANYMATCH_TORCHRUN"
 """The environment variable with its options: `--standalone --nproc-per-node 4`, or on the first of

@@ -8,16 +8,16 @@ from typing import Any
 import pytorch_lightning as pl
 
 from manymatch.config.recipe import Recipe
-from manymatch.datasets.vocabulary import Vocabulary
-from manymatch.datasets.wordpieces import AnyVocabulary
 from manymatch.encoders.cnn import CNN
-from manymatch.errors import ConfigError
-from manymatch.files import remove
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import save_model
-from manymatch.progress import say
 from manymatch.shards.read import Index, read_index
+from manymatch.system.errors import ConfigError
+from manymatch.system.files import remove
+from manymatch.system.progress import say
+from manymatch.text.vocabulary import Vocabulary
+from manymatch.text.wordpieces import AnyVocabulary
 from manymatch.training.averaging import WeightAverage
 from manymatch.training.bar import Bar
 from manymatch.training.checkpoints import Checkpoints, fingerprint

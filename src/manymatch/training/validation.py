@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from manymatch.evaluation.embed import embed
-from manymatch.evaluation.protocols import recall
+from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods.base import Method
 from manymatch.shards.read import batches
 from manymatch.training.data import Data

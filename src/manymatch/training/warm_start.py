@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from manymatch.config.recipe import Recipe, WarmStart
-from manymatch.datasets.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
 from manymatch.encoders.word_vectors import WordTable
-from manymatch.errors import CheckpointError
-from manymatch.files import sha256
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import VOCABULARY, WEIGHTS, read_weights
+from manymatch.system.errors import CheckpointError
+from manymatch.system.files import sha256
+from manymatch.text.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
 
 _NAMED = 3
 

@@ -18,12 +18,12 @@ from manymatch.datasets.coco.annotations import files_below, read_annotations
 from manymatch.datasets.coco.fetch import fetch
 from manymatch.datasets.coco.names import CAPTIONS, IDS, KARPATHY, LABELS, PRECOMP, coco_id
 from manymatch.datasets.coco.settings import CocoSettings
-from manymatch.datasets.json_file import read_object
+from manymatch.datasets.image_files import Pictures
+from manymatch.datasets.image_folder import read_place
 from manymatch.datasets.karpathy import by_split
-from manymatch.datasets.pictures import Pictures
-from manymatch.datasets.place import read_place
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, read_precomp
-from manymatch.errors import DataError
+from manymatch.foreign.json_file import read_object
+from manymatch.system.errors import DataError
 
 Line = tuple[str, str, str]
 """Id of the caption, its text, where it stands."""

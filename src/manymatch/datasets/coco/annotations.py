@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from manymatch.datasets.json_stream import elements
 from manymatch.datasets.karpathy import field
-from manymatch.errors import DataError
-from manymatch.numpy_file import load_array
-from manymatch.progress import say
+from manymatch.foreign.json_stream import elements
+from manymatch.foreign.numpy_file import load_array
+from manymatch.system.errors import DataError
+from manymatch.system.progress import say
 
 ID_FILES = {
     "coco_train_ids.npy": "train",

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from manymatch.datasets.archives import extract, is_archive
 from manymatch.datasets.coco.annotations import ID_FILES, files_below, read_categories
 from manymatch.datasets.coco.names import CAPTIONS, IDS, KARPATHY, LABELS, PRECOMP, USUAL
 from manymatch.datasets.coco.settings import CocoSettings
-from manymatch.datasets.copying import copy_file
-from manymatch.datasets.gather import Gatherer
+from manymatch.datasets.image_files import settle_pictures
 from manymatch.datasets.karpathy import copy_karpathy, holds_karpathy, whole_karpathy
-from manymatch.datasets.pictures import settle_pictures
 from manymatch.datasets.precomp import copy_precomp, is_precomp
-from manymatch.datasets.transfer import Check
-from manymatch.datasets.whole import whole_archive, whole_json, whole_members
-from manymatch.errors import SourceError
-from manymatch.files import remove, write_json
-from manymatch.progress import say
+from manymatch.fetching.archives import extract, is_archive
+from manymatch.fetching.completeness import whole_archive, whole_json, whole_members
+from manymatch.fetching.copying import copy_file
+from manymatch.fetching.gather import Gatherer
+from manymatch.fetching.transfer import Check
+from manymatch.system.errors import SourceError
+from manymatch.system.files import remove, write_json
+from manymatch.system.progress import say
 
 _IMAGES = (
     "set it to train2014.zip and val2014.zip or to the folder they were unpacked to, or set "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from manymatch.datasets.gather import Usual
+from manymatch.fetching.gather import Usual
 
 KARPATHY = "dataset_coco.json"
 CAPTIONS = "captions"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.gather import Sources
-from manymatch.datasets.sources import Source
+from manymatch.fetching.gather import Sources
+from manymatch.fetching.sources import Source
 
 
 class CocoSettings(Strict):
     """One `folder` with files under their usual names, or each file's own source, or both (see
-    `manymatch.datasets.gather` for which wins)."""
+    `manymatch.fetching.gather` for which wins)."""
 
     folder: str | None = None
     images: Sources | None = None

@@ -14,7 +14,7 @@ from manymatch.datasets.base import Caption, Relevance
 from manymatch.datasets.conceptual_captions.fetch import TABLE, fetch
 from manymatch.datasets.conceptual_captions.samples import key_of
 from manymatch.datasets.conceptual_captions.settings import ConceptualCaptionsSettings
-from manymatch.datasets.lines import columns, numbered_lines
+from manymatch.foreign.text_lines import columns, numbered_lines
 
 
 class ConceptualCaptions:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from manymatch.datasets.archives import extract
 from manymatch.datasets.conceptual_captions.samples import (
     Sample,
     Unusable,
@@ -17,12 +16,13 @@ from manymatch.datasets.conceptual_captions.samples import (
     read_sample,
 )
 from manymatch.datasets.conceptual_captions.settings import ConceptualCaptionsSettings
-from manymatch.datasets.gather import Gatherer, Usual
-from manymatch.datasets.place import IMAGES
-from manymatch.datasets.whole import whole_archive
-from manymatch.errors import SourceError
-from manymatch.files import remove
-from manymatch.progress import say, track
+from manymatch.datasets.image_folder import IMAGES
+from manymatch.fetching.archives import extract
+from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.gather import Gatherer, Usual
+from manymatch.system.errors import SourceError
+from manymatch.system.files import remove
+from manymatch.system.progress import say, track
 
 TABLE = "captions.tsv"
 """Under the raw folder: file, split and caption of each picture."""

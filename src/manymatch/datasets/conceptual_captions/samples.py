@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from manymatch.datasets.caption_text import caption_fault
-from manymatch.datasets.json_file import read_object
-from manymatch.errors import DataError
-from manymatch.features.images import read_image
+from manymatch.foreign.images import read_image
+from manymatch.foreign.json_file import read_object
+from manymatch.system.errors import DataError
+from manymatch.text.caption_text import caption_fault
 
 PICTURES = ("jpg", "jpeg", "png")
 TEXT, FACTS = "txt", "json"

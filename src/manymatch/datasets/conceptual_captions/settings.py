@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.gather import Sources
+from manymatch.fetching.gather import Sources
 
 
 class ConceptualCaptionsSettings(Strict):

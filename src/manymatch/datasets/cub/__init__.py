@@ -18,9 +18,9 @@ from manymatch.datasets.base import SPLITS, Caption, Relevance
 from manymatch.datasets.cub.fetch import TEXT, fetch
 from manymatch.datasets.cub.settings import CubSettings
 from manymatch.datasets.cub.splits import class_number, read_splits
-from manymatch.datasets.lines import numbered_lines
-from manymatch.datasets.pictures import Pictures
-from manymatch.progress import say
+from manymatch.datasets.image_files import Pictures
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.progress import say
 
 _LOST = re.compile("\ufffd+")
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from manymatch.datasets.archives import extract, is_archive
-from manymatch.datasets.copying import copy_file, copy_named
 from manymatch.datasets.cub.settings import CubSettings
-from manymatch.datasets.gather import Gatherer, Usual
-from manymatch.datasets.pictures import settle_pictures
-from manymatch.datasets.whole import whole_archive
-from manymatch.errors import SourceError
-from manymatch.files import remove
+from manymatch.datasets.image_files import settle_pictures
+from manymatch.fetching.archives import extract, is_archive
+from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.gather import Gatherer, Usual
+from manymatch.system.errors import SourceError
+from manymatch.system.files import remove
 
 TEXT = "text"
 LISTS = {

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manymatch.datasets.cub.fetch import LISTS
-from manymatch.datasets.lines import numbered_lines
-from manymatch.errors import DataError
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import DataError
 
 HELD_OUT = 10
 """Without validation classes every tenth image of a training class validates: no test image may

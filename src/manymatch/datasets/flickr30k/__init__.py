@@ -15,8 +15,8 @@ from manymatch.datasets.base import Caption, Relevance
 from manymatch.datasets.flickr30k.fetch import KARPATHY, MULTI30K, PRECOMP, fetch
 from manymatch.datasets.flickr30k.multi30k import read_multi30k
 from manymatch.datasets.flickr30k.settings import Flickr30kSettings
+from manymatch.datasets.image_files import Pictures
 from manymatch.datasets.karpathy import by_split
-from manymatch.datasets.pictures import Pictures
 from manymatch.datasets.precomp import read_precomp
 
 Image = tuple[str, str, Sequence[tuple[str, str]]]

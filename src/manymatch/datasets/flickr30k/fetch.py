@@ -6,11 +6,11 @@ from pathlib import Path
 
 from manymatch.datasets.flickr30k.multi30k import copy_multi30k, is_multi30k
 from manymatch.datasets.flickr30k.settings import Flickr30kSettings
-from manymatch.datasets.gather import Gatherer, Usual
+from manymatch.datasets.image_files import settle_pictures
 from manymatch.datasets.karpathy import copy_karpathy, whole_karpathy
-from manymatch.datasets.pictures import settle_pictures
 from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp
-from manymatch.datasets.whole import whole_archive
+from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.gather import Gatherer, Usual
 
 KARPATHY = "dataset_flickr30k.json"
 PRECOMP = "precomp"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from manymatch.datasets.copying import copy_file
-from manymatch.datasets.lines import numbered_lines
-from manymatch.errors import DataError
+from manymatch.fetching.copying import copy_file
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import DataError
 
 _SPLITS = {"train": "train", "validation": "val", "test": "test_2016"}
 _CAPTIONS = range(1, 6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manymatch.datasets.copying import copy_file, copy_named
 from manymatch.datasets.flickr8k.names import (
     CROWD,
     EXPERT,
@@ -15,9 +14,10 @@ from manymatch.datasets.flickr8k.names import (
     USUAL_IMAGES,
 )
 from manymatch.datasets.flickr8k.settings import Flickr8kSettings
-from manymatch.datasets.gather import Gatherer, Usual
-from manymatch.datasets.pictures import copy_pictures, unpack_pictures
-from manymatch.datasets.whole import whole_archive
+from manymatch.datasets.image_files import copy_pictures, unpack_pictures
+from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.gather import Gatherer, Usual
 
 _JUDGMENTS = {"expert": EXPERT, "crowd": CROWD}
 _LISTS = {f"{split}_list": file for split, file in LISTS.items()}

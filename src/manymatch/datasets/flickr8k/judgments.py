@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from manymatch.datasets.flickr8k.names import CROWD, EXPERT
-from manymatch.datasets.lines import columns, numbered_lines
-from manymatch.errors import DataError
-from manymatch.progress import say
+from manymatch.foreign.text_lines import columns, numbered_lines
+from manymatch.system.errors import DataError
+from manymatch.system.progress import say
 
 Pair = tuple[str, str]
 """Image file, caption id."""

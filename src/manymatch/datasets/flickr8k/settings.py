@@ -5,13 +5,13 @@ from __future__ import annotations
 from pydantic import model_validator
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.sources import Source
-from manymatch.errors import ConfigError
+from manymatch.fetching.sources import Source
+from manymatch.system.errors import ConfigError
 
 
 class Flickr8kSettings(Strict):
     """One `folder` with files under their usual names, or each file's own source, or both (see
-    `manymatch.datasets.gather` for which wins). The judgments are optional."""
+    `manymatch.fetching.gather` for which wins). The judgments are optional."""
 
     folder: str | None = None
     images: Source | None = None

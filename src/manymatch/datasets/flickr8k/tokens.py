@@ -7,9 +7,9 @@ from pathlib import Path
 
 from manymatch.datasets.flickr8k.image import Image, Line
 from manymatch.datasets.flickr8k.names import LISTS, TOKENS
-from manymatch.datasets.lines import columns, numbered_lines
-from manymatch.errors import DataError
-from manymatch.progress import say
+from manymatch.foreign.text_lines import columns, numbered_lines
+from manymatch.system.errors import DataError
+from manymatch.system.progress import say
 
 
 def read(raw: Path) -> list[Image]:

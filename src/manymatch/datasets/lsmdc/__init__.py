@@ -14,10 +14,10 @@ from pathlib import Path
 
 from manymatch.datasets.base import SPLITS, Caption, Relevance
 from manymatch.datasets.clips import Clip, Line, rows, without_pictures
-from manymatch.datasets.copying import copy_named
-from manymatch.datasets.gather import Gatherer, Usual
-from manymatch.datasets.lines import columns, numbered_lines
 from manymatch.datasets.lsmdc.settings import LsmdcSettings
+from manymatch.fetching.copying import copy_named
+from manymatch.fetching.gather import Gatherer, Usual
+from manymatch.foreign.text_lines import columns, numbered_lines
 
 USUAL: Usual = {
     "train": ("LSMDC16_annos_training.csv",),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.sources import Source
+from manymatch.fetching.sources import Source
 
 
 class LsmdcSettings(Strict):
     """One `folder` with files under their usual names, or each file's own source, or both (see
-    `manymatch.datasets.gather` for which wins)."""
+    `manymatch.fetching.gather` for which wins)."""
 
     folder: str | None = None
     train: Source | None = None

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from manymatch.datasets.base import SPLITS, Caption, Relevance
 from manymatch.datasets.clips import Clip, Line, read_csv, rows, without_pictures
-from manymatch.datasets.copying import copy_file, copy_named
-from manymatch.datasets.gather import Gatherer, Usual
-from manymatch.datasets.json_file import read_object
 from manymatch.datasets.msrvtt.settings import MsrvttSettings
-from manymatch.datasets.whole import whole_json
-from manymatch.errors import DataError
+from manymatch.fetching.completeness import whole_json
+from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.gather import Gatherer, Usual
+from manymatch.foreign.json_file import read_object
+from manymatch.system.errors import DataError
 
 CAPTIONS = "MSRVTT_data.json"
 LISTS = {split: f"{split}.csv" for split in SPLITS}

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 from manymatch.datasets.base import SPLITS, Caption, Relevance
 from manymatch.datasets.scenes import truth
-from manymatch.datasets.scenes.drawing.picture import save
-from manymatch.datasets.scenes.forms import Form
-from manymatch.datasets.scenes.generate import Picture, pair
-from manymatch.datasets.scenes.processes import mapped
-from manymatch.datasets.scenes.relevance import Gallery, true_pairs
 from manymatch.datasets.scenes.settings import ScenesSettings
-from manymatch.files import storage_errors
-from manymatch.progress import track
+from manymatch.scenes.drawing.picture import save
+from manymatch.scenes.forms import Form
+from manymatch.scenes.generate import Picture, pair
+from manymatch.scenes.processes import mapped
+from manymatch.scenes.relevance import Gallery, true_pairs
+from manymatch.system.files import storage_errors
+from manymatch.system.progress import track
 
 BOXES = pa.schema([("image_id", pa.string()), ("boxes", pa.list_(pa.list_(pa.float32())))])
 """`boxes.parquet`: x1 y1 x2 y2 in 0..1 for each object, in the scene graph's order."""

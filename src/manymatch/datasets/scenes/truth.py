@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from manymatch.errors import DataError
 from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.system.errors import DataError
 
 SCENES, CAPTIONS, BOXES = "scenes.jsonl", "captions.jsonl", "boxes.parquet"
 

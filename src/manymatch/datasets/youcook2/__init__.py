@@ -13,10 +13,10 @@ from typing import Any
 
 from manymatch.datasets.base import Caption, Relevance
 from manymatch.datasets.clips import Clip, rows
-from manymatch.datasets.json_file import read_object
 from manymatch.datasets.youcook2.fetch import ANNOTATIONS, LISTS, fetch
 from manymatch.datasets.youcook2.settings import Youcook2Settings
-from manymatch.errors import DataError
+from manymatch.foreign.json_file import read_object
+from manymatch.system.errors import DataError
 
 _SPLITS = {"training": "train", "validation": "test"}
 

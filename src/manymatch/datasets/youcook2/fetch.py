@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.datasets.clips import without_pictures
-from manymatch.datasets.copying import copy_file
-from manymatch.datasets.gather import Gatherer, Usual
-from manymatch.datasets.whole import whole_json
 from manymatch.datasets.youcook2.settings import Youcook2Settings
-from manymatch.errors import DataError
-from manymatch.files import write_json
-from manymatch.pickles import read_pickle
+from manymatch.fetching.completeness import whole_json
+from manymatch.fetching.copying import copy_file
+from manymatch.fetching.gather import Gatherer, Usual
+from manymatch.foreign.pickles import read_pickle
+from manymatch.system.errors import DataError
+from manymatch.system.files import write_json
 
 ANNOTATIONS = "youcookii_annotations_trainval.json"
 LISTS = {"train": "train.json", "test": "test.json"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from manymatch.features.butd.detector import ButdDetector
 from manymatch.features.butd.weights import load_network
 from manymatch.features.detector import DetectorSources
-from manymatch.files import sha256
+from manymatch.system.files import sha256
 
 
 def build(name: str, sources: DetectorSources) -> ButdDetector:

@@ -10,8 +10,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from manymatch.errors import ConfigError
 from manymatch.features.butd.network import Convolution, Network, Sizes
+from manymatch.system.errors import ConfigError
 
 PUBLIC = "unc-nlp/frcnn-vg-finetuned"
 _COUNTER = ".num_batches_tracked"

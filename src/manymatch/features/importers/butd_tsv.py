@@ -20,9 +20,9 @@ import numpy as np
 import pybase64
 from numpy.typing import NDArray
 
-from manymatch.errors import DataError
 from manymatch.features.importers.published import Published, Row, Wanted
 from manymatch.features.importers.table import Table
+from manymatch.system.errors import DataError
 
 MAX_LINE_BYTES = 64 * 2**20
 """100 regions take 1.1 MB."""

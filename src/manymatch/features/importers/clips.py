@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.errors import DataError
 from manymatch.features.importers.published import Published, Row, Wanted
 from manymatch.features.importers.table import Table
 from manymatch.features.importers.vectors import Streams, is_vectors, open_vectors, vector
+from manymatch.system.errors import DataError
 
 Places = dict[Path, dict[str, int]]
 """File -> name -> row of the store."""

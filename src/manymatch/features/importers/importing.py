@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manymatch.ahead import ahead
-from manymatch.errors import DataError, SourceError
 from manymatch.features.importers import open_published
 from manymatch.features.importers.published import Published, Row
 from manymatch.features.importers.table import read_table
 from manymatch.features.store import FeatureWriter
-from manymatch.progress import say, track
+from manymatch.system.errors import DataError, SourceError
+from manymatch.system.prefetch import ahead
+from manymatch.system.progress import say, track
 
 
 def import_features(

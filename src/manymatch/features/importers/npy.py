@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from manymatch.errors import DataError
+from manymatch.system.errors import DataError
 
 MAX_ROW_BYTES = 64 * 2**20
 """An image's features are far smaller; more is taken for a damaged header."""

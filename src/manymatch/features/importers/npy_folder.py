@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from manymatch.errors import DataError
 from manymatch.features.importers.npy import NpyRows
 from manymatch.features.importers.published import Published, Row, Wanted
 from manymatch.features.importers.table import Table
 from manymatch.features.importers.vse_infinity import MAPPING, read_mapping
+from manymatch.system.errors import DataError
 
 
 def open_published(path: Path, table: Table, max_regions: int | None) -> Published:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from manymatch.errors import DataError
 from manymatch.features.importers.npy import NpyRows
 from manymatch.features.importers.published import Published, Row, Wanted
 from manymatch.features.importers.table import Table
+from manymatch.system.errors import DataError
 
 CAPTIONS = 5
 SPLITS = ("train", "dev", "test", "testall")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manymatch.errors import DataError
 from manymatch.features.importers.precomp import Owner, Split, open_precomp
 from manymatch.features.importers.published import Published
 from manymatch.features.importers.table import Table
+from manymatch.system.errors import DataError
 
 
 def open_published(path: Path, table: Table, max_regions: int | None) -> Published:

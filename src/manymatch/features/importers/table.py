@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 import xxhash
 
-from manymatch.errors import DataError
-from manymatch.features.images import read_columns
+from manymatch.foreign.images import read_columns
+from manymatch.system.errors import DataError
 
 _NUMBER = re.compile(r"(?:.*_)?0*(\d+)")
 _WORD = re.compile(r"\w+")

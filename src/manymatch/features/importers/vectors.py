@@ -25,10 +25,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.errors import DataError
 from manymatch.features.importers.npy import MAX_ROW_BYTES, array_header
-from manymatch.pickles import PickledArray, read_pickle
-from manymatch.tensors import load_tensors
+from manymatch.foreign.pickles import PickledArray, read_pickle
+from manymatch.foreign.torch_file import load_tensors
+from manymatch.system.errors import DataError
 
 PARTS = ("2d", "3d")
 """Of frames and of movement, where they are apart."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from manymatch.errors import DataError
 from manymatch.features.importers.precomp import (
     MAX_TEXT_BYTES,
     Owner,
@@ -19,6 +18,7 @@ from manymatch.features.importers.precomp import (
 )
 from manymatch.features.importers.published import Published
 from manymatch.features.importers.table import Table
+from manymatch.system.errors import DataError
 
 MAPPING, FOLDER = "id_mapping.json", "precomp"
 

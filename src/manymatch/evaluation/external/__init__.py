@@ -1,0 +1,1 @@
+"""Scores and embeddings that other programs wrote."""

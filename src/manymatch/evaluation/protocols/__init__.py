@@ -1,0 +1,1 @@
+"""The evaluation protocols: what counts as a correct answer."""

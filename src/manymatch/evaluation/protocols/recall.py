@@ -1,0 +1,120 @@
+"""The evaluation protocols: recall of the own pairs, and multi-match against all true pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.protocols.relevance import Judgments
+from manymatch.evaluation.ranking.blocks import Score
+from manymatch.evaluation.ranking.metrics import (
+    RelevantRanks,
+    multi_match_metrics,
+    recall_metrics,
+    rsum,
+)
+from manymatch.evaluation.ranking.ranks import Ranking, rank
+from manymatch.evaluation.ranking.whole_rows import SCORES_AT_ONCE, turned, whole_rows
+from manymatch.methods.base import Embeddings
+
+
+def recall(
+    score: Score,
+    images: Embeddings,
+    texts: Embeddings,
+    owner: Tensor,
+    *,
+    t2i_score: Score | None = None,
+) -> dict[str, Any]:
+    """`i2t` and `t2i` (`recall_metrics` each) and `rsum`; arguments as for `ranks.rank`."""
+    return recall_of(rank(score, images, texts, owner, t2i_score=t2i_score))
+
+
+def recall_of(ranking: Ranking) -> dict[str, Any]:
+    """The same from ranks that are already there."""
+    i2t, t2i = recall_metrics(ranking.i2t.ranks), recall_metrics(ranking.t2i.ranks)
+    return {"i2t": i2t, "t2i": t2i, "rsum": rsum(i2t, t2i)}
+
+
+def multi_match(
+    score: Score,
+    images: Embeddings,
+    texts: Embeddings,
+    owner: Tensor,
+    judgments: Judgments,
+    *,
+    t2i_score: Score | None = None,
+) -> dict[str, dict[str, float]]:
+    """`i2t` and `t2i` (`multi_match_metrics` each) against own and judged pairs.
+
+    The first four arguments and `t2i_score` are as for `ranks.rank`. Where the judgments are
+    complete all queries count; else those with a judged pair beyond their own. Ties are
+    pessimistic: a wrong item of equal score ranks before a right one.
+
+    Raises:
+        DataError: a score is not finite.
+        ValueError: there are no judgments.
+    """
+    if not judgments:
+        raise ValueError("no judgments beyond the own pairs")
+    pairs = judgments.pairs(owner.cpu())
+    back = turned(t2i_score or score)
+    return {
+        "i2t": multi_match_metrics(
+            relevant_ranks(score, images, texts, pairs, _queries(judgments, 0))
+        ),
+        "t2i": multi_match_metrics(
+            relevant_ranks(back, texts, images, pairs.flip(1), _queries(judgments, 1))
+        ),
+    }
+
+
+def _queries(judgments: Judgments, column: int) -> Tensor | None:
+    return None if judgments.complete else judgments.extra[:, column].unique()
+
+
+def relevant_ranks(
+    score: Score,
+    queries: Embeddings,
+    gallery: Embeddings,
+    pairs: Tensor,
+    chosen: Tensor | None = None,
+    scores_at_once: int = SCORES_AT_ONCE,
+) -> Iterator[RelevantRanks]:
+    """Ranks of all relevant items, for blocks of queries.
+
+    Args:
+        score: `(queries, gallery) -> (q, g)`.
+        pairs: `(p, 2)` rows (query, relevant item), without repetition.
+        chosen: rows of the queries that count (None: all); each has a relevant item.
+    """
+    asked = None
+    if chosen is not None:
+        asked = torch.zeros(len(queries), dtype=torch.bool).index_fill(0, chosen, True)
+    pairs = pairs[pairs[:, 0].argsort(stable=True)]
+    query = pairs[:, 0].contiguous()
+    for numbers, scores in whole_rows(score, queries, gallery, asked, scores_at_once):
+        first = torch.searchsorted(query, numbers)
+        counts = torch.searchsorted(query, numbers, right=True) - first
+        row = torch.arange(len(numbers)).repeat_interleave(counts)
+        place = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
+        relevant = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
+        relevant[row.to(scores.device), pairs[first[row] + place, 1].to(scores.device)] = True
+        yield ranks_of_relevant(scores, relevant)
+
+
+def ranks_of_relevant(scores: Tensor, relevant: Tensor) -> RelevantRanks:
+    """Pessimistic ranks of the `relevant (q, g)` items by `scores (q, g)`.
+
+    The rank of the k-th best relevant item is k + the number of others with at least its score.
+    """
+    counts = relevant.sum(1)
+    right = scores.masked_fill(~relevant, -torch.inf).sort(1, descending=True).values
+    right = right[:, : int(counts.max())].contiguous()
+    wrong = scores.masked_fill(relevant, -torch.inf).sort(1).values
+    before = scores.shape[1] - torch.searchsorted(wrong, right)
+    ranks = before + torch.arange(1, right.shape[1] + 1, device=scores.device)
+    return RelevantRanks(ranks.cpu(), counts.cpu())

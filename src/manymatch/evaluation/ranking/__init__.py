@@ -1,0 +1,1 @@
+"""Exact ranks and best items, from scores that come block by block."""

@@ -1,0 +1,1 @@
+"""What the elements of set embeddings look at, read and find."""

@@ -1,0 +1,148 @@
+"""SCAN on the same data, for comparison: untrained, since no time depends on the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from manymatch.config.recipe import Optimizer, Recipe, Training
+from manymatch.encoders.image import ImageSettings, image_encoder
+from manymatch.encoders.words import WordEncoder
+from manymatch.evaluation.embed import embed
+from manymatch.evaluation.ranking.blocks import rows, runs
+from manymatch.evaluation.trained import Trained
+from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, Cost, cost_of
+from manymatch.experiments.costs.operations import similarity_operations
+from manymatch.losses.triplet import triplet
+from manymatch.methods.base import Embeddings, Method
+from manymatch.shards.batch import Batch
+from manymatch.shards.read import batches
+from manymatch.similarities.cross_attention import cross_attention
+from manymatch.text.wordpieces import AnyVocabulary
+
+NAME = "cross-attention"
+_TRAINING = Training(
+    images_per_batch=128, captions_per_image=1, optimizer=Optimizer(name="adam", lr=2e-4)
+)
+"""SCAN's batch of 128 pairs, whose step SwAMP's table 12 times."""
+_WORD_SIZE, _MARGIN, _TEMPERATURE = 300, 0.2, 4.0
+_REGIONS, _REGION_WIDTH = 36, 2048
+"""The regions that stand for an image of which there are only pixels, as many and as wide as those
+of bottom-up attention."""
+
+_QUERIES = 5
+_RANKING_SECONDS = 60.0
+"""A split that takes longer to rank is ranked in part, and the time is scaled up."""
+
+_MOST_IMAGES = 64
+_NUMBERS = {"cpu": 2**20, "cuda": 2**26}
+"""How many numbers the attention of a block of pairs may hold: on the CPU what fits its cache."""
+
+
+def cross_attention_cost(
+    trained: Trained, split: str, size: int, sizes: Sequence[int], device: torch.device
+) -> Cost:
+    """The row of SCAN with vectors of `size`, on the data of the model `trained`.
+
+    `sizes` of the galleries that are searched.
+    """
+    pixels = trained.index.dtype == "uint8"
+    scan = Scan(trained.vocabulary, None if pixels else trained.index.width, size).to(device)
+    stream = batches(trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH)
+    subject = replace(
+        trained,
+        folder=Path(NAME),
+        method=scan,
+        recipe=Recipe(method="scan", features=trained.recipe.features, training=_TRAINING),
+        found=embed(scan, stream, device),
+    )
+    cost = cost_of(
+        subject,
+        split,
+        None,
+        sizes,
+        device,
+        queries=_QUERIES,
+        ranking_seconds=_RANKING_SECONDS,
+    )
+    regions, words = map(_mean_length, (subject.found.images, subject.found.texts))
+    operations = scan.operations(regions, words)
+    return replace(cost, setting=None, elements=regions, multiply_adds=operations)
+
+
+def _mean_length(sets: Embeddings) -> int:
+    return round(float(sets.parts()["mask"].sum(1).double().mean()))
+
+
+class Scan(Method):
+    """Image-to-text with average pooling ("i-t AVG"), the form that SwAMP's table 12 times.
+
+    A linear layer over each region and a bi-GRU over the words: `vectors` are the regions `(n, R,
+    D)` of an image and the words `(m, L, D)` of a caption, and `mask` marks the real ones.
+
+    References:
+        Lee et al., Stacked Cross Attention for Image-Text Matching, ECCV 2018.
+    """
+
+    made_up: Tensor
+
+    def __init__(self, vocabulary: AnyVocabulary, feature_width: int | None, size: int) -> None:
+        """`feature_width` None: of images there are only pixels, and regions are made up."""
+        width = feature_width or _REGION_WIDTH
+        super().__init__(None, vocabulary, width)
+        self.of_pixels, self.size = feature_width is None, size
+        self.register_buffer("made_up", torch.rand(1, _REGIONS, width))
+        self.image = image_encoder(ImageSettings(encoder="linear"), width, size)
+        words = nn.Embedding(len(vocabulary), _WORD_SIZE, padding_idx=0)
+        self.text = WordEncoder(words, size)
+
+    def encode_images(self, batch: Batch) -> Embeddings:
+        features, mask = batch.features, batch.region_mask
+        if self.of_pixels:
+            features = self.made_up.expand(len(batch.image_ids), -1, -1)
+            mask = torch.ones_like(features[:, :, 0], dtype=torch.bool)
+        return Embeddings(normalize(self.image(features, mask).local, dim=2), mask=mask)
+
+    def encode_texts(self, batch: Batch) -> Embeddings:
+        states = self.text(batch.words, batch.word_mask).states
+        return Embeddings(normalize(states, dim=2), mask=batch.word_mask)
+
+    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        """Block by block; captions of like length share a block, whose padding costs little."""
+        order = texts.parts()["mask"].sum(1).argsort()
+        of_pair = images.vectors.shape[1] * (texts.vectors.shape[1] + self.size)
+        pairs = max(1, _NUMBERS[images.vectors.device.type] // of_pair)
+        of_images = min(_MOST_IMAGES, pairs)
+        parts = [rows(images, run) for run in runs(len(images), of_images)]
+        columns = [
+            self._of_captions(parts, texts, order[run])
+            for run in runs(len(texts), pairs // of_images)
+        ]
+        return torch.cat(columns, 1)[:, order.argsort()]
+
+    def _of_captions(
+        self, images: Sequence[Embeddings], texts: Embeddings, chosen: Tensor
+    ) -> Tensor:
+        """`(n, c)` of all parts of the images and the chosen captions, without needless padding."""
+        mask = texts.parts()["mask"][chosen]
+        longest = int(mask.sum(1).max())
+        words, mask = texts.vectors[chosen, :longest], mask[:, :longest]
+        regions = [(part.vectors, part.parts()["mask"]) for part in images]
+        scores = [cross_attention(words, mask, *part, _TEMPERATURE) for part in regions]
+        return torch.cat(scores, 1).T
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        return {"triplet": triplet(self.score(images, texts), batch.owner, _MARGIN)}
+
+    def operations(self, regions: int, words: int) -> int:
+        """Multiply-adds of the similarity of an image and a caption of such lengths."""
+        image, text = (
+            Embeddings(torch.ones(1, count, self.size), mask=torch.ones(1, count, dtype=torch.bool))
+            for count in (regions, words)
+        )
+        return similarity_operations(self.score, image, text)

@@ -1,0 +1,54 @@
+"""A training step outside of training: forward, loss, backward, clipping, optimiser."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+
+import torch
+
+from manymatch.config.recipe import Training
+from manymatch.experiments.costs.timing import median_seconds
+from manymatch.methods.base import Method
+from manymatch.shards.batch import Batch
+from manymatch.training.module import in_float32
+from manymatch.training.optimizer import make_optimizer
+from manymatch.training.quiet import deterministic
+
+
+def step_seconds(
+    method: Method, training: Training, batches: Sequence[Batch], device: torch.device
+) -> float:
+    """The median over `batches` (already on `device`) past the first two; `method` stays as it is.
+
+    By the same choice of algorithms as training's.
+    """
+    step = training_step(copy.deepcopy(method), training, device)
+    with deterministic(device.type == "cpu"):
+        return median_seconds(step, batches, device, warm_up=2)
+
+
+def training_step(
+    method: Method, training: Training, device: torch.device
+) -> Callable[[Batch], None]:
+    """`step(batch)` trains `method` as late in training: all of it, by losses of full weight.
+
+    In the recipe's precision, but for 16-bit floats, whose gradients would need scaling.
+    """
+    method.train()
+    method.start_epoch(training.epochs)
+    method.start_step(training.epochs)
+    optimizer = make_optimizer(method, training, fused=True)
+    mixed = device.type == "cuda" and training.precision in ("auto", "bf16-mixed")
+
+    def step(batch: Batch) -> None:
+        with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
+            images, texts = method.encode_images(batch), method.encode_texts(batch)
+        terms = method.loss(in_float32(images), in_float32(texts), batch)
+        optimizer.zero_grad()
+        torch.stack(list(terms.values())).sum().backward()
+        if training.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(method.parameters(), training.clip_norm)
+        optimizer.step()
+
+    return step

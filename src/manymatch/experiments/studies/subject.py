@@ -1,0 +1,114 @@
+"""What is studied: a trained model on a split, and what studies ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from manymatch.evaluation.embed import Embedded, autocast_dtype, concatenate
+from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.ranking.ranks import Ranking, rank
+from manymatch.evaluation.trained import Trained, embed_split
+from manymatch.methods.base import Embeddings
+from manymatch.shards.batch import Batch
+from manymatch.shards.collate import Item, collate
+from manymatch.shards.numbering import NumberedCaption, Numbering
+from manymatch.shards.read import samples
+from manymatch.shards.sample import CaptionEntry, Sample
+
+_CAPTIONS_PER_BATCH = 320
+
+
+class Ranked(Protocol):
+    """What a study of ranks alone asks for: the ranks of a split, and its captions in the order of
+    their ranks."""
+
+    @property
+    def ranking(self) -> Ranking: ...
+
+    @property
+    def captions(self) -> list[CaptionEntry]: ...
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The model in `model`, with its embeddings of `split`."""
+
+    model: Path
+    shards: Path
+    split: str
+    device: torch.device
+    trained: Trained
+
+    @classmethod
+    def open(cls, model: Path, shards: Path, split: str) -> Subject:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return cls(model, shards, split, device, embed_split(model, shards, split, device))
+
+    @property
+    def found(self) -> Embedded:
+        return self.trained.found
+
+    def identity(self) -> dict[str, Any]:
+        """Which model and split a result is of."""
+        origin = self.trained.origin()
+        kept = ("preset", "method", "seed", "checkpoint_sha256")
+        return {
+            "dataset": self.trained.index.dataset,
+            "split": self.split,
+            **{key: origin[key] for key in kept},
+        }
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        method, found = self.trained.method, self.found
+        parts = found.images, found.texts, found.owner
+        return rank(method.score, *parts, t2i_score=method.t2i_score)
+
+    @cached_property
+    def captions(self) -> list[CaptionEntry]:
+        """The split's captions in the order of their embeddings."""
+        stored = samples(self.shards, self.split)
+        return [caption for sample in stored for caption in sample.captions]
+
+    def images(self, rows: Sequence[int]) -> Iterator[Sample]:
+        """Images of the split as stored, at ascending `rows`."""
+        return samples(self.shards, self.split, rows)
+
+    def held_out(self) -> Embedded:
+        """The model's embeddings of the split `validation`."""
+        return embed_split(self.model, self.shards, "validation", self.device).found
+
+    def embed(self, captions: Iterable[CaptionEntry]) -> Embeddings:
+        """Other captions as the model embeds them."""
+        numbering = Numbering(self.trained.vocabulary)
+        numbered = (numbering.caption(caption) for caption in captions)
+        with (
+            torch.inference_mode(),
+            torch.autocast(
+                self.device.type, autocast_dtype(self.device), enabled=self.device.type == "cuda"
+            ),
+        ):
+            encode = self.trained.method.encode_texts
+            return concatenate([encode(batch.to(self.device)) for batch in _batches(numbered)])
+
+    def rsum(self, texts: Embeddings) -> float:
+        """What the split's recalls sum up to with `texts` in place of its captions."""
+        method, found = self.trained.method, self.found
+        values = recall(method.score, found.images, texts, found.owner, t2i_score=method.t2i_score)
+        rsum: float = values["rsum"]
+        return rsum
+
+
+def _batches(captions: Iterator[NumberedCaption]) -> Iterator[Batch]:
+    """Batches of captions, all of one image without features, which nothing looks at."""
+    nothing, real = np.zeros((1, 1), np.float16), np.ones(1, dtype=bool)
+    while some := list(islice(captions, _CAPTIONS_PER_BATCH)):
+        yield collate([Item("none", nothing, real, None, some)])

@@ -1,0 +1,1 @@
+"""Downloads, mirrors and archives of the data sets."""

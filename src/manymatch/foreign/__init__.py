@@ -1,0 +1,1 @@
+"""Readers of files from elsewhere, which may be damaged or hostile."""

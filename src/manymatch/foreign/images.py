@@ -1,0 +1,111 @@
+"""The images of a dataset, and reading them safely: any file may be damaged or made to harm."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from manymatch.datasets.image_folder import Place, picture_path, read_place
+from manymatch.system.errors import DataError
+
+MAX_PIXELS = 64_000_000
+"""More is refused before it is decoded: a small file can unfold to more memory than there is."""
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+"""Of Pillow's many readers, those for photographs; some others start programs."""
+_REMEDY = "replace or remove the file and run the stage 'download' again"
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image of the caption table."""
+
+    image_id: str
+    path: Path
+
+
+def list_images(captions: Path, raw: Path) -> list[ImageFile]:
+    """The images of the caption table, once each, in its order.
+
+    Raises:
+        DataError: an image id with two files, or a file outside `raw` or missing.
+    """
+    files: dict[str, str] = {}
+    for image_id, file in read_columns(captions, ("image_id", "file")):
+        if files.setdefault(image_id, file) != file:
+            raise DataError(f"{captions}: image '{image_id}': two files, {files[image_id]}, {file}")
+    place = read_place(raw)
+    if place.absent:
+        raise DataError(f"{raw}: fetched without its images; name them under its source 'images'")
+    return [ImageFile(image_id, _locate(raw, file, place)) for image_id, file in files.items()]
+
+
+def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The named columns of the caption table, row by row."""
+    try:
+        for batch in pq.ParquetFile(captions).iter_batches(columns=list(names)):
+            yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
+    except FileNotFoundError:
+        raise DataError(f"{captions}: no such file; run the stage 'captions' first") from None
+    except (OSError, KeyError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(
+            f"{captions}: not a caption table ({reason}); run the stage 'captions' again"
+        ) from None
+
+
+def _locate(raw: Path, file: str, place: Place) -> Path:
+    path = picture_path(raw, file, place)
+    if not path.is_file():
+        raise DataError(f"{path}: no such image; run the stage 'download' again")
+    return path
+
+
+def read_crops(path: Path, crops: NDArray[np.float32], size: int) -> NDArray[np.uint8]:
+    """(c, size, size, 3) RGB: each crop (x1 y1 x2 y2 in 0..1), squashed to a square, bicubic."""
+    with _decoding(path):
+        image = _open(path)
+        return np.stack([_crop(image, crop, size) for crop in crops.tolist()])
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """(h, w, 3) RGB, as it is."""
+    with _decoding(path):
+        return np.array(_open(path))
+
+
+@contextlib.contextmanager
+def _decoding(path: Path) -> Iterator[None]:
+    """Faults of an image file become one line that tells what to do."""
+    try:
+        yield
+    except DataError:
+        raise
+    except UnidentifiedImageError:
+        empty = "is empty" if path.stat().st_size == 0 else "is not an image that can be read"
+        raise DataError(f"{path}: {empty}; {_REMEDY}") from None
+    except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"{path}: cannot be decoded ({reason}); {_REMEDY}") from None
+
+
+def _open(path: Path) -> Image.Image:
+    with Image.open(path, formats=_FORMATS) as image:
+        if image.width * image.height > MAX_PIXELS:
+            found = f"{image.width} x {image.height} pixels, at most {MAX_PIXELS:,} are read"
+            raise DataError(f"{path}: {found}; {_REMEDY}")
+        return image.convert("RGB")
+
+
+def _crop(image: Image.Image, crop: list[float], size: int) -> NDArray[np.uint8]:
+    width, height = image.size
+    x1, y1, x2, y2 = crop
+    box = (x1 * width, y1 * height, x2 * width, y2 * height)
+    return np.asarray(image.resize((size, size), Image.Resampling.BICUBIC, box=box))

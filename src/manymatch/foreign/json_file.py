@@ -1,0 +1,20 @@
+"""Small JSON files, read at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from manymatch.system.errors import DataError
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The one object in the file; anything else is a `DataError`."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected a JSON object")
+    return value

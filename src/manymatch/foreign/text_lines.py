@@ -1,0 +1,52 @@
+"""Text files line by line, with numbers for the messages about them."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from manymatch.system.errors import DataError
+
+_LONGEST = 2**20
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file with their numbers from 1, without line ends; blank ones left out.
+
+    A file whose name ends in .gz is unpacked on the way. A byte order mark is skipped. Bytes that
+    are not UTF-8 are a `DataError` with the line.
+    """
+    for number, line in enumerate(_raw_lines(path), start=1):
+        if len(line) == _LONGEST:
+            raise DataError(f"{path}:{number}: a line of a million bytes; not a text file?")
+        text = _decoded(line, path, number).rstrip("\r\n")
+        if text.strip():
+            yield number, text
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        try:
+            yield from iter(lambda: stream.readline(_LONGEST), b"")
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(f"{path}: damaged or cut off ({error}); fetch it again") from None
+
+
+def _decoded(line: bytes, path: Path, number: int) -> str:
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}:{number}: byte 0x{line[error.start]:02x} at column {error.start + 1} is not "
+            "UTF-8; convert the file to UTF-8"
+        ) from None
+
+
+def columns(text: str, count: int, where: str) -> list[str]:
+    """The `count` tab-separated parts of a line."""
+    parts = text.split("\t")
+    if len(parts) != count:
+        raise DataError(f"{where}: expected {count} parts separated by tabs, found {len(parts)}")
+    return parts

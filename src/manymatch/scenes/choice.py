@@ -1,0 +1,95 @@
+"""What a caption tells: relations, single things, groups; those in which twins differ first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from manymatch.scenes.kinds import CLOTHES, KINDS
+from manymatch.scenes.phrases import Draft, Inapplicable
+from manymatch.scenes.words import VERBS
+from manymatch.scenes.world import Tie
+
+_WEIGHTS = {
+    **dict.fromkeys(("hold", "ride", "pull", "push", "kick", "fly", "walk"), 3.0),
+    **dict.fromkeys(("left of", "right of", "in front of", "behind", "next to", "on", "in"), 2.0),
+    "chase": 4.0,
+    "look at": 1.5,
+    "wear": 1.5,
+    "above": 1.2,
+    "below": 1.2,
+    "with": 0.4,
+}
+"""How often each relation is told where there is a choice."""
+_CLOTHING = frozenset(CLOTHES.values())
+
+
+def relations(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) -> list[Tie]:
+    """Relations worth telling; those of the focus alone, if there are any."""
+    things = draft.scene.things
+
+    def telling(tie: Tie) -> bool:
+        clothing = (
+            things[tie.object].spec.kind in _CLOTHING or things[tie.subject].spec.kind in _CLOTHING
+        )
+        return wanted(tie) and (tie.relation == "wear" or not clothing)
+
+    ties = [tie for tie in draft.scene.relations if telling(tie)]
+    for enough in (2, 1):
+        focused = [t for t in ties if len({t.subject, t.object} & {*draft.focus.objects}) >= enough]
+        if focused:
+            return focused
+    return ties
+
+
+def relation(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) -> Tie:
+    """One relation: first its name is drawn, then the objects."""
+    ties = relations(draft, wanted)
+    if not ties:
+        raise Inapplicable
+    names = sorted({tie.relation for tie in ties})
+    name = draft.rng.choices(names, [_WEIGHTS[name] for name in names])[0]
+    return draft.rng.choice([tie for tie in ties if tie.relation == name])
+
+
+def transitive(tie: Tie) -> bool:
+    return tie.relation in VERBS
+
+
+def locative(tie: Tie) -> bool:
+    return tie.relation not in VERBS and tie.relation != "with"
+
+
+def things(draft: Draft, count: int) -> list[int]:
+    """Different objects, those of the focus first."""
+    things = draft.scene.things
+    rest = [k for k, thing in enumerate(things) if thing.spec.kind not in _CLOTHING]
+    if len(rest) < count:
+        raise Inapplicable
+    drawn = draft.rng.sample(rest, len(rest))
+    drawn.sort(key=lambda k: k not in draft.focus.objects)
+    return drawn[:count]
+
+
+def group(draft: Draft) -> tuple[list[int], str]:
+    """Two to four objects that share a noun, and that noun."""
+    groups: dict[str, list[int]] = {}
+    for k, thing in enumerate(draft.scene.things):
+        if thing.spec.kind not in _CLOTHING:
+            for noun in (thing.spec.kind, *KINDS[thing.spec.kind].hypernyms):
+                groups.setdefault(noun, []).append(k)
+    nouns = [noun for noun, members in groups.items() if len(members) > 1]
+    if not nouns:
+        raise Inapplicable
+    noun = draft.rng.choice(nouns)
+    members = groups[noun]
+    return draft.rng.sample(members, draft.rng.randint(2, min(4, len(members)))), noun
+
+
+def distributes(draft: Draft, tie: Tie, group: list[int]) -> bool:
+    """Whether every member stands in the relation to the same object outside the group."""
+    relations = draft.scene.relations
+    return (
+        tie.subject == group[0]
+        and tie.object not in group
+        and all(Tie(k, tie.relation, tie.object) in relations for k in group)
+    )

@@ -1,0 +1,152 @@
+"""Draws blueprints: a background, clusters of tied objects, things behind and in the sky."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from manymatch.scenes.kinds import BACKGROUNDS, CLOTHES, COLOURS, KINDS, PEOPLE
+from manymatch.scenes.layout import lay_out
+from manymatch.scenes.ties import ANY, FLYERS, RULES, Rule, allowed
+from manymatch.scenes.world import Blueprint, Scene, Spec, Spot, Tie
+
+_SIZE_WEIGHTS = {"small": 0.3, "medium": 0.4, "large": 0.3}
+_SAME_AGAIN = 0.35
+"""Probability that a thing is of a kind that the scene has already."""
+
+
+def compose(rng: Random) -> tuple[Blueprint, Scene]:
+    """A blueprint that fits into the picture, and its scene."""
+    while True:
+        blueprint = _Draft(rng).blueprint()
+        if len(blueprint.specs) >= 3 and allowed(blueprint) and (scene := lay_out(blueprint)):
+            return blueprint, scene
+
+
+@dataclass
+class _Draft:
+    """A blueprint in the making."""
+
+    rng: Random
+    specs: list[Spec] = field(default_factory=list)
+    ties: list[Tie] = field(default_factory=list)
+    spots: list[Spot] = field(default_factory=list)
+    background: str = ""
+
+    def blueprint(self) -> Blueprint:
+        rng = self.rng
+        self.background = rng.choice(BACKGROUNDS)
+        roots = [self._cluster() for _ in range(rng.choice((1, 2, 2, 3)))]
+        self._set_front(roots)
+        if self.background != "sea":
+            self._set_back(rng.choice((0, 1, 1, 2)))
+        if self.background != "room":
+            self._set_sky(rng.choice((0, 0, 1, 1, 2)))
+        return Blueprint(
+            self.background,
+            tuple(self.specs),
+            tuple(self.ties),
+            tuple(self.spots),
+            rng.randrange(1 << 30),
+        )
+
+    # Objects
+
+    def _add(self, kind: str, states: tuple[str | None, ...] = ANY, facing: int = 0) -> int:
+        rng, about = self.rng, KINDS[kind]
+        choices = (about.states or (None,)) if states == ANY else _possible(kind, states)
+        sizes = list(_SIZE_WEIGHTS)
+        self.specs.append(
+            Spec(
+                kind,
+                rng.choice(list(COLOURS)) if about.coloured else None,
+                rng.choices(sizes, list(_SIZE_WEIGHTS.values()))[0] if about.sized else None,
+                rng.choice(choices),
+                facing or rng.choice((-1, 1)),
+            )
+        )
+        index = len(self.specs) - 1
+        if kind in PEOPLE:
+            self._tie(index, "wear", self._add(CLOTHES[kind]))
+        return index
+
+    def _tie(self, subject: int, relation: str, object: int) -> None:
+        self.ties.append(Tie(subject, relation, object))
+
+    def _kind(self, among: list[str]) -> str:
+        used = [spec.kind for spec in self.specs if spec.kind in among]
+        if used and self.rng.random() < _SAME_AGAIN:
+            return self.rng.choice(used)
+        return self.rng.choice(among)
+
+    # Clusters
+
+    def _cluster(self) -> int:
+        rules = [rule for rule in RULES if self.background in rule.places]
+        if rules and self.rng.random() < 0.68:
+            root = self._tied(self.rng.choices(rules, [rule.weight for rule in rules])[0])
+        else:
+            root = self._add(self._kind(self._standing_kinds()))
+        if self.background != "sea":
+            self._extend()
+        return root
+
+    def _standing_kinds(self) -> list[str]:
+        return [name for name, kind in KINDS.items() if self.background in kind.places]
+
+    def _tied(self, rule: Rule) -> int:
+        facing = self.rng.choice((-1, 1))
+        anchored = list(rule.objects)
+        if not rule.anchor_is_subject:
+            anchored = [k for k in anchored if self.background in KINDS[k].places]
+        states = rule.subject_states
+        if rule.relation == "hold":
+            states = ("standing",)  # the seated are given things where they sit: `_extend`
+        subject = self._add(self._kind(list(rule.subjects)), states, facing)
+        object = self._add(self._kind(anchored), rule.object_states, facing)
+        self._tie(subject, rule.relation, object)
+        return subject if rule.anchor_is_subject else object
+
+    def _extend(self) -> None:
+        """Now and then a hat for somebody, or something to hold for who has a hand free."""
+        index = self.rng.randrange(len(self.specs))
+        spec = self.specs[index]
+        told = {tie.relation for tie in self.ties if tie.subject == index}
+        hatted = any(
+            tie.subject == index and self.specs[tie.object].kind == "hat" for tie in self.ties
+        )
+        if spec.kind in PEOPLE and not hatted and spec.state in ("standing", "sitting", None):
+            if self.rng.random() < 0.3:
+                self._tie(index, "wear", self._add("hat"))
+            elif spec.state and "hold" not in told and self.rng.random() < 0.4:
+                held = self.rng.choice(("ball", "cup", "book", "balloon", "flower", "bottle"))
+                self._tie(index, "hold", self._add(held))
+
+    # Places
+
+    def _set_front(self, roots: list[int]) -> None:
+        shares = [self.rng.uniform(0.1, 1.0) for _ in range(len(roots) + 1)]
+        for root, share in zip(roots, shares, strict=False):
+            self.spots.append(Spot(root, "front", share / sum(shares)))
+
+    def _set_back(self, count: int) -> None:
+        scenery = ["house", "tree", "tree", "car", "bus", "truck", "bench", "horse", "cow"]
+        if self.background == "room":
+            scenery = ["chair", "table", "lamp", "bench"]
+        for _ in range(count):
+            root = self._add(self._kind(scenery))
+            self.spots.append(Spot(root, "back", self.rng.uniform(0.1, 0.9)))
+
+    def _set_sky(self, count: int) -> None:
+        for _ in range(count):
+            kind = self._kind(list(FLYERS))
+            root = self._add(kind, (FLYERS[kind],))
+            x, y = self.rng.uniform(0.1, 0.9), self.rng.uniform(0.16, 0.32)
+            self.spots.append(Spot(root, "sky", x, y))
+
+
+def _possible(kind: str, states: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    """Those of a rule's `states` that the kind has; None only where it has none of them."""
+    about = KINDS[kind]
+    known = tuple(s for s in states if s and (s in about.states or s in about.extents))
+    return known or (None,)

@@ -1,0 +1,148 @@
+"""A pen that draws in the unit square of one object's box."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from PIL.ImageDraw import ImageDraw
+
+from manymatch.scenes.world import Box
+
+RGB = tuple[int, int, int]
+Point = tuple[float, float]
+
+INK: RGB = (22, 22, 28)
+FIXED: dict[str, RGB] = {
+    "ink": INK,
+    "white": (255, 255, 255),
+    "glass": (188, 226, 244),
+    "water": (84, 160, 220),
+    "lit": (255, 232, 90),
+    "dark": (58, 58, 78),
+    "tyre": (48, 48, 54),
+    "metal": (176, 180, 188),
+    "wood": (158, 106, 58),
+    "plank": (196, 146, 88),
+    "leaf": (70, 160, 70),
+    "beak": (247, 160, 30),
+    "pinkish": (244, 160, 170),
+    "jeans": (52, 72, 128),
+    "apple": (220, 50, 50),
+}
+_ROUND = [(math.cos(2 * math.pi * k / 28), math.sin(2 * math.pi * k / 28)) for k in range(28)]
+OUTLINE = 0.006
+"""Width of outlines as a fraction of the picture."""
+
+
+def shaded(colour: RGB, factor: float) -> RGB:
+    """Darker (below 1) or nearer to white (above 1)."""
+    if factor <= 1:
+        r, g, b = (round(c * factor) for c in colour)
+    else:
+        r, g, b = (round(255 - (255 - c) * (2 - factor)) for c in colour)
+    return r, g, b
+
+
+@dataclass(frozen=True)
+class Pen:
+    """Coordinates run from (0, 0), the box's upper left, to (1, 1); objects look to the right and
+    are `mirrored` if they face left. Colours are RGB or names: `main`, `shade`, `light` of the
+    object's own colour, or one of `FIXED`. `tilt` turns all about the centre, in radians.
+    """
+
+    draw: ImageDraw
+    box: Box
+    pixels: int
+    """Width and height of the canvas."""
+    main: RGB = (160, 160, 160)
+    mirrored: bool = False
+    tilt: float = 0.0
+
+    @property
+    def stretch(self) -> float:
+        """Height of the box over its width."""
+        return self.box.height / self.box.width
+
+    def rgb(self, colour: str | RGB) -> RGB:
+        if not isinstance(colour, str):
+            return colour
+        own = {"main": 1.0, "shade": 0.72, "light": 1.45}
+        return shaded(self.main, own[colour]) if colour in own else FIXED[colour]
+
+    def at(self, x: float, y: float) -> Point:
+        """A point of the box in canvas pixels."""
+        if self.tilt:
+            dx, dy = (x - 0.5) * self.box.width, (y - 0.5) * self.box.height
+            sin, cos = math.sin(self.tilt), math.cos(self.tilt)
+            x = 0.5 + (dx * cos - dy * sin) / self.box.width
+            y = 0.5 + (dx * sin + dy * cos) / self.box.height
+        x = 1 - x if self.mirrored else x
+        return (
+            (self.box.x1 + x * self.box.width) * self.pixels,
+            (self.box.y1 + y * self.box.height) * self.pixels,
+        )
+
+    def poly(self, points: Iterable[Point], fill: str | RGB = "main", outline: bool = True) -> None:
+        path = [self.at(x, y) for x, y in points]
+        width = max(1, round(OUTLINE * self.pixels))
+        self.draw.polygon(path, self.rgb(fill), INK if outline else None, width if outline else 1)
+
+    def oval(
+        self,
+        centre: Point,
+        radii: Point,
+        fill: str | RGB = "main",
+        outline: bool = True,
+        turn: float = 0.0,
+    ) -> None:
+        """An ellipse, its long axis turned by `turn` radians (in the box's own proportions)."""
+        (cx, cy), (rx, ry), k = centre, radii, self.stretch
+        sin, cos = math.sin(turn), math.cos(turn)
+        points = (
+            (cx + rx * u * cos - ry * k * v * sin, cy + (rx / k) * u * sin + ry * v * cos)
+            for u, v in _ROUND
+        )
+        self.poly(points, fill, outline)
+
+    def disc(
+        self, x: float, y: float, r: float, fill: str | RGB = "main", outline: bool = True
+    ) -> None:
+        """A circle; the radius in heights of the box."""
+        self.oval((x, y), (r * self.stretch, r), fill, outline)
+
+    def rect(
+        self,
+        x1: float,
+        y1: float,
+        x2: float,
+        y2: float,
+        fill: str | RGB = "main",
+        outline: bool = True,
+    ) -> None:
+        self.poly(((x1, y1), (x2, y1), (x2, y2), (x1, y2)), fill, outline)
+
+    def line(self, points: Sequence[Point], colour: str | RGB = "ink", width: float = 0.0) -> None:
+        """Connected lines with round ends; the width in heights of the box (0: an outline's)."""
+        path = [self.at(x, y) for x, y in points]
+        thick = max(1, round(max(width * self.box.height, OUTLINE) * self.pixels))
+        self.draw.line(path, self.rgb(colour), thick)
+        if thick > 4:
+            for x, y in path:
+                r = thick / 2
+                self.draw.ellipse((x - r, y - r, x + r, y + r), self.rgb(colour))
+
+    def limb(self, points: Sequence[Point], colour: str | RGB, width: float) -> None:
+        """A line with an outline."""
+        edge = 2 * OUTLINE / self.box.height
+        self.line(points, "ink", width + edge)
+        self.line(points, colour, width)
+
+    def arch(
+        self, centre: Point, radii: Point, start: float, end: float, fill: str | RGB = "main"
+    ) -> None:
+        """The part of an ellipse between two angles in turns (0 right, 0.25 down, 0.5 left)."""
+        (cx, cy), (rx, ry) = centre, radii
+        angles = [2 * math.pi * (start + (end - start) * k / 20) for k in range(21)]
+        self.poly([(cx + rx * math.cos(a), cy + ry * math.sin(a)) for a in angles], fill)

@@ -1,0 +1,132 @@
+"""Twins: two scenes that differ in one binding, and captions that tell it.
+
+A twin comes from its sibling by exchanging one thing between two objects: their colours, sizes or
+states, or the objects themselves (so that the dog chases the man). Both scenes then hold the same
+words, bound differently: "a red dog left of a blue car", "a blue dog left of a red car".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import combinations
+from random import Random
+
+from manymatch.scenes.compose import compose
+from manymatch.scenes.forms import Pattern
+from manymatch.scenes.grammar import Sentence, tell
+from manymatch.scenes.layout import lay_out
+from manymatch.scenes.phrases import Focus
+from manymatch.scenes.ties import allowed
+from manymatch.scenes.world import Blueprint, Scene, Tie
+
+CONTRASTS = 3
+"""Captions of a twin (of its five) that are false of its sibling, word for word the same bag."""
+_SWAPS = 5
+"""Exchanges tried before another scene is drawn."""
+_TRIES = 40
+_WHOLE = "kind"
+_WEIGHTS = {_WHOLE: 24.0, "colour": 1.0, "size": 0.6, "state": 12.0}
+"""How often each exchange is tried first."""
+_ACTING = 6.0
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Two scenes, and for each the captions that tell them apart."""
+
+    scenes: tuple[Scene, Scene]
+    contrasts: tuple[list[Sentence], list[Sentence]]
+
+
+def compose_twins(rng: Random) -> Twins:
+    """Two scenes that differ in one binding, with `CONTRASTS` parallel captions each."""
+    while True:
+        blueprint, scene = compose(rng)
+        for i, j, attribute in _swaps(blueprint, rng)[:_SWAPS]:
+            other = exchange(blueprint, i, j, attribute)
+            twin = lay_out(other) if allowed(other) else None
+            if twin is None:
+                continue
+            focus = Focus((i, j), None if attribute == _WHOLE else attribute)
+            pairs = _contrasts((scene, twin), focus, rng)
+            if len(pairs) == CONTRASTS:
+                return Twins((scene, twin), ([a for a, _ in pairs], [b for _, b in pairs]))
+
+
+def exchange(blueprint: Blueprint, i: int, j: int, attribute: str) -> Blueprint:
+    """`attribute` of objects i and j exchanged; `kind` exchanges all but place and direction."""
+    a, b = blueprint.specs[i], blueprint.specs[j]
+    if attribute != _WHOLE:
+        to_a, to_b = {attribute: getattr(b, attribute)}, {attribute: getattr(a, attribute)}
+        return blueprint.with_spec(i, replace(a, **to_a)).with_spec(j, replace(b, **to_b))
+    swapped = blueprint.with_spec(i, replace(b, facing=a.facing))
+    swapped = swapped.with_spec(j, replace(a, facing=b.facing))
+    # Clothes and hats go with their wearers.
+    wearer = {i: j, j: i}
+    ties = tuple(
+        Tie(wearer.get(t.subject, t.subject), *t[1:]) if t.relation == "wear" else t
+        for t in blueprint.ties
+    )
+    return replace(swapped, ties=ties)
+
+
+def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
+    """What could be exchanged, in random order: attributes that differ, and kinds that do."""
+    swaps = [
+        (i, j, attribute)
+        for i, j in combinations(range(len(blueprint.specs)), 2)
+        for attribute in _WEIGHTS
+        if _differ(getattr(blueprint.specs[i], attribute), getattr(blueprint.specs[j], attribute))
+    ]
+    # Weighted order without replacement (Efraimidis and Spirakis): each attribute gets its share.
+    of_attribute = Counter(attribute for *_, attribute in swaps)
+    keys = {
+        swap: rng.random() ** (of_attribute[swap[2]] / (_WEIGHTS[swap[2]] * _ease(blueprint, swap)))
+        for swap in swaps
+    }
+    return sorted(swaps, key=keys.__getitem__, reverse=True)
+
+
+def _ease(blueprint: Blueprint, swap: tuple[int, int, str]) -> float:
+    """Whole objects are rather exchanged where one does something to the other."""
+    i, j, attribute = swap
+    acting = any({i, j} == {t.subject, t.object} for t in blueprint.ties)
+    return _ACTING if attribute == _WHOLE and acting else 1.0
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def _contrasts(
+    scenes: tuple[Scene, Scene], focus: Focus, rng: Random
+) -> list[tuple[Sentence, Sentence]]:
+    """Up to `CONTRASTS` pairs of captions of equal words, each true of its own scene alone."""
+    found: dict[str, tuple[Sentence, Sentence]] = {}
+    for _ in range(_TRIES):
+        # The same draws on both scenes give the same sentence with the bindings of each.
+        seed = rng.getrandbits(64)
+        one, other = (tell(scene, Random(seed), focus) for scene in scenes)
+        if _bag(one) == _bag(other) and _apart(scenes, one, other):
+            found.setdefault(one.text, (one, other))
+            if len(found) == CONTRASTS:
+                break
+    return list(found.values())
+
+
+def _bag(sentence: Sentence) -> Counter[str]:
+    """The words of a caption, `a` and `an` alike."""
+    words = sentence.text.lower().replace(",", " ").replace(".", " ").split()
+    return Counter("a" if word == "an" else word for word in words)
+
+
+def _apart(scenes: tuple[Scene, Scene], one: Sentence, other: Sentence) -> bool:
+    return not holds(one, scenes[1]) and not holds(other, scenes[0])
+
+
+def holds(sentence: Sentence, scene: Scene) -> bool:
+    """Whether a caption is true of a scene."""
+    graph = scene.graph()
+    relations = frozenset(scene.relations)
+    return Pattern(sentence.form).true_of(graph["background"], graph["objects"], relations)

@@ -1,0 +1,1 @@
+"""Files, processes, threads and progress: what every other room uses."""

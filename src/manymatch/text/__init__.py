@@ -1,0 +1,1 @@
+"""From captions to word and wordpiece numbers."""

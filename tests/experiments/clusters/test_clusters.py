@@ -1,0 +1,141 @@
+"""Clusters of a small untrained SwAMP on a few made-up images, against loops over what they say."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_data import TinyData, make_data
+from untrained import save_untrained
+
+from manymatch.experiments.clusters.clusters import PICTURES, SHOWN, clusters
+from manymatch.experiments.clusters.keywords import most_frequent, words_of
+from manymatch.experiments.studies.subject import Subject
+from manymatch.scene_graphs.parser import load_model
+from manymatch.system.errors import ConfigError
+
+PARSER = "en_core_web_sm"
+N_CLASSES = 5
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
+    made = make_data(tmp_path_factory.mktemp("tiny"), width=12)
+    made.write_shards()
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, data: TinyData) -> Path:
+    settings = {"n_classes": N_CLASSES, "queue": 8}
+    return save_untrained(tmp_path_factory.mktemp("models") / "swamp", data, "swamp", settings)
+
+
+def run(model: Path, data: TinyData, target: Path) -> dict[str, Any]:
+    clusters(model, data.shards, target, split="test", parser=PARSER)
+    return json.loads(target.read_text())
+
+
+@pytest.fixture(scope="module")
+def found(model: Path, data: TinyData, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run(model, data, tmp_path_factory.mktemp("reports") / "swamp.json")
+
+
+@pytest.fixture(scope="module")
+def subject(model: Path, data: TinyData) -> Subject:
+    return Subject.open(model, data.shards, "test")
+
+
+def likeliest(subject: Subject, vectors: torch.Tensor) -> list[int]:
+    """The class whose prototype is nearest, sample by sample."""
+    prototypes = subject.trained.method.labels.prototypes.detach()
+    cosines = [
+        [float(torch.cosine_similarity(vector[0], prototype, dim=0)) for prototype in prototypes]
+        for vector in vectors
+    ]
+    return [max(range(N_CLASSES), key=row.__getitem__) for row in cosines]
+
+
+def test_every_sample_is_in_the_class_of_the_nearest_prototype(
+    found: dict[str, Any], subject: Subject
+) -> None:
+    embedded = subject.found
+    captions = likeliest(subject, embedded.texts.vectors)
+    images = likeliest(subject, embedded.images.vectors)
+    members = {each["number"]: each for each in found["classes"]}
+    assert set(members) == {*captions, *images}
+    for number, each in members.items():
+        own = [row for row, of in enumerate(captions) if of == number]
+        assert [c["caption_id"] for c in each["captions"]] == [
+            embedded.caption_ids[row] for row in own
+        ]
+        assert [c["caption"] for c in each["captions"]] == [
+            subject.captions[row].text for row in own
+        ]
+        assert each["images"] == [
+            name for name, of in zip(embedded.image_ids, images, strict=True) if of == number
+        ]
+    assert found["used"] == {"captions": len(set(captions)), "images": len(set(images))}
+    same = [of == images[owner] for of, owner in zip(captions, embedded.owner, strict=True)]
+    assert found["agreement"] == pytest.approx(100 * sum(same) / len(same), abs=0.01)
+
+
+def test_classes_come_by_size_and_say_whose_they_are(found: dict[str, Any]) -> None:
+    sizes = [len(each["captions"]) for each in found["classes"]]
+    assert sizes == sorted(sizes, reverse=True) and len(sizes) > 1
+    assert (found["preset"], found["method"], found["split"]) == ("swamp", "swamp", "test")
+    assert found["n_classes"] == N_CLASSES
+
+
+def test_keywords_are_counted_by_caption(found: dict[str, Any]) -> None:
+    model = load_model(PARSER)
+    each = found["classes"][0]
+    told = words_of(model, [caption["caption"] for caption in each["captions"]])
+    counts = Counter(noun for words in told for noun in set(words.nouns))
+    assert dict(map(tuple, each["nouns"])).items() <= counts.items()
+    assert each["nouns"][0][1] == max(counts.values())
+
+
+def test_the_largest_classes_have_pictures(found: dict[str, Any], subject: Subject) -> None:
+    rows = range(len(subject.found.image_ids))
+    stored = {image.image_id: image.thumbnail for image in subject.images(rows)}
+    shown: dict[str, str | None] = {}
+    for each in found["classes"][:SHOWN]:
+        assert list(each["thumbnails"]) == each["images"][:PICTURES]
+        shown |= each["thumbnails"]
+    decoded = {name: text and base64.b64decode(text) for name, text in shown.items()}
+    assert decoded == {name: stored[name] for name in shown}
+    assert any(decoded.values())
+
+
+def test_two_runs_are_equal(model: Path, data: TinyData, found: Any, tmp_path: Path) -> None:
+    assert run(model, data, tmp_path / "again.json") == found
+
+
+def test_words_are_lemmas_told_apart_by_kind() -> None:
+    model = load_model(PARSER)
+    words = words_of(model, ["Two dogs are chasing a dog\nthrough the  parks.", "red"])
+    assert words[0].nouns == ["dog", "park"]
+    assert words[0].verbs == ["chase"]
+    assert words[1].verbs == []
+
+
+def test_the_most_frequent_words_come_first() -> None:
+    captions = [["b", "c"], ["c"], ["a", "b"]]
+    assert most_frequent(captions, 2) == [("b", 2), ("c", 2)]
+    assert most_frequent([], 2) == []
+
+
+@pytest.mark.parametrize(("name", "settings"), [("vsepp", {}), ("swamp", {"weight": 0.0})])
+def test_a_model_without_classes_is_told_so(
+    name: str, settings: dict[str, Any], data: TinyData, tmp_path: Path
+) -> None:
+    model = save_untrained(tmp_path / name, data, name, settings)
+    with pytest.raises(ConfigError, match="has no classes"):
+        run(model, data, tmp_path / "x.json")
+    assert not (tmp_path / "x.json").exists()

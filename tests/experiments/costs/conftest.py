@@ -1,0 +1,33 @@
+"""Untrained models on the tiny data set, laid out as in a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny_data import TinyData, make_data
+from untrained import save_untrained
+
+from manymatch.experiments.costs.measure import Source
+
+METHODS = ("vse_infinity", "dive", "msrm", "cora")
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
+    made = make_data(tmp_path_factory.mktemp("efficiency"))
+    made.write_shards()
+    return made
+
+
+@pytest.fixture(scope="session")
+def sources(data: TinyData) -> list[Source]:
+    return [
+        Source(save_untrained(data.folder / "models" / name, data, name), data.shards)
+        for name in METHODS
+    ]
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "efficiency" / "tiny.json"

@@ -1,0 +1,64 @@
+"""A gallery of any size is the images over and over, and a search in it a full ranking."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from manymatch.evaluation.ranking.blocks import rows
+from manymatch.evaluation.ranking.ranks import rank
+from manymatch.evaluation.trained import embed_split
+from manymatch.experiments.costs import gallery
+from manymatch.experiments.costs.gallery import grown, search
+from manymatch.experiments.costs.measure import Source
+from manymatch.methods.base import Embeddings
+
+CPU = torch.device("cpu")
+
+
+def images(count: int) -> Embeddings:
+    """The first number of image i is i."""
+    vectors = torch.arange(count * 2 * 3).reshape(count, 2, 3) / 6.0
+    return Embeddings(vectors, globals=torch.zeros(count, 3), attention=torch.ones(count, 2, 9))
+
+
+def numbers(made: gallery.Gallery) -> list[int]:
+    return torch.cat([block.vectors[:, 0, 0] for block in made.blocks()]).int().tolist()
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 10, 23])
+@pytest.mark.parametrize("block", [3, 4, 100])
+def test_a_gallery_grows_by_repetition(
+    size: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gallery, "_BLOCK", block)
+    made = grown(images(5), size)
+    assert numbers(made) == [number % 5 for number in range(size)]
+    assert set(made.held.parts()) == {"vectors"}  # no score looks at the rest
+
+
+def test_what_does_not_fit_is_searched_over_and_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gallery, "_BLOCK", 4)
+    of_an_image = 2 * 3 * 4
+    made = grown(images(50), 30, most_bytes=9 * of_an_image)
+    assert len(made.held) == 8  # whole blocks
+    assert numbers(made) == [number % 8 for number in range(30)]
+    assert len(grown(images(50), 30, most_bytes=1).held) == 4
+
+
+@pytest.mark.parametrize("block", [3, 100])
+def test_a_search_finds_what_the_full_ranking_does(
+    sources: list[Source], block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gallery, "_BLOCK", block)
+    for source in sources:
+        trained = embed_split(source.model, source.shards, "test", CPU)
+        method, found = trained.method, trained.found
+        parts = found.images, found.texts, found.owner
+        ranking = rank(method.score, *parts, depth=5, t2i_score=method.t2i_score)
+        made = grown(found.images, len(found.images))
+        for row in range(len(found.texts)):
+            query = rows(found.texts, slice(row, row + 1))
+            with torch.inference_mode():
+                place = search(method.t2i_score or method.score, made, query, depth=5)
+            assert place.tolist() == ranking.t2i.items[row].tolist()

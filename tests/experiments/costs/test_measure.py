@@ -1,0 +1,267 @@
+"""The command on a tiny data set: everything is there and adds up; a fault is one line, and what
+was written before stays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from small_methods import builder
+from tiny_data import TinyData, make_data
+from untrained import save_untrained
+
+from manymatch import cli
+from manymatch.config.layout import Layout
+from manymatch.config.recipe import Training
+from manymatch.experiments.costs import cost, measure
+from manymatch.experiments.costs.measure import Source
+from manymatch.experiments.costs.timing import median_seconds, seconds
+from manymatch.experiments.costs.training_step import step_seconds, training_step
+from manymatch.reporting.costs import read_costs
+from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.shards.read import batches
+from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
+from manymatch.text.vocabulary import Vocabulary
+
+CPU = torch.device("cpu")
+GALLERIES = (10, 100, 10_000)
+PARSER = "en_core_web_sm"
+
+
+@pytest.fixture(autouse=True)
+def small_galleries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "GALLERIES", GALLERIES)
+
+
+@pytest.fixture(autouse=True)
+def quick_parser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """No spaCy: words are objects. The captions that were parsed."""
+    parsed: list[str] = []
+
+    def parse(caption: str) -> SceneGraph:
+        parsed.append(caption)
+        words = tuple(caption.split())
+        return SceneGraph(words, words, ((),) * len(words), ())
+
+    monkeypatch.setattr(measure, "parser", lambda _: parse)
+    return parsed
+
+
+def measured(sources: list[Source], output: Path) -> dict[str, Any]:
+    measure.measure("tiny", sources, output, "test", PARSER)
+    return json.loads(output.read_text())
+
+
+def test_a_model_a_row_and_scan_behind_them(sources: list[Source], output: Path) -> None:
+    record = measured(sources, output)
+    assert {key: record[key] for key in ("dataset", "split", "images", "captions")} == {
+        "dataset": "tiny",
+        "split": "test",
+        "images": 8,
+        "captions": 24,
+    }
+    rows = {row["name"]: row for row in record["rows"]}
+    assert list(rows) == ["vse_infinity", "dive", "msrm", "cora", "cross-attention"]
+    counts = {name: row["multiply_adds"] for name, row in rows.items()}
+    words = 6  # "a red dog above a cat" rather than "a red dog next to a cat"
+    assert counts == {
+        "vse_infinity": 16,
+        "dive": 4 * 4 * 16,
+        "msrm": 2 * 16,
+        "cora": 16,
+        "cross-attention": 2 * 4 * words * 16,
+    }
+    assert (rows["dive"]["elements"], rows["dive"]["size"]) == (4, 16)
+    scan = rows["cross-attention"]
+    assert (scan["method"], scan["setting"], scan["elements"]) == ("scan", None, 4)
+    for name, row in rows.items():
+        assert list(map(int, row["query"]["search"])) == list(GALLERIES)
+        assert (row["query"]["parse"] is None) == (name != "cora")
+    assert read_costs(output).rows[1].query.search[10] == rows["dive"]["query"]["search"]["10"]
+
+
+def test_times_are_positive_and_of_what_they_say(sources: list[Source], output: Path) -> None:
+    rows = measured(sources[1:2], output)["rows"]
+    dive, scan = rows
+    assert dive["step"]["seconds"] > 0 and dive["step"]["images"] == 24
+    assert dive["step"]["captions"] == 72 and dive["step"]["peak_gpu_memory_mb"] is None
+    assert (scan["step"]["images"], scan["step"]["captions"]) == (24, 24)  # pairs
+    for row in rows:
+        assert row["step"]["seconds"] > 0 and row["query"]["encode"] > 0
+        assert row["test"]["embedding"] > 0 and row["test"]["ranking"] > 0
+        assert row["test"]["scaled_from"] is None
+        search = {int(size): took for size, took in row["query"]["search"].items()}
+        assert all(took > 0 for took in search.values())
+
+
+def test_only_methods_that_read_graphs_have_captions_parsed(
+    sources: list[Source], output: Path, quick_parser: list[str]
+) -> None:
+    measured(sources[:1], output)
+    assert quick_parser == []
+    cora = measured(sources[3:], output)["rows"][0]
+    assert cora["query"]["parse"] > 0 and len(set(quick_parser)) > 1
+
+
+def test_the_parser_is_loaded_for_them_alone(
+    sources: list[Source], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise ConfigError(f"spaCy model '{name}' is not installed")
+
+    monkeypatch.setattr(measure, "parser", missing)
+    measured(sources[:1], output)
+    with pytest.raises(ConfigError, match="not installed"):
+        measured(sources, output)
+
+
+def test_a_split_of_one_image_and_a_batch_larger_than_all_are_enough(
+    tmp_path: Path, output: Path
+) -> None:
+    data = make_data(tmp_path, {"train": 2, "validation": 1, "test": 1}, captions=1)
+    data.write_shards()
+    model = save_untrained(tmp_path / "models" / "dive", data, "dive")
+    rows = measured([Source(model, data.shards)], output)["rows"]
+    assert (rows[0]["step"]["images"], rows[0]["step"]["captions"]) == (2, 2)
+
+
+def _untrained(source: Source, tmp_path: Path) -> Source:
+    return replace(source, model=tmp_path / "nothing")
+
+
+def _damaged(source: Source, tmp_path: Path) -> Source:
+    model = Path(shutil.copytree(source.model, tmp_path / "damaged"))
+    weights = model / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    return replace(source, model=model)
+
+
+def _without_shards(source: Source, tmp_path: Path) -> Source:
+    return replace(source, shards=tmp_path / "nothing")
+
+
+FAULTS = {
+    "untrained": (_untrained, CheckpointError, "run 'train' first"),
+    "damaged": (_damaged, CheckpointError, "model.safetensors"),
+    "no shards": (_without_shards, DataError, "index.json"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_one_line_before_anything_is_measured(
+    sources: list[Source], output: Path, fault: str, tmp_path: Path, monkeypatch
+) -> None:
+    spoil, kind, words = FAULTS[fault]
+    monkeypatch.setattr(measure, "cost_of", lambda *_: pytest.fail("measured"))
+    output.parent.mkdir()
+    output.write_text("earlier")
+    with pytest.raises(ManyMatchError) as error:
+        measured([sources[0], spoil(sources[1], tmp_path)], output)
+    assert isinstance(error.value, kind)
+    assert words in str(error.value) and "\n" not in str(error.value)
+    assert [path.read_text() for path in output.parent.iterdir()] == ["earlier"]
+
+
+def test_an_unknown_split_and_nothing_to_measure_are_one_line(
+    sources: list[Source], output: Path
+) -> None:
+    with pytest.raises(DataError, match="did you mean 'test'"):
+        measure.measure("tiny", sources[:1], output, "tests", PARSER)
+    with pytest.raises(ConfigError, match="dvc repro"):
+        measure.measure("tiny", [], output, "test", PARSER)
+
+
+def test_an_interrupt_leaves_what_was_there(
+    sources: list[Source], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    output.parent.mkdir()
+    output.write_text("earlier")
+    monkeypatch.setattr(measure, "cross_attention_cost", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        measured(sources[:1], output)
+    assert [path.read_text() for path in output.parent.iterdir()] == ["earlier"]
+
+
+@pytest.fixture
+def checkout(
+    sources: list[Source], data: TinyData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Layout:
+    """Models of `vse_infinity` and `dive`, of which params.yaml names the first."""
+    layout = Layout(tmp_path / "checkout")
+    for source in sources[:2]:
+        shutil.copytree(source.model, layout.model("tiny", source.model.name))
+    shutil.copytree(data.shards, layout.shards("tiny", "grid"))
+    chosen = {"datasets": ["tiny"], "methods": ["vse_infinity", "vsepp"], "features": ["grid"]}
+    layout.params.write_text(yaml.safe_dump({**chosen, "sources": {}, "extraction": {}}))
+    monkeypatch.chdir(layout.root)
+    return layout
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["manymatch", "efficiency", "tiny", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    if ended.value.code:
+        raise RuntimeError(ended.value.code)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [((), ["vse_infinity"]), (("--methods", "dive,vse_infinity"), ["dive", "vse_infinity"])],
+)
+def test_the_command_measures_what_is_trained_or_chosen_and_prints_the_table(
+    checkout: Layout,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    names: list[str],
+) -> None:
+    run(monkeypatch, *arguments)
+    rows = read_costs(checkout.reports / "efficiency" / "tiny.json").rows
+    assert [row.name for row in rows] == [*names, "cross-attention"]
+    table = capfd.readouterr().out
+    assert all(f"| {name} | small-scale |" in table for name in names)
+    assert "| SwAMP | published: SwAMP, table 12, Flickr30K (Core i7" in table
+
+
+def test_training_steps_leave_the_model_alone_and_change_their_own(data: TinyData) -> None:
+    vocabulary = Vocabulary.load(data.vocabulary)
+    method = builder(vocabulary)("dive").eval()
+    (batch,) = batches(data.shards, "test", vocabulary, 8)
+    features = torch.zeros(*batch.features.shape[:2], 12)
+    batch = replace(batch, features=features)
+    before = [parameter.clone() for parameter in method.parameters()]
+    assert step_seconds(method, Training(), [batch] * 3, CPU) > 0
+    assert not method.training
+    same = zip(before, method.parameters(), strict=True)
+    assert all(torch.equal(old, new) for old, new in same)
+    training_step(method, Training(clip_norm=None), CPU)(batch)
+    changed = zip(before, method.parameters(), strict=True)
+    assert method.training and any(not torch.equal(old, new) for old, new in changed)
+
+
+def test_a_median_leaves_out_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = {1: 9.0, 2: 9.0, 3: 9.0, 4: 1.0, 5: 3.0, 6: 2.0}
+    module = "manymatch.experiments.costs.timing.seconds"
+    monkeypatch.setattr(module, lambda work, _: took[work()])
+    assert median_seconds(lambda item: item, took, CPU) == 2.0
+
+
+def test_seconds_wait_for_the_work() -> None:
+    done: list[int] = []
+    assert seconds(lambda: done.append(1), CPU) >= 0 and done == [1]
+
+
+def test_enough_repeats_and_cuts() -> None:
+    assert cost._enough(iter("abc"), 7) == list("abcabca")
+    assert cost._enough(iter("abcdef"), 2) == ["a", "b"]

@@ -1,0 +1,57 @@
+"""Multiply-adds are those of the papers' formulas, exactly."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_methods import builder
+from torch import Tensor
+
+from manymatch.experiments.costs.operations import multiply_adds, similarity_operations
+from manymatch.experiments.costs.scan import Scan
+from manymatch.methods.base import Embeddings
+from manymatch.text.vocabulary import Vocabulary
+
+
+def unit(*sizes: int) -> Tensor:
+    made = torch.randn(*sizes, generator=torch.Generator().manual_seed(0))
+    return torch.nn.functional.normalize(made, dim=-1)
+
+
+def operations(method: str, elements: int, size: int) -> int:
+    """Of a similarity of two sets, in evaluation mode, as a trained model is loaded."""
+    built = builder(Vocabulary(Vocabulary.SPECIAL))(method).eval()
+    image, text = (
+        Embeddings(unit(1, elements, size), log_variance=torch.zeros(1, size)) for _ in range(2)
+    )
+    return similarity_operations(built.score, image, text)
+
+
+@pytest.mark.parametrize("method", ["vsepp", "vse_infinity", "swamp", "pcme", "cora"])
+@pytest.mark.parametrize("size", [16, 1024])
+def test_a_cosine_takes_d(method: str, size: int) -> None:
+    assert operations(method, 1, size) == size
+
+
+@pytest.mark.parametrize("method", ["dive", "maxmatch", "pvse"])
+@pytest.mark.parametrize(("elements", "size"), [(2, 16), (4, 1024), (5, 300)])
+def test_sets_take_k_k_d(method: str, elements: int, size: int) -> None:
+    assert operations(method, elements, size) == elements * elements * size
+
+
+def test_dive_takes_what_its_paper_says() -> None:
+    assert operations("dive", 4, 1024) == 16_384
+
+
+def test_a_gaussian_query_takes_two_products() -> None:
+    assert operations("msrm", 1, 1024) == 2 * 1024
+
+
+@pytest.mark.parametrize(("regions", "words", "size"), [(36, 17, 1024), (4, 3, 8)])
+def test_cross_attention_takes_two_r_l_d(regions: int, words: int, size: int) -> None:
+    scan = Scan(Vocabulary(Vocabulary.SPECIAL), 12, size)
+    assert scan.operations(regions, words) == 2 * regions * words * size
+
+
+def test_two_matrices() -> None:
+    assert multiply_adds(lambda: unit(3, 5) @ unit(5, 7)) == 3 * 5 * 7

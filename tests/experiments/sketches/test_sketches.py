@@ -1,0 +1,295 @@
+"""Sketches: training on seen classes finds images of unseen ones; and every fault is one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+import yaml
+from made_sketches import CLASSES, UNSEEN, WIDTH, write_sketches
+from typer.testing import CliRunner
+
+from manymatch import cli
+from manymatch.config.strict import validate
+from manymatch.experiments.sketches import experiment as experiment_stage
+from manymatch.experiments.sketches.data import class_of, read_data
+from manymatch.experiments.sketches.run import Partners, _loss, run
+from manymatch.experiments.sketches.settings import DataSettings, SketchSettings, read_sketches
+from manymatch.experiments.synthetic.plan import settings_of
+from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.losses.triplet import triplet
+from manymatch.methods.matching import Matching
+from manymatch.reporting.published_results import published_results
+from manymatch.system.errors import DataError
+
+SMALL = {"hidden": 32, "size": 16, "epochs": 6, "batch": 32, "lr": 0.005, "n_classes": 10}
+SMALL |= {"queue": 64, "validation": 0.15}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> dict[str, Any]:
+    return write_sketches(tmp_path)
+
+
+def settings(data: dict[str, Any]) -> DataSettings:
+    return validate(DataSettings, data, "data")
+
+
+def refusal(data: dict[str, Any]) -> str:
+    with pytest.raises(DataError) as fault:
+        read_data(settings(data))
+    assert "\n" not in str(fault.value)
+    return str(fault.value)
+
+
+def test_the_published_files(data: dict[str, Any]) -> None:
+    found = read_data(settings(data))
+    assert len(found.sketches.labels) == 20 * CLASSES and len(found.images.labels) == 30 * CLASSES
+    assert [found.classes[number] for number in found.unseen] == UNSEEN
+    assert not set(found.seen.tolist()) & set(found.unseen.tolist())
+    raw = torch.from_numpy(np.load(data["sketches"]["features"]))
+    expected = raw / raw.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(found.sketches.vectors.float(), expected, atol=1e-3, rtol=1e-3)
+    first = found.classes[int(found.sketches.labels[7])]
+    assert first == "kind-7"
+
+
+def test_other_forms_are_the_same(data: dict[str, Any], tmp_path: Path) -> None:
+    expected = read_data(settings(data))
+    features = np.load(data["sketches"]["features"])
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["vgg"] = features
+        file["other"] = features[:2]
+    lines = [path.decode() for path in np.load(data["sketches"]["classes"])]
+    (tmp_path / "s.txt").write_text("".join(f"{line} {k % 24}\n" for k, line in enumerate(lines)))
+    (tmp_path / "zero.txt").write_text("".join(f"{name} {k}\n" for k, name in enumerate(UNSEEN)))
+    sketches = {"features": f"{tmp_path / 's.h5'}:vgg", "classes": str(tmp_path / "s.txt")}
+    found = read_data(settings(data | {"sketches": sketches, "unseen": str(tmp_path / "zero.txt")}))
+    assert torch.equal(found.sketches.vectors, expected.sketches.vectors)
+    assert torch.equal(found.sketches.labels, expected.sketches.labels)
+    assert torch.equal(found.unseen, expected.unseen)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("sketch/tx_0/zebra/n02-1.png", "zebra"),
+        ("EXTEND_image_sketchy/hot-air balloon/a b.jpg 7", "hot-air balloon"),
+        ("hot-air balloon 7", "hot-air balloon"),
+        ("cow", "cow"),
+        ("12", "12"),
+    ],
+)
+def test_the_class_of_a_line(line: str, name: str) -> None:
+    assert class_of(line) == name
+
+
+def spoil(file: str, change: Any) -> None:
+    np.save(file, change(np.load(file)))
+
+
+def test_a_number_that_is_not_finite_is_named(data: dict[str, Any]) -> None:
+    place = np.arange(20 * CLASSES)[:, None] == 5
+    spoil(data["sketches"]["features"], lambda rows: np.where(place, np.nan, rows))
+    assert "row 5 holds NaN or infinity" in refusal(data)
+
+
+@pytest.mark.parametrize(
+    ("side", "key", "change", "reason"),
+    [
+        ("sketches", "features", lambda rows: rows[:-1], "480 classes for the 479 rows"),
+        ("sketches", "features", lambda rows: rows[0], "not (rows, width)"),
+        ("sketches", "features", lambda rows: rows.astype("S3"), "not real numbers"),
+        ("sketches", "classes", lambda rows: rows[:, None], "not a name or number"),
+        ("sketches", "classes", lambda rows: np.ones(len(rows)), "not a name or number"),
+        ("sketches", "classes", lambda rows: rows[:3], "3 classes for the 480 rows"),
+    ],
+)
+def test_files_that_do_not_fit(data, side: str, key: str, change: Any, reason: str) -> None:
+    spoil(data[side][key], change)
+    assert reason in refusal(data)
+
+
+def test_an_archive_under_the_name_of_an_array(data: dict[str, Any]) -> None:
+    path = Path(data["sketches"]["classes"])
+    np.savez(path.with_suffix(".npz"), a=np.load(path))
+    path.with_suffix(".npz").replace(path)
+    assert "an archive of arrays, not one" in refusal(data)
+
+
+def test_parts_of_different_width(data: dict[str, Any]) -> None:
+    spoil(data["images"][1]["features"], lambda rows: rows[:, 1:])
+    assert f"{WIDTH - 1} numbers a row, before it {WIDTH}" in refusal(data)
+
+
+class Bomb:
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.trace,)
+
+
+@pytest.mark.parametrize("key", ["features", "classes"])
+def test_code_is_not_run(data: dict[str, Any], key: str, tmp_path: Path) -> None:
+    bomb = np.array([Bomb(tmp_path / "ran")], object)
+    np.save(data["sketches"][key], bomb, allow_pickle=True)
+    refusal(data)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("key", ["features", "classes"])
+@pytest.mark.parametrize("kept", [0, 60, 400])
+def test_a_file_that_is_cut_off(data: dict[str, Any], key: str, kept: int) -> None:
+    file = Path(data["sketches"][key])
+    file.write_bytes(file.read_bytes()[:kept])
+    assert str(file) in refusal(data)
+    file.unlink()
+    assert "no such file" in refusal(data)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "reason"),
+    [
+        (["zebra"], "unseen class 'zebra' has no sketches or no images; correct 'unseen'"),
+        ([f"kind-{k}" for k in range(22)], "2 classes with sketches and images are left"),
+    ],
+)
+def test_classes_that_do_not_fit(data: dict[str, Any], unseen: list[str], reason: str) -> None:
+    assert reason in refusal(data | {"unseen": unseen})
+
+
+def test_partners_are_of_the_class_and_all_of_them_come(data: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    images = read_data(settings(data)).images
+    wanted = torch.tensor([3, 5]).repeat_interleave(600)
+    drawn = Partners(images.of(torch.tensor([3, 5, 9]))).draw(wanted)
+    for label in (3, 5):
+        own = {tuple(row.tolist()) for row in images.vectors[images.labels == label]}
+        assert {tuple(row.tolist()) for row in drawn[wanted == label]} == own
+
+
+def test_the_defaults_are_the_papers() -> None:
+    found = SketchSettings()
+    assert (found.weight, found.n_classes, found.queue) == (0.1, 500, 1000)
+    assert (found.tau, found.eta, found.all_negatives_epochs) == (0.25, 5.0, 0)
+
+
+def test_images_of_the_own_class_are_no_negatives() -> None:
+    torch.manual_seed(0)
+    pairs = [torch.nn.functional.normalize(torch.randn(5, 4), dim=1) for _ in range(2)]
+    classes = torch.tensor([0, 1, 0, 2, 1])
+    chosen = SketchSettings(weight=0.0, margin=0.5)
+    matching = Matching(chosen)
+    scores = (pairs[0] @ pairs[1].T).tolist()
+    total = 0.0
+    for i in range(5):
+        others = [j for j in range(5) if classes[j] != classes[i]]
+        total += max(max(0.0, 0.5 + scores[i][j] - scores[i][i]) for j in others)
+        total += max(max(0.0, 0.5 + scores[j][i] - scores[i][i]) for j in others)
+    found = _loss((pairs[0], pairs[1]), classes, matching, None)
+    assert float(found) == pytest.approx(total, rel=1e-5)
+    alone = torch.arange(5)
+    plain = 5 * triplet(pairs[0] @ pairs[1].T, alone, 0.5)
+    torch.testing.assert_close(_loss((pairs[0], pairs[1]), alone, matching, None), plain)
+    labels = SwappedLabels(SketchSettings(weight=0.3, n_classes=3, queue=0), 4)
+    both = _loss((pairs[0], pairs[1]), alone, matching, labels)
+    torch.testing.assert_close(both, plain + 0.3 * labels(*pairs))
+
+
+def test_a_run_is_the_same_again_and_another_seed_is_not(data: dict[str, Any]) -> None:
+    found, chosen = read_data(settings(data)), SketchSettings(**SMALL | {"epochs": 2})
+    first, again, other = (run(chosen, found, seed) for seed in (0, 0, 1))
+    for result in (first, again, other):
+        del result["seconds"]
+    assert first == again != other
+
+
+def test_the_command_trains_tests_and_writes(
+    data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = {
+        "about": "Made-up sketches.",
+        "dataset": "sketchy-extended",
+        "data": data,
+        "set": SMALL,
+        "points": {"triplet": {"weight": 0.0}, "SwAMP": {}},
+        "seeds": [0, 1],
+        "baseline": "triplet",
+    }
+    (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(cli.app, ["sketches", "made.yaml"], catch_exceptions=False)
+    assert found.exit_code == 0 and "SwAMP" in found.output
+    record = json.loads((tmp_path / "reports/sketches/made.json").read_text())
+    assert record["classes"] == {"seen": 18, "unseen": 6}
+    assert record["images"] == {"seen": 540, "unseen": 180}
+    assert [point["label"] for point in record["points"]] == ["triplet", "SwAMP"]
+    for point in record["points"]:
+        for one in point["runs"]:
+            assert one["map"] > 35, "a sixth by chance"
+    assert all(len(digest) == 64 for _, digest in record["provenance"]["files"])
+
+    # The run file gives the same precision.
+    lines = (tmp_path / "reports/runs/sketches/made/SwAMP-1.trec").read_text().splitlines()
+    assert len(lines) == 6 * 20 * 180
+    fields = [line.split() for line in lines]
+    right = [query.split("/")[0] == item.split("/")[0] for query, _, item, *_ in fields]
+    assert sum(right) / 200 / 120 * 100 == pytest.approx(record["points"][1]["runs"][1]["p_at_200"])
+    places = [int(line[3]) for line in fields if line[0] == fields[0][0]]
+    assert places == list(range(1, 181))
+
+    # Finished runs are kept: a second go with one seed more trains that one alone.
+    trained = []
+    monkeypatch.setattr(experiment_stage.run, "run", lambda *of: trained.append(of[2]) or run(*of))
+    command = ["sketches", "made.yaml", "--seeds", "0,1,2"]
+    CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    assert trained == [2, 2]
+    longer = json.loads((tmp_path / "reports/sketches/made.json").read_text())
+    for before, after in zip(record["points"], longer["points"], strict=True):
+        assert after["runs"][:2] == before["runs"]
+
+    # Runs on other data are others: one class fewer is unseen.
+    experiment["data"] = data | {"unseen": UNSEEN[1:]}
+    (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
+    CliRunner().invoke(cli.app, ["sketches", "made.yaml", "--seeds", "0"], catch_exceptions=False)
+    assert trained == [2, 2, 0, 0]
+
+
+FILES = sorted((Path(__file__).parents[3] / "sketches").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_committed_experiments_are_valid(path: Path) -> None:
+    found = read_sketches(path)
+    chosen = settings_of(SketchSettings, found)
+    assert f"manymatch sketches sketches/{path.name}" in path.read_text()
+    assert chosen["triplet"].weight == 0.0 and chosen["SwAMP"].weight == 0.1
+    assert chosen["SwAMP"].queue == (2000 if path.stem == "quickdraw" else 1000)
+    assert found.dataset in {each.dataset for each in published_results()}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"points": {"a": {"wait": 1}}}, "did you mean 'weight'?"),
+        ({"baseline": "b"}, "no point is called 'b'"),
+        ({"data": {"sketches": []}}, "made.yaml: data.sketches"),
+    ],
+)
+def test_a_faulty_file_is_one_line(
+    change: dict[str, Any], told: str, data, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    whole = {"dataset": "x", "data": data, "points": {"a": {}}, "seeds": [0]} | change
+    (tmp_path / "made.yaml").write_text(yaml.safe_dump(whole))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["manymatch", "sketches", "made.yaml"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    error = capsys.readouterr().err.strip()
+    assert ended.value.code == 1 and told in error and "\n" not in error

@@ -1,0 +1,127 @@
+"""Scores from files are studied as a model's own are, and stand beside them in the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tiny_data import TinyData
+from untrained import save_untrained
+
+from manymatch.cli import app
+from manymatch.evaluation.external.external_scores import Made
+from manymatch.evaluation.external.score import score
+from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.rerank import reranked
+from manymatch.experiments.studies import study
+from manymatch.experiments.studies.external import study_scores
+from manymatch.experiments.studies.reranking import reranking
+from manymatch.experiments.studies.subject import Subject
+from manymatch.reporting.queries import Thumbnails
+from manymatch.reporting.studies import views
+from manymatch.reporting.study_results import read_studies
+
+IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "external"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, data: TinyData) -> Path:
+    return save_untrained(tmp_path_factory.mktemp("models") / "cora", data, "cora")
+
+
+@pytest.fixture(scope="module")
+def ours(model: Path, data: TinyData) -> Subject:
+    return Subject.open(model, data.shards, "test")
+
+
+@pytest.fixture
+def matrix(ours: Subject, tmp_path: Path) -> Path:
+    """Our model's own scores, as another program would give them."""
+    scores = ours.trained.method.score(ours.found.images, ours.found.texts)
+    np.save(tmp_path / "scores.npy", scores.numpy())
+    return tmp_path / "scores.npy"
+
+
+def studied(data: TinyData, matrix: Path, target: Path) -> dict[str, Any]:
+    made = Made(scores=(str(matrix),))
+    scored = score("tiny", made, data.captions, protocols=["pairs"])
+    study_scores(scored.subject, data.captions, data.graphs, target, IDENTITY)
+    return json.loads(target.read_text())
+
+
+def test_a_matrix_is_studied_as_the_model_that_made_it(
+    data: TinyData, model: Path, matrix: Path, tmp_path: Path
+) -> None:
+    study.study(model, data.shards, tmp_path / "cora.json", only=["rich_captions", "reranking"])
+    own = json.loads((tmp_path / "cora.json").read_text())["studies"]
+    theirs = studied(data, matrix, tmp_path / "theirs.json")
+    assert theirs["method"] == "external"
+    assert theirs["studies"]["rich_captions"] == own["rich_captions"]
+    (table,) = theirs["studies"]["reranking"]["tables"]
+    split = own["reranking"]["tables"][1]
+    assert (table["title"], table["columns"]) == (split["title"], split["columns"])
+    assert table["rows"] == split["rows"][:1]
+    assert table["rows"][0][:2] == ["plain", None]
+
+
+def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours: Subject) -> None:
+    validation, split = reranking(ours).tables
+    beta = max((rsum, beta) for beta, rsum in validation.rows)[1]
+    found = ours.found
+    values = recall(
+        reranked(ours.trained.method.score, beta), found.images, found.texts, found.owner
+    )
+    cells = [values[way][cut] for way in ("i2t", "t2i") for cut in ("r1", "r5", "r10")]
+    expected = [round(value, 2) for value in [*cells, values["rsum"]]]
+    assert split.rows[1] == ["re-ranked", beta, *expected]
+
+
+def test_the_report_shows_theirs_beside_ours(
+    data: TinyData, model: Path, matrix: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "studies" / "tiny"
+    study.study(model, data.shards, folder / "cora.json", only=["rich_captions", "reranking"])
+    studied(data, matrix, folder / "theirs.json")
+    rich, again = views(read_studies(tmp_path), "tiny", Thumbnails())
+    assert rich.presets == ["cora", "theirs"]
+    assert rich.tables[0].rows[0][1] == rich.tables[0].rows[2][1]
+    assert all(ours == theirs for ours, theirs in (row.ranks for row in rich.rich))
+    assert again.chart is not None and [line.name for line in again.chart.lines] == ["cora"]
+    (table,) = again.tables
+    shown = [(preset, cells[0][0]) for preset, cells in table.rows]
+    assert shown == [("cora", "plain"), ("cora", "re-ranked"), ("theirs", "plain")]
+
+
+def test_without_scene_graphs_nothing_is_studied(
+    data: TinyData, matrix: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "theirs.json"
+    studied(data, matrix, target)
+    scored = score("tiny", Made(scores=(str(matrix),)), data.captions, protocols=["pairs"])
+    absent = tmp_path / "none.parquet"
+    study_scores(scored.subject, data.captions, absent, target, IDENTITY)
+    assert not target.exists()
+    assert "none.parquet is not there; run the stage 'scene_graphs'" in capsys.readouterr().err
+
+
+def test_the_command_studies_what_it_keeps(
+    data: TinyData, matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder, table in (("captions", data.captions), ("scene_graphs", data.graphs)):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        pq.write_table(pq.read_table(table), tmp_path / "data" / folder / "tiny.parquet")
+    relevance = tmp_path / "data" / "captions" / "tiny.relevance.parquet"
+    graphs = pq.read_table(data.captions).slice(0, 0).select(["image_id", "caption_id"])
+    pq.write_table(graphs.replace_schema_metadata({"complete": "true"}), relevance)
+    words = ["score", "tiny", "--scores", str(matrix), "--protocol", "pairs"]
+    app(words, standalone_mode=False)
+    assert not Path("reports").exists()
+    app([*words, "--as", "theirs"], standalone_mode=False)
+    found = json.loads(Path("reports/studies/tiny/theirs.json").read_text())
+    assert {key: found[key] for key in IDENTITY} == IDENTITY
+    assert set(found["studies"]) == {"rich_captions", "reranking"}

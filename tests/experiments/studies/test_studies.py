@@ -1,0 +1,209 @@
+"""Studies of small untrained models on a few made-up images, against loops over what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_data import TinyData
+from untrained import save_untrained
+
+from manymatch.experiments.studies import STUDIES, study
+from manymatch.experiments.studies.entity_retrieval import (
+    EntityVocabulary,
+    entity_retrieval,
+    true_pairs,
+)
+from manymatch.experiments.studies.parse_errors import parse_errors
+from manymatch.experiments.studies.rich_captions import rich_captions
+from manymatch.experiments.studies.subject import Subject
+from manymatch.reporting.queries import Thumbnails
+from manymatch.reporting.studies import views
+from manymatch.reporting.study_results import read_studies
+from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.shards.sample import CaptionEntry
+from manymatch.system.errors import ConfigError
+
+WITHOUT_ENTITIES = ["entity_retrieval", "rich_captions"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory, data: TinyData) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return {name: save_untrained(folder / name, data, name) for name in ("cora", "vsepp")}
+
+
+@pytest.fixture(scope="module")
+def subject(models: dict[str, Path], data: TinyData) -> Subject:
+    return Subject.open(models["cora"], data.shards, "test")
+
+
+def run(model: Path, data: TinyData, target: Path, *only: str) -> dict[str, Any]:
+    study.study(model, data.shards, target, only=only)
+    return json.loads(target.read_text())
+
+
+def test_all_studies_of_one_model(models: dict[str, Path], data: TinyData, tmp_path: Path) -> None:
+    found = run(models["cora"], data, tmp_path / "cora.json")
+    assert (found["preset"], found["method"], found["split"]) == ("cora", "cora", "test")
+    assert set(found["studies"]) == set(STUDIES)
+    for findings in found["studies"].values():
+        assert set(findings) == {"title", "about", "tables", "samples"}
+        for table in findings["tables"]:
+            assert {len(row) for row in table["rows"]} == {len(table["columns"])}
+
+
+@pytest.mark.parametrize("name", ["cora", "vsepp"])
+def test_the_report_reads_what_a_study_writes(
+    models: dict[str, Path], data: TinyData, tmp_path: Path, name: str
+) -> None:
+    reports = tmp_path / "reports"
+    written = run(models[name], data, reports / "studies" / "tiny" / f"{name}.json")
+    found = read_studies(reports)
+    assert [each.preset for each in found] == [name]
+    for view in views(found, "tiny", Thumbnails()):
+        study = written["studies"][view.name]
+        cases = {
+            "rich_captions": view.rich,
+            "entity_retrieval": view.entities,
+            "parse_errors": view.errors,
+            "reranking": view.chart.lines[0].dots if view.chart else [],
+        }[view.name]
+        assert len(cases) == len(study["samples"] or study["tables"][0]["rows"]) > 0
+
+
+def test_two_runs_are_equal(models: dict[str, Path], data: TinyData, tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        run(models["cora"], data, tmp_path / name, "parse_errors", "entity_retrieval")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_what_a_method_does_not_allow_is_left_out(
+    models: dict[str, Path], data: TinyData, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    found = run(models["vsepp"], data, tmp_path / "vsepp.json")
+    assert sorted(found["studies"]) == WITHOUT_ENTITIES
+    assert "not of a method without entities: parse_errors, reranking" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="study 'parse_errors' needs the entities"):
+        run(models["vsepp"], data, tmp_path / "vsepp.json", "parse_errors")
+
+
+def test_an_unknown_study_names_the_nearest(
+    models: dict[str, Path], data: TinyData, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="'rich_caption' does not exist; did you mean 'rich_capt"):
+        run(models["cora"], data, tmp_path / "x.json", "rich_caption")
+
+
+def test_one_study_keeps_the_others_of_the_same_model(
+    models: dict[str, Path], data: TinyData, tmp_path: Path
+) -> None:
+    target = tmp_path / "study.json"
+    run(models["cora"], data, target, "rich_captions")
+    assert sorted(run(models["cora"], data, target, "entity_retrieval")["studies"]) == (
+        WITHOUT_ENTITIES
+    )
+    assert list(run(models["vsepp"], data, target, "rich_captions")["studies"]) == ["rich_captions"]
+    target.write_text("{")
+    assert list(run(models["cora"], data, target, "rich_captions")["studies"]) == ["rich_captions"]
+
+
+def test_captions_are_embedded_as_the_split_is(subject: Subject) -> None:
+    assert [caption.id for caption in subject.captions] == subject.found.caption_ids
+    again = subject.embed(subject.captions)
+    torch.testing.assert_close(again.vectors, subject.found.texts.vectors)
+    torch.testing.assert_close(again.entities, subject.found.texts.entities)
+    assert torch.equal(again.entity_owner, subject.found.texts.entity_owner)
+
+
+def test_no_error_changes_nothing(subject: Subject) -> None:
+    table = parse_errors(subject).tables[0]
+    whole = subject.rsum(subject.embed(subject.captions))
+    assert {row[1] for row in table.rows} == {round(whole, 2)}
+    assert table.columns == ["Error", "none", "10%", "20%", "30%"]
+
+
+def test_rich_captions_are_those_with_most_parts(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manymatch.experiments.studies.rich_captions.COUNT", 5)
+    sizes = [
+        sum(map(len, caption.graph.attributes)) + len(caption.graph.relations)
+        for caption in subject.captions
+    ]
+    order = sorted(range(len(sizes)), key=lambda row: (-sizes[row], row))[:5]
+    method, found = subject.trained.method, subject.found
+    scores = method.score(found.images, found.texts)
+    ranks = []
+    for row in order:
+        own = scores[found.owner[row], row]
+        ranks.append(1 + sum(float(other) > float(own) for other in scores[:, row]))
+    (table,) = rich_captions(subject).tables
+    recalls = [round(100 * sum(rank <= cut for rank in ranks) / 5, 2) for cut in (1, 5, 10)]
+    assert table.rows[0][:5] == ["the 5 richest", sum(sizes[row] for row in order) / 5, *recalls]
+    assert table.rows[1][0] == "all"
+
+
+def caption(number: int, *objects: tuple[str, str, tuple[str, ...]]) -> CaptionEntry:
+    surface, names, attributes = zip(*objects, strict=True)
+    return CaptionEntry(str(number), "", SceneGraph(surface, names, attributes, ()))
+
+
+CAPTIONS = [
+    caption(0, ("dogs", "dog", ("brown", "two")), ("cat", "cat", ())),
+    caption(1, ("dog", "dog", ("brown",))),
+    caption(2, ("dogs", "dog", ()), ("cat", "cat", ("big",))),
+    caption(3, ("dogs", "dog", ("two", "brown")), ("dog", "dog", ())),
+    caption(4, ("dogs", "dog", ("two", "brown")), ("dog", "dog", ())),
+]
+OWNER = torch.tensor([0, 0, 1, 2, 2])
+
+
+def test_entities_are_distinct_and_said_as_most_often() -> None:
+    vocabulary = EntityVocabulary.of(entry.graph for entry in CAPTIONS)
+    texts = [entry.text for entry in vocabulary.captions]
+    assert texts == ["cat", "big cat", "dog", "brown dog", "two brown dogs"]
+    assert vocabulary.captions[4].graph == SceneGraph(("dogs",), ("dog",), (("two", "brown"),), ())
+
+
+def test_an_entity_is_true_where_it_is_said_with_no_fewer_attributes() -> None:
+    vocabulary = EntityVocabulary.of(entry.graph for entry in CAPTIONS)
+    expected = set()
+    for image, entry in zip(OWNER.tolist(), CAPTIONS, strict=True):
+        for name, attributes in zip(entry.graph.names, entry.graph.attributes, strict=True):
+            for row, (other, fewer) in enumerate(vocabulary.entities):
+                if other == name and set(fewer) <= set(attributes):
+                    expected.add((image, row))
+    found = true_pairs(vocabulary, CAPTIONS, OWNER).tolist()
+    assert found == sorted(map(list, expected))
+    assert [0, 3] in found and [1, 3] not in found
+
+
+def test_entities_are_ranked_for_each_image(subject: Subject) -> None:
+    findings = entity_retrieval(subject)
+    vocabulary = EntityVocabulary.of(entry.graph for entry in subject.captions)
+    pairs = {
+        tuple(pair)
+        for pair in true_pairs(vocabulary, subject.captions, subject.found.owner).tolist()
+    }
+    entities = subject.embed(vocabulary.captions).entities
+    scores = subject.found.images.vectors[:, 0] @ entities.T
+    hits, precisions = {1: [], 5: [], 10: []}, []
+    for image, row in enumerate(scores.tolist()):
+        order = sorted(range(len(row)), key=lambda entity: -row[entity])
+        true = [(image, entity) in pairs for entity in order]
+        for cut, found in hits.items():
+            found.append(any(true[:cut]))
+        precisions.append(sum(true[: sum(true)]) / sum(true))
+    (table,) = findings.tables
+    row = table.rows[0]
+    assert row[0] == len(vocabulary.captions)
+    assert row[1] == round(len(pairs) / len(scores), 2)
+    expected = [100 * sum(found) / len(found) for found in hits.values()]
+    assert row[2:5] == [round(value, 2) for value in expected]
+    assert row[6] == round(100 * sum(precisions) / len(precisions), 2)
+    best = findings.samples[0]["entities"]
+    assert [one["score"] for one in best] == sorted((one["score"] for one in best), reverse=True)

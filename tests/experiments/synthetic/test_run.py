@@ -1,0 +1,153 @@
+"""One training on synthetic pairs: recalls by hand, learning, equal seeds, the warm start."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch.nn import Linear, ReLU
+from torch.nn.functional import normalize
+
+from manymatch.experiments.synthetic.pairs import make_pairs
+from manymatch.experiments.synthetic.run import (
+    Encoders,
+    _loss,
+    assignment,
+    queued_log_p,
+    recalls,
+    run,
+    train,
+)
+from manymatch.experiments.synthetic.settings import RunSettings
+from manymatch.losses.sinkhorn import sinkhorn
+from manymatch.losses.swapped_labels import SwappedLabels
+
+SMALL = RunSettings(n_classes=30, queue=160, epochs=1)
+
+
+def without_clocks(result: dict) -> dict:
+    return {key: value for key, value in result.items() if not key.endswith("seconds")}
+
+
+def test_recalls_are_those_of_a_loop() -> None:
+    generator = torch.Generator().manual_seed(0)
+    a, b = (normalize(torch.randn(40, 3, generator=generator), dim=1) for _ in "ab")
+    b[3] = b[8]  # a tie counts against the one that asks
+    label = torch.arange(40) % 4
+    hits, ranks = {"pair": 0, "class": 0}, {"pair": [], "class": []}
+    for row in range(40):
+        scores = [float(a[row] @ b[column]) for column in range(40)]
+        ranked = {"pair": [row], "class": [c for c in range(40) if label[c] == label[row]]}
+        for kind, right in ranked.items():
+            best = max(scores[column] for column in right)
+            ahead = sum(scores[c] >= best for c in range(40) if c not in right)
+            hits[kind] += ahead < 5
+            ranks[kind].append(ahead + 1)
+    found = recalls(a, b, label)
+    assert {kind: found[kind]["r5"] for kind in hits} == {k: 2.5 * n for k, n in hits.items()}
+    medians = {kind: math.floor(statistics.median(each)) for kind, each in ranks.items()}
+    assert {kind: found[kind]["medr"] for kind in hits} == medians
+    assert medians["pair"] > medians["class"] >= 1
+    assert found["class"]["r1"] > found["pair"]["r1"]
+
+
+def test_the_networks_have_two_hidden_layers() -> None:
+    for network in (Encoders(50, 5).a, Encoders(50, 5).b):
+        shapes = [tuple(each.weight.shape) for each in network if isinstance(each, Linear)]
+        assert shapes == [(50, 100), (50, 50), (5, 50)]
+        assert [isinstance(each, ReLU) for each in network] == [False, True, False, True, False]
+
+
+def test_the_loss_sums_the_hinges_and_averages_the_labels() -> None:
+    """Eq. 1, 4 and 6; `losses/test_swapped_labels.py` holds L_s against its own loop."""
+    settings = RunSettings(n_classes=6, queue=0, weight=0.5)
+    torch.manual_seed(0)
+    batch, encoders = make_pairs(0)[0].rows(slice(9)), Encoders(settings.hidden, settings.size)
+    labels = SwappedLabels(settings, settings.size)
+    a, b = encoders(batch)
+    expected = 0.5 * labels(a, b)
+    for i in range(9):
+        others = [j for j in range(9) if j != i]
+        expected = expected + (0.1 + max(a[i] @ b[j] for j in others) - a[i] @ b[i]).relu()
+        expected = expected + (0.1 + max(a[j] @ b[i] for j in others) - a[i] @ b[i]).relu()
+    torch.testing.assert_close(_loss(encoders, labels, batch, settings), expected)
+
+
+def test_equal_scores_are_no_success() -> None:
+    ones = torch.ones(20, 3)
+    found = recalls(ones, ones, torch.arange(20))["pair"]
+    assert found == {"r1": 0.0, "r5": 0.0, "r10": 0.0, "medr": 20.0, "meanr": 20.0}
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_run_learns_and_equals_its_repetition(weight: float) -> None:
+    settings = SMALL.model_copy(update={"weight": weight})
+    first, again, other = (run(settings, seed) for seed in (0, 0, 1))
+    assert without_clocks(first) == without_clocks(again)
+    assert without_clocks(first) != without_clocks(other)
+    assert first["pair"]["r1"] > 1.0  # chance is 0.05
+    assert first["class"]["r1"] > 40.0  # chance is 5
+    assert first["epoch"] == 1
+    assert (first["assignment"] is None) == (weight == 0.0)
+
+
+def test_the_best_epoch_is_the_first_that_reaches_most() -> None:
+    training, validation, _ = make_pairs(0)
+    few = training.rows(slice(256))
+    short, long = (
+        train(SMALL.model_copy(update={"epochs": epochs, "weight": 0.0}), 0, few, validation)
+        for epochs in (1, 3)
+    )
+    assert short.epoch == 1 and 1 <= long.epoch <= 3
+
+    def reached(trained) -> float:
+        with torch.no_grad():
+            return recalls(*trained.encoders(validation), validation.label)["pair"]["r1"]
+
+    assert reached(long) >= reached(short)
+
+
+def test_a_warm_start_goes_on_from_the_contrastive_encoders() -> None:
+    training, validation, _ = make_pairs(0)
+    few, rare = training.rows(slice(256)), validation.rows(slice(100))
+    cold, warm = (
+        train(SMALL.model_copy(update={"contrastive_epochs": epochs}), 0, few, rare)
+        for epochs in (0, 1)
+    )
+    weights = [next(each.encoders.parameters()) for each in (cold, warm)]
+    assert not torch.equal(*weights)
+
+
+def test_the_assignment_told_is_that_of_the_queue() -> None:
+    training, validation, _ = make_pairs(0)
+    labels = train(SMALL, 0, training.rows(slice(512)), validation.rows(slice(100))).labels
+    assert labels is not None
+    found, log_p = assignment(labels), queued_log_p(labels)
+    assert found is not None and log_p.shape == (160, 30)
+    shares = sinkhorn(log_p.detach(), SMALL.eta, rounds=3).double().sum(0)
+    assert found["error"] == pytest.approx(float((shares - 160 / 30).abs().max()), rel=1e-4)
+    assert 1 < found["steps"] < 100
+
+
+def test_without_a_queue_nothing_is_told_of_it() -> None:
+    training, validation, _ = make_pairs(0)
+    alone = SMALL.model_copy(update={"queue": 0})
+    assert assignment(train(alone, 0, training.rows(slice(256)), validation).labels) is None
+
+
+def test_the_defaults_are_the_papers() -> None:
+    found = RunSettings()
+    assert (found.weight, found.margin) == (1.0, 0.1)
+    assert (found.tau, found.eta, found.n_classes, found.queue) == (0.01, 20.0, 1000, 1280)
+    assert (found.size, found.hidden, found.epochs, found.batch, found.lr) == (
+        5,
+        50,
+        100,
+        128,
+        1e-3,
+    )
+    with pytest.raises(ValidationError, match="either rounds or tolerance"):
+        RunSettings(tolerance=1e-4)

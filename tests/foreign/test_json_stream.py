@@ -1,0 +1,94 @@
+"""Lists of JSON files read element by element, against the standard library."""
+
+import json
+import random
+import tracemalloc
+
+import pytest
+
+from manymatch.foreign import json_stream
+from manymatch.foreign.json_stream import elements
+from manymatch.system.errors import DataError
+
+VALUE = {
+    "info": {"note": '{"b": [1]} \\ " é ☃ 𝄞', "b": [0]},
+    "a": [1, -2.5e3, "x]", None, True, [[]], {}, 1234567],
+    "number": 12,
+    "skipped": [{"b": [1, 2]}, "}"],
+    "b": [{"k": [1.5, {"z": "\n"}]}, "é"],
+    "empty": [],
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.json"
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64, 2**18])
+@pytest.mark.parametrize("style", [{}, {"indent": 2}, {"ensure_ascii": False}])
+def test_the_same_elements_as_the_standard_library(path, monkeypatch, chunk, style):
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    path.write_text("\ufeff" + json.dumps(VALUE, **style) + " \n", encoding="utf-8")
+    found = list(elements(path, ("b", "a", "empty")))
+    assert found == [(key, n, v) for key in ("a", "b") for n, v in enumerate(VALUE[key])]
+
+
+def test_memory_does_not_grow_with_the_file(path):
+    with path.open("w") as stream:
+        stream.write('{"a": [')
+        stream.writelines(f'{{"id": {n}, "text": "{"x" * 100}"}},' for n in range(20_000))
+        stream.write("0]}")
+    tracemalloc.start()
+    count = sum(1 for _ in elements(path, ("a",)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 20_001 and peak < path.stat().st_size / 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "expected a JSON object"),
+        (b"[1]", "expected a JSON object"),
+        (b'{"a": 1}', "expected a list 'a' at its top level"),
+        (b'{"a": [1,\n2,\n]}', ":3: not valid JSON"),
+        (b'{"a": [1\n', ":2: not valid JSON: expected ']'"),
+        (b'{"a": [1 2]}', ":1: not valid JSON: expected ']'"),
+        (b'{"a": [1]', "expected '}'"),
+        (b'{"a" [1]}', "expected ':'"),
+        (b"{1: [1]}", "expected a key in quotes"),
+        (b'{"a": [1]}\n}', ":2: not valid JSON: there is more after its end"),
+        (b'{"a": ["caf\xe9"]}', "byte 11 is not UTF-8"),
+        (b'{"a": ["\xe2\x98', "is not UTF-8"),
+        (b'{"a": [' + b"[" * 100_000, "not valid JSON"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 2**18])
+def test_a_faulty_file_is_one_line(path, monkeypatch, content, words, chunk):
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        list(elements(path, ("a",)))
+    line = str(caught.value)
+    assert line.startswith(str(path)) and words in line and "\n" not in line
+
+
+def test_random_damage_is_one_line_or_harmless(path):
+    generator = random.Random(0)
+    whole = json.dumps(VALUE).encode()
+    for _ in range(300):
+        damaged = bytearray(whole)
+        damaged[generator.randrange(len(whole))] = generator.randrange(256)
+        path.write_bytes(bytes(damaged))
+        try:
+            json.loads(bytes(damaged))
+            valid = True
+        except ValueError:
+            valid = False
+        try:
+            list(elements(path, ("a", "b")))
+        except DataError as error:
+            assert "\n" not in str(error)
+        else:
+            assert valid

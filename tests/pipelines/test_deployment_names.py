@@ -1,0 +1,113 @@
+"""The plug-in that finds a deployment by its own name."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+import httpx
+import pytest
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.filters import DeploymentFilter
+
+from manymatch.system import deployment_names as bare_names
+
+
+@dataclass
+class Named:
+    id: int
+    name: str
+    flow_id: int = 0
+
+
+class Client:
+    """Enough of Prefect's client: two flows, three deployments."""
+
+    api_url = "http://127.0.0.1:1/api"
+
+    async def read_deployment_by_name(self, name: str) -> str:
+        return name
+
+    async def read_flow(self, flow_id: int) -> Named:
+        return {1: Named(1, "train"), 2: Named(2, "other")}[flow_id]
+
+    async def read_deployments(
+        self, *, deployment_filter: DeploymentFilter | None = None
+    ) -> list[Named]:
+        known = [Named(1, "train-cora", 1), Named(2, "twice", 1), Named(3, "twice", 2)]
+        if deployment_filter is None:
+            return known
+        assert deployment_filter.name is not None
+        wanted = deployment_filter.name.any_ or []
+        return [each for each in known if each.name in wanted]
+
+
+def read(name: str, **changed: Any) -> str:
+    kind = type("Changed", (Client,), changed)
+    assert bare_names.accept_bare_names(kind)
+    return asyncio.run(kind().read_deployment_by_name(name))
+
+
+def test_a_bare_name_is_resolved_and_a_full_one_left_alone() -> None:
+    assert read("train-cora") == "train/train-cora"
+    assert read("any/thing") == "any/thing"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("twice", "error: 'twice' is ambiguous, give one of: other/twice, train/twice"),
+        ("train-corra", "error: no deployment 'train-corra'; did you mean 'train-cora'?"),
+    ],
+)
+def test_a_name_without_one_answer_ends_with_one_line(name: str, said: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        read(name)
+    assert str(end.value).startswith(said) and "\n" not in str(end.value)
+
+
+def test_without_a_server_it_says_how_to_start_one() -> None:
+    async def unreachable(self: Client, **filters: Any) -> None:
+        raise httpx.ConnectError("refused")
+
+    with pytest.raises(SystemExit, match="'make serve' starts one"):
+        read("train-cora", read_deployments=unreachable)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx.ReadTimeout("odd\nvery"),
+        ValueError("odd"),
+        ExceptionGroup("connecting", [OverflowError("odd")]),
+    ],
+)
+def test_another_program_in_the_servers_place_is_one_line(error: Exception) -> None:
+    async def other(self: Client, **filters: Any) -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        read("train-cora", read_deployments=other)
+    said = str(end.value)
+    assert said.startswith("error: http://127.0.0.1:1/api does not answer as Prefect's server does")
+    assert "(odd)" in said
+    assert "PREFECT_API_URL" in said and "\n" not in said
+
+
+def test_prefects_own_client_still_has_what_the_plug_in_needs() -> None:
+    """If this fails, `prefect deployment run` wants FLOW/DEPLOYMENT again: adapt bare_names.py."""
+    kind = type("Copy", (PrefectClient,), {})
+    assert bare_names.accept_bare_names(kind)
+    for name in ("read_deployments", "read_flow", "api_url"):
+        assert hasattr(PrefectClient, name)
+    (found,) = entry_points(group="prefect.plugins", name="manymatch")
+    assert found.load() is bare_names
+
+
+def test_a_prefect_that_has_changed_is_left_as_it_is() -> None:
+    other = type("Other", (), {"read_deployment_by_name": lambda self, name: name})
+    assert not bare_names.accept_bare_names(other)
+    assert other().read_deployment_by_name("a") == "a"
+    assert not bare_names.accept_bare_names(type("Empty", (), {}))

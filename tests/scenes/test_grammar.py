@@ -1,0 +1,169 @@
+"""Captions: varied, and their text, logical form and text graph agree."""
+
+import re
+from collections import Counter
+from random import Random
+
+import pytest
+
+from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, MAX_OBJECTS, MAX_RELATIONS
+from manymatch.scenes.compose import compose
+from manymatch.scenes.grammar import FRAMES, tell
+from manymatch.scenes.words import (
+    ACTIVITIES,
+    COLOUR_WORDS,
+    NUMERALS,
+    PREPOSITIONS,
+    SIZE_WORDS,
+    VERBS,
+    article,
+    plural,
+    words_of,
+)
+
+
+@pytest.fixture(scope="module")
+def told():
+    """1,200 (scene, sentence) pairs."""
+    found = []
+    for number in range(300):
+        rng = Random(f"grammar/{number}")
+        _, scene = compose(rng)
+        found += [(scene, tell(scene, rng)) for _ in range(4)]
+    return found
+
+
+def test_every_frame_occurs(told):
+    frames = Counter(sentence.frame for _, sentence in told)
+    assert set(frames) == set(FRAMES)
+    assert max(frames.values()) < 0.4 * len(told)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\bThere is\b",
+        r"\bThere are (two|three)\b",
+        r"\bis being \w+ by\b",
+        r"\b(held|carried|worn|chased|pulled|ridden) by\b",
+        r"\b(who|that|which) (is|\w+s)\b",
+        r"\b(animal|vehicle|person|toy|plant|container|child)\b",
+        r"\bpeople|animals|vehicles\b",
+        r"\band\b",
+        r"\bwhile\b",
+        r"'s (dress|shirt|hat) is\b",
+        r"^(In|On|At) (a|the) \w+, ",
+        r"\b(bike|lady|guy|airplane|cart|sailboat)\b",
+        r"\b(tiny|huge|little|big)\b",
+        r"\bdressed in\b",
+        r"\bthat an? .* is \w+ing\b",
+    ],
+)
+def test_constructions_and_synonyms_occur(told, pattern):
+    assert sum(bool(re.search(pattern, sentence.text)) for _, sentence in told) >= 3
+
+
+def test_captions_are_rarely_repeated(told):
+    assert len({sentence.text for _, sentence in told}) > 0.9 * len(told)
+
+
+def test_words_of_the_graph_stand_in_the_text(told):
+    for _, sentence in told:
+        text = sentence.text.lower()
+        for surface, phrases in zip(sentence.graph.objects, sentence.graph.attributes, strict=True):
+            assert surface in text
+            assert all(phrase in text for phrase in phrases)
+
+
+def test_graphs_keep_the_limits(told):
+    for _, sentence in told:
+        graph = sentence.graph
+        assert 1 <= len(graph.objects) <= MAX_OBJECTS
+        assert len(graph.objects) == len(graph.names) == len(graph.attributes)
+        assert all(len(phrases) <= MAX_ATTRIBUTES for phrases in graph.attributes)
+        assert len(graph.relations) <= MAX_RELATIONS
+        assert all(
+            0 <= end < len(graph.objects) for r in graph.relations for end in (r.subject, r.object)
+        )
+
+
+def nodes_of(sentence):
+    """The nodes of the form's objects: all but the background's, in the order of telling."""
+    graph, place = sentence.graph, sentence.form.background
+    nodes = [k for k, name in enumerate(graph.names) if not (place and name in words_of(place))]
+    assert len(graph.objects) - len(nodes) == (place is not None)
+    assert len(nodes) == len(sentence.form.objects)
+    return nodes
+
+
+def test_form_and_graph_tell_the_same_objects(told):
+    for _, sentence in told:
+        graph = sentence.graph
+        for node, each in zip(nodes_of(sentence), sentence.form.objects, strict=True):
+            attributes = list(graph.attributes[node])
+            labels = [r.label.split()[0] for r in graph.relations if r.subject == node]
+            many = each.count > 1
+            words = [plural(word) if many else word for word in words_of(each.noun)]
+            assert graph.objects[node] in words
+            for value, options in (
+                (each.colour, COLOUR_WORDS.get(each.colour, (each.colour,))),
+                (each.size, SIZE_WORDS.get(each.size, ())),
+                (many, (NUMERALS.get(each.count),)),
+            ):
+                told_as = [word for word in options if word in attributes]
+                assert len(told_as) == bool(value)
+                attributes = [word for word in attributes if word not in told_as]
+            if each.state in attributes:
+                attributes.remove(each.state)
+            elif each.state:
+                assert ACTIVITIES[each.state] in labels
+            assert not attributes
+
+
+def test_form_and_graph_tell_the_same_relations(told):
+    for _, sentence in told:
+        nodes = nodes_of(sentence)
+        edges = {(r.subject, r.object): r.label for r in sentence.graph.relations}
+        for s, name, o in sentence.form.relations:
+            label = edges[nodes[s], nodes[o]]
+            wordings = [verb.lemma for verb in VERBS.get(name, ())] + list(
+                PREPOSITIONS.get(name, ())
+            )
+            clothing = ["in", "with", "dress in", "have"] if name in ("wear", "with") else []
+            assert any(
+                label == wording or label.endswith(" " + wording) for wording in wordings + clothing
+            ), (sentence.text, label, name)
+        between = {(nodes[s], nodes[o]) for s, _, o in sentence.form.relations}
+        assert {pair for pair in edges if set(pair) <= set(nodes)} == between
+
+
+def test_passive_graphs_point_from_the_agent(told):
+    passives = [sentence for _, sentence in told if sentence.frame == "passive"]
+    for sentence in passives:
+        first = sentence.graph.relations[0]
+        agent = sentence.graph.objects[first.subject]
+        assert re.search(rf"by (an?|the) .*{agent}", sentence.text)
+        assert first.object == 0
+
+
+def test_telling_is_deterministic():
+    _, scene = compose(Random("again"))
+    assert tell(scene, Random(3)) == tell(scene, Random(3))
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("man", "men"), ("bus", "buses"), ("box", "boxes"), ("bench", "benches"),
+        ("lady", "ladies"),
+        ("boy", "boys"), ("fish", "fish"), ("person", "people"), ("child", "children"),
+        ("piece of furniture", "pieces of furniture"), ("toy", "toys"), ("dress", "dresses"),
+    ],
+)  # fmt: skip
+def test_plurals(word, expected):
+    assert plural(word) == expected
+
+
+def test_articles():
+    assert article("orange ball") == "an"
+    assert article("red umbrella") == "a"

@@ -1,0 +1,137 @@
+"""When captions are true of scenes: against brute force over all mappings of objects."""
+
+from itertools import permutations
+from random import Random
+
+import pytest
+
+from manymatch.scenes.forms import Form, FormObject, Pattern
+from manymatch.scenes.generate import pair
+from manymatch.scenes.kinds import KINDS
+from manymatch.scenes.relevance import Gallery, true_pairs
+
+DOG = {"kind": "dog", "colour": "red", "size": "small", "state": "running"}
+CAT = {"kind": "cat", "colour": "blue", "size": None, "state": "running"}
+TABLE = {"kind": "table", "colour": "red", "size": "large", "state": None}
+
+
+def graph(*objects, relations=(), background="park"):
+    return {"background": background, "objects": list(objects), "relations": list(relations)}
+
+
+def true(form, scene):
+    relations = frozenset(map(tuple, scene["relations"]))
+    return Pattern(form).true_of(scene["background"], scene["objects"], relations)
+
+
+def true_by_brute_force(form, scene):
+    """The definition, word for word: some injective mapping satisfies every clause."""
+    if form.background and form.background != scene["background"]:
+        return False
+    nodes = [(k, copy) for k, each in enumerate(form.objects) for copy in range(each.count)]
+    relations = {tuple(relation) for relation in scene["relations"]}
+    for image in permutations(range(len(scene["objects"])), len(nodes)):
+        mapping = dict(zip(nodes, image, strict=True))
+        if all(_is(form.objects[k], scene["objects"][m]) for (k, _), m in mapping.items()) and all(
+            (mapping[a], name, mapping[b]) in relations
+            for s, name, o in form.relations
+            for a in nodes
+            for b in nodes
+            if a[0] == s and b[0] == o
+        ):
+            return True
+    return False
+
+
+def _is(wanted, thing):
+    nouns = (thing["kind"], *KINDS[thing["kind"]].hypernyms)
+    told = {"colour": wanted.colour, "size": wanted.size, "state": wanted.state}
+    return wanted.noun in nouns and all(
+        value is None or value == thing[name] for name, value in told.items()
+    )
+
+
+SCENE = graph(DOG, CAT, TABLE, relations=[(0, "chase", 1), (1, "next to", 2), (2, "next to", 1)])
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        (Form(None, [FormObject("dog")]), True),
+        (Form(None, [FormObject("animal")]), True),
+        (Form(None, [FormObject("horse")]), False),
+        (Form("park", [FormObject("dog")]), True),
+        (Form("beach", [FormObject("dog")]), False),
+        (Form(None, [FormObject("dog", "red", "small", "running")]), True),
+        (Form(None, [FormObject("cat", "red")]), False),
+        (Form(None, [FormObject("animal", count=2)]), True),
+        (Form(None, [FormObject("animal", count=3)]), False),
+        (Form(None, [FormObject("animal", state="running", count=2)]), True),
+        (Form(None, [FormObject("animal", "red", count=2)]), False),
+        (Form(None, [FormObject("dog"), FormObject("dog")]), False),
+        (Form(None, [FormObject("dog"), FormObject("animal")]), True),
+        (Form(None, [FormObject("dog"), FormObject("cat")], [(0, "chase", 1)]), True),
+        (Form(None, [FormObject("dog"), FormObject("cat")], [(1, "chase", 0)]), False),
+        (Form(None, [FormObject("animal"), FormObject("animal")], [(0, "chase", 1)]), True),
+        (
+            Form(None, [FormObject("animal", count=2), FormObject("table")], [(0, "next to", 1)]),
+            False,
+        ),
+    ],
+)
+def test_a_form_is_true_exactly_if_it_embeds(form, expected):
+    assert true(form, SCENE) is expected
+    assert true_by_brute_force(form, SCENE) is expected
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return [picture for number in range(30) for picture in pair(7, "test", number, 0.5)]
+
+
+def test_own_captions_are_true():
+    for picture in (picture for n in range(250) for picture in pair(8, "train", n, 0.3)):
+        scene = picture.scene.graph()
+        assert len(picture.captions) == 5
+        assert all(true(sentence.form, scene) for sentence in picture.captions)
+
+
+def test_search_equals_brute_force_on_all_pairs(pictures):
+    small = [p for p in pictures if len(p.scene.things) <= 6][:16]
+    for scene in (picture.scene.graph() for picture in small):
+        for form in (sentence.form for picture in small for sentence in picture.captions):
+            assert true(form, scene) == true_by_brute_force(form, scene)
+
+
+def test_gallery_finds_what_trying_every_pair_finds(pictures):
+    scenes = [picture.scene.graph() for picture in pictures]
+    forms = [sentence.form for picture in pictures for sentence in picture.captions]
+    found = set(true_pairs(Gallery(scenes), forms))
+    expected = {
+        (row, number)
+        for number, form in enumerate(forms)
+        for row, scene in enumerate(scenes)
+        if true(form, scene)
+    }
+    assert found == expected
+    assert len(found) > 1.2 * len(forms)  # many a caption is true of other images too
+
+
+def test_forms_survive_their_dictionaries(pictures):
+    for picture in pictures[:10]:
+        for sentence in picture.captions:
+            assert Form.from_dict(sentence.form.to_dict()) == sentence.form
+
+
+def test_truth_does_not_depend_on_the_order_of_objects(pictures):
+    rng = Random(1)
+    for picture in pictures[:20]:
+        scene = picture.scene.graph()
+        order = rng.sample(range(len(scene["objects"])), len(scene["objects"]))
+        place = {old: new for new, old in enumerate(order)}
+        shuffled = {
+            "background": scene["background"],
+            "objects": [scene["objects"][old] for old in order],
+            "relations": [(place[s], name, place[o]) for s, name, o in scene["relations"]],
+        }
+        assert all(true(sentence.form, shuffled) for sentence in picture.captions)

@@ -1,0 +1,205 @@
+"""What there is, where it stands, how it looks, and which relations follow."""
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from manymatch.scenes.compose import compose
+from manymatch.scenes.drawing import people, picture
+from manymatch.scenes.drawing.pen import Pen
+from manymatch.scenes.geometry import INVERSES, RELATIONS, all_relations
+from manymatch.scenes.kinds import (
+    BACKGROUNDS,
+    CLOTHES,
+    COLOURS,
+    KINDS,
+    PEOPLE,
+    SIZES,
+    is_a,
+)
+from manymatch.scenes.world import Box, Spec, Thing, Tie
+
+DRAWN = [name for name in KINDS if name not in (*PEOPLE, *CLOTHES.values())]
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    return [compose(Random(f"world/{number}"))[1] for number in range(400)]
+
+
+def test_the_world_is_rich_enough(scenes):
+    states = {state for kind in KINDS.values() for state in (*kind.states, *kind.extents)}
+    assert len(KINDS) >= 24 and len(COLOURS) >= 8 and len(SIZES) >= 3
+    assert len(states) >= 4 and len(RELATIONS) >= 10 and len(BACKGROUNDS) >= 5
+    things = [thing.spec for scene in scenes for thing in scene.things]
+    assert {spec.kind for spec in things} == set(KINDS)
+    assert {spec.colour for spec in things} == {*COLOURS, None}
+    assert {spec.size for spec in things} == {*SIZES, None}
+    assert {tie.relation for scene in scenes for tie in scene.relations} == set(RELATIONS)
+    assert {scene.background for scene in scenes} == set(BACKGROUNDS)
+
+
+def test_hypernyms():
+    assert is_a("dog", "animal") and is_a("boy", "child") and is_a("boy", "person")
+    assert not is_a("dog", "vehicle")
+
+
+def test_everything_lies_in_the_picture(scenes):
+    for scene in scenes:
+        for thing in scene.things:
+            assert 0 <= thing.box.x1 < thing.box.x2 <= 1
+            assert 0 <= thing.box.y1 < thing.box.y2 <= 1
+
+
+def test_relations_are_closed_under_inverses(scenes):
+    for scene in scenes:
+        for tie in scene.relations:
+            if tie.relation in INVERSES:
+                assert Tie(tie.object, INVERSES[tie.relation], tie.subject) in scene.relations
+
+
+def test_no_thing_stands_in_a_relation_to_itself(scenes):
+    assert all(t.subject != t.object for scene in scenes for t in scene.relations)
+
+
+# --- each relation by its rule --------------------------------------------------------------
+
+
+def thing(x1, y1, x2, y2, kind="box", row="front", facing=1, state=None):
+    return Thing(Spec(kind, state=state, facing=facing), Box(x1, y1, x2, y2), row)
+
+
+def between(a, b, ties=()):
+    """Names of the relations from a to b."""
+    found = all_relations([a, b], ties)
+    return {tie.relation for tie in found if (tie.subject, tie.object) == (0, 1)}
+
+
+LEFT, RIGHT = thing(0.1, 0.8, 0.3, 0.9), thing(0.6, 0.8, 0.8, 0.9)
+
+
+def test_left_and_right():
+    assert between(LEFT, RIGHT) == {"left of"}
+    assert between(RIGHT, LEFT) == {"right of"}
+    assert between(LEFT, thing(0.25, 0.8, 0.5, 0.9)) == set()
+
+
+def test_above_and_below():
+    flying = thing(0.15, 0.1, 0.25, 0.2, "bird", row=None)
+    assert between(flying, LEFT) == {"above"}
+    assert between(LEFT, flying) == {"below"}
+    assert between(thing(0.29, 0.1, 0.5, 0.2, row=None), LEFT) == set()  # hardly over it
+    assert between(thing(0.15, 0.5, 0.25, 0.85, row=None), LEFT) == set()  # reaches into it
+
+
+def test_in_front_and_behind():
+    back = thing(0.1, 0.5, 0.4, 0.7, row="back")
+    assert between(LEFT, back) == {"in front of"}
+    assert between(back, LEFT) == {"behind"}
+    assert between(thing(0.35, 0.8, 0.6, 0.9), back) == set()  # shares too little with it
+
+
+def test_next_to():
+    assert "next to" in between(LEFT, thing(0.36, 0.8, 0.5, 0.9))
+    assert "next to" in between(thing(0.36, 0.8, 0.5, 0.9), LEFT)
+    assert "next to" not in between(LEFT, thing(0.40, 0.8, 0.5, 0.9))
+    assert "next to" not in between(LEFT, thing(0.36, 0.5, 0.5, 0.7, row="back"))
+    assert "next to" not in between(LEFT, thing(0.36, 0.5, 0.5, 0.7, row=None))
+
+
+@pytest.mark.parametrize(
+    ("facing", "state", "expected"),
+    [(1, "standing", True), (-1, "standing", False), (1, "sleeping", False)],
+)
+def test_looking_at(facing, state, expected):
+    dog = thing(0.1, 0.8, 0.3, 0.9, "dog", facing=facing, state=state)
+    assert ("look at" in between(dog, thing(0.35, 0.8, 0.5, 0.9))) is expected
+    assert "look at" not in between(dog, RIGHT)
+
+
+def test_actions_imply_what_they_show():
+    rider = thing(0.1, 0.6, 0.3, 0.85, "man", row=None)
+    horse = thing(0.05, 0.7, 0.35, 0.9, "horse")
+    assert between(rider, horse, [Tie(0, "ride", 1)]) == {"ride", "on", "with"}
+
+
+def test_clothes_stand_in_no_place_to_their_wearer():
+    man, hat = thing(0.1, 0.6, 0.3, 0.9, "man"), thing(0.1, 0.55, 0.3, 0.61, "hat", row=None)
+    assert between(hat, man, [Tie(1, "wear", 0)]) == set()
+    assert between(man, hat, [Tie(0, "wear", 1)]) == {"wear", "with"}
+
+
+def test_built_relations_show_in_the_boxes(scenes):
+    seen = Counter()
+    for scene in scenes:
+        for tie in scene.ties:
+            a, b = scene.things[tie.subject].box, scene.things[tie.object].box
+            seen[tie.relation] += 1
+            if tie.relation in ("hold", "in", "wear", "below"):
+                assert a.moved(0, 0).overlap_x(b) > 0
+            if tie.relation in ("on", "ride"):
+                assert b.y1 - 0.01 <= a.y2 <= b.y2 + 0.02 and a.overlap_x(b) > 0.5
+            if tie.relation == "chase":
+                facing = {scene.things[k].spec.facing for k in tie[::2]}
+                assert facing == {1 if a.cx < b.cx else -1}
+    assert {"hold", "ride", "wear", "chase", "on", "in", "below", "pull", "push"} <= set(seen)
+
+
+# --- drawing --------------------------------------------------------------------------------
+
+
+def drawn(kind, state, colour="red", facing=1):
+    image = Image.new("RGB", (96, 96), (205, 225, 205))
+    pen = Pen(ImageDraw.Draw(image), Box(0.15, 0.2, 0.85, 0.9), 96, COLOURS[colour], facing < 0)
+    picture._DRAWINGS[kind](pen, kind, state)
+    return np.asarray(image).astype(int)
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_states_and_colours_are_seen(kind):
+    about = KINDS[kind]
+    states = sorted({*about.states, *about.extents}) or [None]
+    looks = {(state, colour): drawn(kind, state, colour) for state in states for colour in COLOURS}
+    keys = list(looks)
+    for k, one in enumerate(keys):
+        for other in keys[k + 1 :]:
+            changed = (np.abs(looks[one] - looks[other]).sum(axis=2) > 30).mean()
+            assert changed > 0.005, (one, other)
+
+
+def test_poses_of_people_are_seen():
+    looks = []
+    for kind in PEOPLE:
+        for pose in people.POSES:
+            image = Image.new("RGB", (96, 96), (205, 225, 205))
+            pen = Pen(ImageDraw.Draw(image), Box(0.3, 0.05, 0.7, 0.95), 96)
+            people.person(pen, kind, pose, COLOURS["red"], 0)
+            looks.append(image.tobytes())
+    assert len(set(looks)) == len(looks)
+
+
+def test_pictures_have_their_size_and_repeat_bit_by_bit(scenes):
+    for size in (64, 224):
+        image = picture.paint(scenes[0], size)
+        assert image.size == (size, size) and image.mode == "RGB"
+        assert image.tobytes() == picture.paint(scenes[0], size).tobytes()
+
+
+def test_every_object_changes_the_picture(scenes):
+    """Take an object's colour away and its place looks different."""
+    for scene in scenes[:40]:
+        image = np.asarray(picture.paint(scene, 112)).astype(int)
+        for index, one in enumerate(scene.things):
+            if one.spec.colour is None:
+                continue
+            other = "green" if one.spec.colour != "green" else "purple"
+            spec = Spec(one.spec.kind, other, one.spec.size, one.spec.state, one.spec.facing)
+            things = list(scene.things)
+            things[index] = Thing(spec, one.box, one.row)
+            changed = type(scene)(
+                scene.background, tuple(things), scene.ties, scene.relations, scene.decor
+            )
+            assert (np.abs(np.asarray(picture.paint(changed, 112)) - image) > 30).sum() >= 5

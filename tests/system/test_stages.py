@@ -1,0 +1,285 @@
+"""Features, scene graphs and shards joined from parts are those made in one go, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from tiny_data import TinyData, make_data, write_table
+from workspace import Workspace
+
+from manymatch.datasets.base import CAPTIONS
+from manymatch.features.extract import Extractor, extract
+from manymatch.features.store import FeatureWriter
+from manymatch.scene_graphs import parse
+from manymatch.shards.index import read_index
+from manymatch.system.errors import DataError
+from manymatch.system.parts import Part, Parts
+
+HALVES = (Part(2, 2), Part(1, 2))
+
+
+def pictures(folder: Path, count: int) -> Path:
+    """A raw folder of small pictures under `folder`, beside its caption table."""
+    rng = np.random.default_rng(0)
+    (folder / "raw").mkdir(parents=True)
+    rows = []
+    for number in range(count):
+        name = f"{number}.png"
+        pixels = rng.integers(0, 255, (6, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / "raw" / name, compress_level=1)
+        row = {"image_id": f"i{number}", "caption_id": f"c{number}", "split": "train"}
+        rows.append({**row, "caption": "x", "file": name, "labels": []})
+    write_table(folder / "captions.parquet", rows, CAPTIONS)
+    return folder
+
+
+def extracted(place: Path, part: Part | None = None, backbone: str = "lite0") -> Path:
+    store = place / "features.h5"
+    parts = Parts(place / "parts", part)
+    tables = place / "raw", place / "captions.parquet"
+    extract(backbone, *tables, store, 4, "cpu", parts=parts)
+    return store
+
+
+def content(path: Path) -> dict[str, bytes]:
+    """Everything that HDF5 itself sees in a store."""
+    with h5py.File(path) as file:
+        found = {f"attribute {name}": bytes(value) for name, value in file.attrs.items()}
+        return {**found, **{name: file[name][()].tobytes() for name in file}}
+
+
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Extractor, "run", None)
+
+
+def test_features_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = pictures(tmp_path, 7)
+    store = extracted(place)
+    whole, seen = store.read_bytes(), content(store)
+    store.unlink()
+    for part in HALVES:
+        extracted(place, part)
+    assert not store.exists()
+    no_network(monkeypatch)
+    extracted(place)
+    assert content(store) == seen and {"features", "boxes", "image_id"} < seen.keys()
+    assert store.read_bytes() == whole
+    assert list((place / "parts").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_features_of_two_thousand_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a network (`pixels256` reads and writes alone), made on two machines: one copies
+    the images, whose times of change are then others."""
+    monkeypatch.setattr("manymatch.features.BACKBONES", {"pixels8": "pixels"})
+    here, there = pictures(tmp_path / "a", 2000), pictures(tmp_path / "b", 2000)
+    whole = content(extracted(here, backbone="pixels8"))
+    extracted(here, Part(1, 2), "pixels8")
+    extracted(there, Part(2, 2), "pixels8")
+    (part,) = (there / "parts").iterdir()
+    part.rename(here / "parts" / part.name)
+    no_network(monkeypatch)
+    assert content(extracted(here, backbone="pixels8")) == whole
+
+
+def test_a_part_that_was_interrupted_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = pictures(tmp_path, 6)
+    store = extracted(place)
+    whole = store.read_bytes()
+    write = FeatureWriter.write
+
+    def interrupted(self: FeatureWriter, row: int, *rest: np.ndarray) -> None:
+        if row == 2:
+            raise KeyboardInterrupt
+        write(self, row, *rest)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(FeatureWriter, "write", interrupted)
+        extracted(place, Part(1, 2))
+    extracted(place, Part(2, 2))
+    extracted(place)  # computes: a part is not finished
+    assert "ignored" in capsys.readouterr().err and store.read_bytes() == whole
+    extracted(place, Part(1, 2))
+    assert "2 of 3 images are there already" in capsys.readouterr().err
+    extracted(place)
+    assert "joining 2 parts" in capsys.readouterr().err and store.read_bytes() == whole
+
+
+def test_parts_of_images_that_changed_are_not_joined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = pictures(tmp_path, 4)
+    for part in HALVES:
+        extracted(place, part)
+    Image.new("RGB", (8, 6), "red").save(place / "raw" / "3.png")
+    changed = extracted(place).read_bytes()
+    assert "ignored" in capsys.readouterr().err
+    extracted(place, Part(2, 2))
+    assert extracted(place).read_bytes() == changed
+    assert "joining 2 parts" in capsys.readouterr().err
+
+
+def test_a_damaged_part_of_features_is_named(tmp_path: Path) -> None:
+    place = pictures(tmp_path, 4)
+    for part in HALVES:
+        extracted(place, part)
+    (path,) = (place / "parts").glob("2-of-2-*")
+    with h5py.File(path, "r+") as file:
+        file["features"][1, 3] = 7
+    with pytest.raises(DataError, match=r"2-of-2-\w+: image 'i3': wrong checksum"):
+        extracted(place)
+    assert not (place / "features.h5").exists()
+
+
+THINGS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair") * 2
+LINES = [
+    "A man holds two balls near a red dog.",
+    "A man holds three balls near a red dog.",
+    "Two girls sit on a bench.",
+    "A black cat sleeps.",
+    "It is.",
+]
+
+
+def captions(folder: Path, lines: list[str]) -> Path:
+    path = folder / "captions.parquet"
+    ids = [f"c{number}" for number in range(len(lines))]
+    pq.write_table(pa.table({"caption_id": ids, "caption": lines}), path)
+    return path
+
+
+def parsed(path: Path, part: Part | None = None) -> Path:
+    table = path.with_name("graphs.parquet")
+    parts = Parts(path.with_name("parts"), part)
+    parse.parse_captions(path, table, "en_core_web_sm", 1, 2, parts=parts)
+    return table
+
+
+def test_scene_graphs_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = "A man sees " + ", ".join(f"a {thing}" for thing in THINGS) + "."
+    path = captions(tmp_path, [*LINES, long, LINES[0]])
+    whole = parsed(path).read_bytes()
+    lost = capsys.readouterr().err.splitlines()[-1]
+    assert "past the limits, left out: " in lost
+    parsed(path).unlink()
+    for part in HALVES:
+        parsed(path, part)
+    monkeypatch.setattr(parse, "_parsing", None)
+    assert parsed(path).read_bytes() == whole
+    assert capsys.readouterr().err.splitlines()[-1] == lost
+
+
+def test_graphs_of_other_captions_are_not_joined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = captions(tmp_path, LINES)
+    for part in HALVES:
+        parsed(path, part)
+    captions(tmp_path, [*LINES[:-1], "A cat sleeps."])
+    names = pq.read_table(parsed(path))["names"].to_pylist()
+    assert names[-1] == ["cat"] and "ignored" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", [b"", b"ARROW1 and no more"])
+def test_a_damaged_part_of_graphs_is_named(tmp_path: Path, damage: bytes) -> None:
+    path = captions(tmp_path, LINES)
+    for part in HALVES:
+        parsed(path, part)
+    (made,) = (tmp_path / "parts").glob("1-of-2-*")
+    made.write_bytes(damage)
+    with pytest.raises(DataError, match="damaged") as fault:
+        parsed(path)
+    assert str(made) in str(fault.value) and "\n" not in str(fault.value)
+    assert not (tmp_path / "graphs.parquet").exists()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> TinyData:
+    return make_data(tmp_path, {"train": 24, "validation": 8, "test": 3})
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_shards_in_parts(data: TinyData, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = files(data.write_shards(5))
+    assert len(whole) == 5 + 2 + 1 + 1
+    for part in (Part(3, 3), Part(1, 3), Part(2, 3)):
+        data.write_shards(5, part=part)
+    shards = [len(list(part.glob("*.tar"))) for part in sorted(data.parts.iterdir())]
+    assert shards == [3, 3, 2]
+    assert files(data.write_shards(5)) == whole
+    assert "joining 3 parts" in capsys.readouterr().err and list(data.parts.iterdir()) == []
+
+
+def test_shards_of_other_sizes_or_features_are_not_joined(
+    data: TinyData, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part in HALVES:
+        data.write_shards(5, part=part)
+    data.write_shards(6)
+    assert "ignored" in capsys.readouterr().err
+    assert read_index(data.shards).split("train").shard_images == [6, 6, 6, 6]
+    with FeatureWriter(
+        data.store, [*_image_ids(data)], max_regions=1, width=8, attributes={"backbone": "other"}
+    ) as writer:
+        for row in range(35):
+            writer.write(row, np.full((1, 8), row, np.float16))
+    data.write_shards(5)
+    assert "ignored" in capsys.readouterr().err
+    assert read_index(data.shards).attributes == {"backbone": "other"}
+
+
+def _image_ids(data: TinyData) -> dict[str, None]:
+    return dict.fromkeys(pq.read_table(data.captions)["image_id"].to_pylist())
+
+
+def test_a_damaged_part_of_shards_is_named(data: TinyData) -> None:
+    for part in HALVES:
+        data.write_shards(5, part=part)
+    shard = sorted(data.parts.glob("1-of-2-*/*.tar"))[0]
+    shard.write_bytes(shard.read_bytes().replace(b"dog", b"cat"))
+    with pytest.raises(DataError, match="missing or damaged") as fault:
+        data.write_shards(5)
+    assert str(shard) in str(fault.value) and not data.shards.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("workspace")
+def test_the_stages_of_the_pipeline_join_what_the_commands_made(
+    finished: Workspace, new_workspace: Callable[[], Workspace]
+) -> None:
+    """Through the command line and `dvc repro`: the outputs are those of one go."""
+    workspace = new_workspace()
+    commands = ("features scenes lite0", "scene-graphs scenes", "shards scenes lite0")
+    workspace.run("dvc", "repro", "captions")
+    for command in commands:
+        stage = command.split()[0].replace("-", "_")
+        for number in (1, 2):
+            workspace.run("manymatch", *command.split(), "--part", f"{number}/2")
+        assert "joining 2 parts" in workspace.run("dvc", "repro", "-s", stage)
+    parts = workspace.folder / "data" / "parts"
+    assert [path for path in parts.rglob("*") if path.is_file()] == []
+    workspace.run("dvc", "repro", "shards")
+    assert _outs(workspace) == _outs(finished)
+    wrong = workspace.run("manymatch", "shards", "scenes", "lite0", "--part", "0/2", code=1)
+    assert wrong.startswith("error: --part 0/2: expected K/N") and wrong.count("\n") == 1
+
+
+def _outs(workspace: Workspace) -> dict[str, bytes]:
+    """The content of the three stages' outputs."""
+    folders = (workspace.folder / "data" / room for room in ("features", "scene_graphs", "shards"))
+    found = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(workspace.folder)): path.read_bytes() for path in found}

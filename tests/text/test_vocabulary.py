@@ -1,0 +1,81 @@
+import json
+
+import pytest
+
+from manymatch.system.errors import DataError
+from manymatch.text.vocabulary import Vocabulary, tokenize
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A man's T-shirt .", ["a", "man", "'s", "t-shirt"]),
+        ("The dog 's ball", ["the", "dog", "'s", "ball"]),
+        ("They don't , can't !", ["they", "do", "n't", "ca", "n't"]),
+        ("it does n't", ["it", "does", "n't"]),
+        ("boys' merry-go-round", ["boys", "merry-go-round"]),
+        ("at 5 o'clock", ["at", "5", "o'clock"]),
+        ("1,000 people, 2.5 miles", ["1,000", "people", "2.5", "miles"]),
+        ("rock 'n' roll - loud", ["rock", "n", "roll", "loud"]),
+        ("Mark ' Mom ' Finley", ["mark", "mom", "finley"]),
+        ("Cafe\u0301 CAF\u00c9", ["café", "café"]),
+        ("man\u2019s \ufb01sh", ["man", "'s", "fish"]),
+        ("they're I'm he'll", ["they", "'re", "i", "'m", "he", "'ll"]),
+        ("<pad> <unk>", ["pad", "unk"]),
+        (" .,!?\" ' - _ ", []),
+        ("", []),
+    ],
+)
+def test_tokenize(text, words):
+    assert tokenize(text) == words
+
+
+def test_special_words_cannot_come_from_a_caption():
+    assert not set(Vocabulary.SPECIAL) & set(tokenize("<pad><unk><mask> <mask>"))
+
+
+def test_order_is_by_count_then_alphabet_whatever_the_order_of_captions():
+    captions = ["b a", "a c b", "z a"]
+    expected = ("<pad>", "<unk>", "<mask>", "a", "b", "c", "z")
+    assert Vocabulary.from_captions(captions).words == expected
+    assert Vocabulary.from_captions(reversed(captions)).words == expected
+
+
+def test_minimum_count_drops_rare_words():
+    vocabulary = Vocabulary.from_captions(["a a b", "b c"], minimum_count=2)
+    assert vocabulary.words[3:] == ("a", "b")
+    assert vocabulary.ids(["a", "c", "b"]) == [3, Vocabulary.UNK, 4]
+    assert len(vocabulary) == 5
+
+
+def test_saved_and_loaded_is_the_same(tmp_path):
+    vocabulary = Vocabulary.from_captions(["une fenêtre d'or"])
+    path = tmp_path / "v.json"
+    vocabulary.save(path)
+    assert Vocabulary.load(path).words == vocabulary.words
+    assert json.loads(path.read_text(encoding="utf-8"))["words"] == list(vocabulary.words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"words": 3}',
+        '{"words": ["a"]}',
+        '{"words": ["<pad>", "<unk>", "<mask>", "a", "a"]}',
+        '{"words": ["<pad>", "<unk>", "<mask>", 1]}',
+        "[" * 100_000,
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "v.json"
+    path.write_text(text)
+    with pytest.raises(DataError) as caught:
+        Vocabulary.load(path)
+    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+
+
+def test_a_missing_vocabulary_is_one_line(tmp_path):
+    with pytest.raises(DataError, match=r"v\.json: cannot be read"):
+        Vocabulary.load(tmp_path / "v.json")
