@@ -27,7 +27,7 @@ import torch
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile
 
-from manymatch.config.recipe import Recipe, read_recipe
+from manymatch.config.preset import Preset, read_preset
 from manymatch.experiments.costs.timing import seconds
 from manymatch.experiments.costs.training_step import training_step
 from manymatch.methods import METHODS, build_method
@@ -62,10 +62,10 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
     for name in options.methods:
-        recipe = published(name)
-        captions = recipe.training.captions_per_image or CAPTIONS
+        preset = published(name)
+        captions = preset.training.captions_per_image or CAPTIONS
         batches = [made_up(n, captions, vocabulary).to(device) for n in (8, options.images)]
-        events, took = profiled(recipe, vocabulary, batches, device)
+        events, took = profiled(preset, vocabulary, batches, device)
         print(f"{name}: {options.images} images, {len(batches[1].owner)} captions, {took:.1f} s")
         for cost in costs(events, device)[: options.show]:
             print(_line(cost), flush=True)
@@ -81,14 +81,14 @@ def _options() -> argparse.Namespace:
 
 
 def profiled(
-    recipe: Recipe, vocabulary: Vocabulary, batches: list[Batch], device: torch.device
+    preset: Preset, vocabulary: Vocabulary, batches: list[Batch], device: torch.device
 ) -> tuple[list[FunctionEvent], float]:
     """What happened in the step on the second batch, and its seconds; the first warms up."""
     torch.manual_seed(0)
     method = build_method(
-        recipe.method, recipe.model, vocabulary=vocabulary, feature_width=FEATURES
+        preset.method, preset.model, vocabulary=vocabulary, feature_width=FEATURES
     )
-    step = training_step(method.to(device), recipe.training, device)
+    step = training_step(method.to(device), preset.training, device)
     with deterministic(device.type == "cpu"):
         step(batches[0])
         with profile(record_shapes=True) as found:
@@ -96,15 +96,15 @@ def profiled(
     return found.events(), took
 
 
-def published(method: str) -> Recipe:
+def published(method: str) -> Preset:
     """The preset on region features with a bi-GRU, its GloVe file replaced by learned vectors of
     the same size; a method without one has the defaults."""
     path = PRESETS / f"{method}_butd_bigru.yaml"
     if path.is_file():
-        recipe = read_recipe(path)
-        return recipe.model_copy(update={"model": _learned(recipe.model)})
+        preset = read_preset(path)
+        return preset.model_copy(update={"model": _learned(preset.model)})
     model = {} if method == "vsepp" else {"text": {"word_vectors": "learned"}}
-    return Recipe(method=method, features="butd", model=model)
+    return Preset(method=method, features="butd", model=model)
 
 
 def _learned(settings: Any) -> Any:

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from manymatch.config.layout import Layout
 from manymatch.config.params import Name, read_params
-from manymatch.config.recipe import preset_path
+from manymatch.config.preset import preset_path
 from manymatch.system.errors import ConfigError, ManyMatchError, nearest
 from pipelines import artifacts, gpus, settings, sharing
 from pipelines.artifacts import METRICS
@@ -77,16 +77,16 @@ def prepare(
 
 @_flow(flow_run_name="train {dataset}-{method}")
 def train(method: Name, dataset: Name = "scenes", overrides: Overrides = "") -> State:
-    """Train and evaluate one recipe, `presets/DATASET/METHOD.yaml`.
+    """Train and evaluate one preset, `presets/DATASET/METHOD.yaml`.
 
     If `params.yaml` does not name the method or data set yet, they are added there. Overrides
-    without a file belong to the recipe.
+    without a file belong to the preset.
     """
 
     def changes() -> list[Change]:
-        recipe = preset_path(LAYOUT.presets, dataset, method)
+        preset = preset_path(LAYOUT.presets, dataset, method)
         added = settings.named(dataset, method)
-        return added + settings.overridden(_texts(overrides), recipe)
+        return added + settings.overridden(_texts(overrides), preset)
 
     places = LAYOUT.model(dataset, method), LAYOUT.metrics(dataset, method)
     return _run(lambda graph: graph.with_needs(graph.writing(*places)), changes)

@@ -1,6 +1,6 @@
 """What a run changes in the settings before it starts, written where it belongs and said aloud.
 
-DVC's stages read their settings from files: `presets/DATASET/METHOD.yaml` (the recipe of a model)
+DVC's stages read their settings from files: `presets/DATASET/METHOD.yaml` (the preset of a model)
 and `params.yaml` (all the rest). So an override is written into its file, as `dvc exp run -S` does,
 and stays there: files, models and metrics agree, `git diff` shows what was changed, `dvc metrics
 diff` what it did, and `git checkout FILE` takes it back. A run without overrides takes the files as
@@ -28,7 +28,7 @@ from ruamel.yaml import YAML
 
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
-from manymatch.config.recipe import Recipe, preset_path, read_recipe, setting_after
+from manymatch.config.preset import Preset, preset_path, read_preset, setting_after
 from manymatch.config.strict import read_yaml, validate, yaml_value
 from manymatch.system import files
 from manymatch.system.errors import ConfigError, nearest
@@ -47,21 +47,21 @@ class Change:
     value: Any
 
 
-def overridden(overrides: Sequence[str], recipe: Path | None = None) -> list[Change]:
+def overridden(overrides: Sequence[str], preset: Path | None = None) -> list[Change]:
     """The changes that texts `KEY=VALUE` or `FILE:KEY=VALUE` ask for.
 
-    A key without a file belongs to `recipe` if a recipe has such a setting (`training.epochs`), to
+    A key without a file belongs to `preset` if a preset has such a setting (`training.epochs`), to
     `params.yaml` if not (`shards.images_per_shard`). An unknown one is a `ConfigError`.
     """
-    return [_change(text, recipe) for text in overrides]
+    return [_change(text, preset) for text in overrides]
 
 
-def _change(text: str, recipe: Path | None) -> Change:
+def _change(text: str, preset: Path | None) -> Change:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise ConfigError(f"override '{text}': expected KEY=VALUE, such as training.epochs=2")
     file, _, key = name.rpartition(":")
-    place = _settings_file(file, text) if file else _owner(key, recipe, text)
+    place = _settings_file(file, text) if file else _owner(key, preset, text)
     return Change(place, key, yaml_value(value, f"override '{text}'"))
 
 
@@ -72,23 +72,23 @@ def _settings_file(name: str, text: str) -> Path:
     return Path(name)
 
 
-def _owner(key: str, recipe: Path | None, text: str) -> Path:
+def _owner(key: str, preset: Path | None, text: str) -> Path:
     first = key.partition(".")[0]
-    if recipe and first in Recipe.model_fields:
-        return recipe
+    if preset and first in Preset.model_fields:
+        return preset
     if first in Params.model_fields:
         return LAYOUT.params
-    known = {*Params.model_fields, *(Recipe.model_fields if recipe else ())}
+    known = {*Params.model_fields, *(Preset.model_fields if preset else ())}
     raise ConfigError(f"override '{text}': unknown setting '{first}'{nearest(first, known)}")
 
 
 def named(dataset: str, method: str) -> list[Change]:
-    """What `params.yaml` lacks for the recipe `method` on `dataset` to have its stages."""
+    """What `params.yaml` lacks for the preset `method` on `dataset` to have its stages."""
     params = read_params(LAYOUT.params)
     if f"{dataset}-{method}" in params.warm_starts:
         return []
-    recipe = read_recipe(preset_path(LAYOUT.presets, dataset, method))
-    wanted = {"datasets": dataset, "methods": method, "features": recipe.features}
+    preset = read_preset(preset_path(LAYOUT.presets, dataset, method))
+    wanted = {"datasets": dataset, "methods": method, "features": preset.features}
     return [
         Change(LAYOUT.params, key, [*getattr(params, key), name])
         for key, name in wanted.items()
@@ -156,8 +156,8 @@ def _changed(file: Path, changes: list[Change]) -> str:
     if file == LAYOUT.params:
         validate(Params, _plain(value), str(file))
     else:
-        changed = validate(Recipe, _plain(value), str(file))
-        kept = setting_after(read_recipe(file), changed)
+        changed = validate(Preset, _plain(value), str(file))
+        kept = setting_after(read_preset(file), changed)
         if kept != changed.setting:
             value["setting"] = kept
     return _text(value)

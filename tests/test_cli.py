@@ -119,11 +119,11 @@ def test_check_finds_what_would_fail_later(
 def test_check_refuses_an_unknown_method_and_its_unknown_settings(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    preset = checkout / "presets" / "scenes" / "cora.yaml"
-    recipe = yaml.safe_load(preset.read_text())
-    preset.write_text(yaml.safe_dump({**recipe, "method": "coral"}))
+    path = checkout / "presets" / "scenes" / "cora.yaml"
+    preset = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**preset, "method": "coral"}))
     assert "did you mean 'cora'?" in fails("check", monkeypatch, capfd)
-    preset.write_text(yaml.safe_dump({**recipe, "model": {"siz": 64}}))
+    path.write_text(yaml.safe_dump({**preset, "model": {"siz": 64}}))
     assert "did you mean 'size'?" in fails("check", monkeypatch, capfd)
 
 

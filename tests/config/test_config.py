@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from manymatch.config.params import read_params
-from manymatch.config.recipe import preset_path, read_recipe
+from manymatch.config.preset import preset_path, read_preset
 from manymatch.config.strict import read_yaml
 from manymatch.system.errors import ConfigError
 
-RECIPE = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
+PRESET = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
 
 
-def recipe_file(folder: Path, text: str = RECIPE) -> Path:
+def preset_file(folder: Path, text: str = PRESET) -> Path:
     path = folder / "scenes" / "vsepp.yaml"
     path.parent.mkdir()
     path.write_text(text)
@@ -28,11 +28,11 @@ def one_line(error: pytest.ExceptionInfo[ConfigError]) -> str:
     return text
 
 
-def test_every_committed_preset_is_a_recipe(root: Path) -> None:
+def test_every_committed_preset_is_a_preset(root: Path) -> None:
     presets = sorted((root / "presets").glob("*/*.yaml"))
     assert presets
     for path in presets:
-        assert read_recipe(path).method
+        assert read_preset(path).method
 
 
 def test_the_committed_params_are_valid_and_name_presets(root: Path) -> None:
@@ -46,27 +46,27 @@ def test_the_committed_params_are_valid_and_name_presets(root: Path) -> None:
 
 
 def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
-    path = recipe_file(tmp_path, RECIPE.replace("epochs", "epoch"))
+    path = preset_file(tmp_path, PRESET.replace("epochs", "epoch"))
     with pytest.raises(ConfigError) as error:
-        read_recipe(path)
+        read_preset(path)
     assert "unknown key 'training.epoch'; did you mean 'epochs'?" in one_line(error)
     assert str(path) in one_line(error)
 
 
 def test_a_wrong_value_names_key_and_value(tmp_path: Path) -> None:
-    path = recipe_file(tmp_path, RECIPE.replace("epochs: 3", "epochs: none"))
+    path = preset_file(tmp_path, PRESET.replace("epochs: 3", "epochs: none"))
     with pytest.raises(ConfigError, match=r"training\.epochs: .*integer.*'none'"):
-        read_recipe(path)
+        read_preset(path)
 
 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:
-    path = recipe_file(tmp_path, "features: lite0\n")
+    path = preset_file(tmp_path, "features: lite0\n")
     with pytest.raises(ConfigError, match=r"method: Field required$"):
-        read_recipe(path)
+        read_preset(path)
 
 
 def test_an_unknown_preset_names_the_nearest(tmp_path: Path) -> None:
-    recipe_file(tmp_path)
+    preset_file(tmp_path)
     with pytest.raises(ConfigError) as error:
         preset_path(tmp_path, "scenes", "vsep")
     assert "did you mean 'vsepp'?" in one_line(error)
@@ -81,37 +81,37 @@ def test_a_data_set_without_presets_names_the_nearest(tmp_path: Path) -> None:
 
 
 def test_malformed_yaml_names_the_line(tmp_path: Path) -> None:
-    path = recipe_file(tmp_path, "method: vsepp\ntraining: [1, 2\nfeatures: x\n")
+    path = preset_file(tmp_path, "method: vsepp\ntraining: [1, 2\nfeatures: x\n")
     with pytest.raises(ConfigError, match=r"vsepp\.yaml:3: "):
-        read_recipe(path)
+        read_preset(path)
 
 
 @pytest.mark.parametrize(
     ("text", "line", "key"),
     [
-        (f"{RECIPE}method: swamp\n", 5, "method"),
-        (f"{RECIPE}  batch: 1\n  epochs: 4\n", 6, "epochs"),
+        (f"{PRESET}method: swamp\n", 5, "method"),
+        (f"{PRESET}  batch: 1\n  epochs: 4\n", 6, "epochs"),
         ("? [a]\n: {b: 1, b: 2}\n", 2, "b"),
     ],
 )
 def test_a_key_that_is_there_twice_is_refused(
     tmp_path: Path, text: str, line: int, key: str
 ) -> None:
-    path = recipe_file(tmp_path, text)
+    path = preset_file(tmp_path, text)
     with pytest.raises(ConfigError) as error:
-        read_recipe(path)
+        read_preset(path)
     assert one_line(error) == f"{path}:{line}: the key '{key}' is there twice"
 
 
 def test_a_key_may_change_what_is_merged_in(tmp_path: Path) -> None:
-    path = recipe_file(tmp_path, "a: {b: &b {x: 1, y: 2}, c: {<<: *b, y: 3}}\n")
+    path = preset_file(tmp_path, "a: {b: &b {x: 1, y: 2}, c: {<<: *b, y: 3}}\n")
     assert read_yaml(path)["a"]["c"] == {"x": 1, "y": 3}
 
 
 @pytest.mark.parametrize("text", ["seed: 2026-13-01\n", "seed: \0\n"])
 def test_a_value_that_yaml_cannot_read_is_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError, match=r"vsepp\.yaml: [^\n]+$"):
-        read_recipe(recipe_file(tmp_path, text))
+        read_preset(preset_file(tmp_path, text))
 
 
 def test_a_missing_params_file_is_one_line(tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ def test_a_missing_params_file_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["- a\n", "3\n", ""])
 def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError, match="expected a mapping"):
-        read_recipe(recipe_file(tmp_path, text))
+        read_preset(preset_file(tmp_path, text))
 
 
 def test_overrides_lie_on_top(tmp_path: Path) -> None:
-    recipe = read_recipe(recipe_file(tmp_path), {"training.epochs": 7, "seed": 4})
-    assert (recipe.training.epochs, recipe.seed) == (7, 4)
+    preset = read_preset(preset_file(tmp_path), {"training.epochs": 7, "seed": 4})
+    assert (preset.training.epochs, preset.seed) == (7, 4)
 
 
 @pytest.mark.parametrize(
@@ -146,22 +146,22 @@ def test_only_the_preset_as_it_stands_is_reproduced(
     tmp_path: Path, overrides: dict[str, object], setting: str
 ) -> None:
     text = "method: vsepp\nfeatures: lite0\nsetting: reproduced\nmodel: {size: 1024}\n"
-    path = recipe_file(tmp_path, text)
-    assert read_recipe(path, overrides).setting == setting
+    path = preset_file(tmp_path, text)
+    assert read_preset(path, overrides).setting == setting
 
 
-def test_no_override_makes_a_recipe_reproduced(tmp_path: Path) -> None:
-    assert read_recipe(recipe_file(tmp_path), {"setting": "reproduced"}).setting == "small-scale"
+def test_no_override_makes_a_preset_reproduced(tmp_path: Path) -> None:
+    assert read_preset(preset_file(tmp_path), {"setting": "reproduced"}).setting == "small-scale"
 
 
 def test_an_override_into_a_value_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'seed' is a value"):
-        read_recipe(recipe_file(tmp_path), {"seed": 1, "seed.deep": 2})
+        read_preset(preset_file(tmp_path), {"seed": 1, "seed.deep": 2})
 
 
 def test_an_unknown_override_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'clip_norm'"):
-        read_recipe(recipe_file(tmp_path), {"training.clipnorm": 1.0})
+        read_preset(preset_file(tmp_path), {"training.clipnorm": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -177,15 +177,15 @@ def test_faults_of_nested_settings_are_one_line(
     tmp_path: Path, key: str, value: object, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message) as error:
-        read_recipe(recipe_file(tmp_path), {key: value})
+        read_preset(preset_file(tmp_path), {key: value})
     one_line(error)
 
 
-def test_a_recipe_survives_its_own_yaml(tmp_path: Path) -> None:
-    recipe = read_recipe(recipe_file(tmp_path))
+def test_a_preset_survives_its_own_yaml(tmp_path: Path) -> None:
+    preset = read_preset(preset_file(tmp_path))
     again = tmp_path / "again.yaml"
-    again.write_text(recipe.to_yaml())
-    assert read_recipe(again) == recipe
+    again.write_text(preset.to_yaml())
+    assert read_preset(again) == preset
 
 
 def test_names_cannot_leave_their_folder(tmp_path: Path, root: Path) -> None:

@@ -14,7 +14,7 @@ from manymatch.config.layout import Layout
 from manymatch.evaluation.protocols.suite import PROTOCOLS
 from manymatch.experiments.ablation.command import plan_from_file, plan_from_options
 from manymatch.experiments.ablation.plan import read_plan
-from manymatch.experiments.ablation.recipes import check_plan
+from manymatch.experiments.ablation.presets import check_plan
 from manymatch.experiments.studies import STUDIES
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_methods import NAMES
 
-from manymatch.config.recipe import read_recipe
+from manymatch.config.preset import read_preset
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def test_every_method_has_a_row_with_its_file_and_a_section(method: str) -> None
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_preset_is_linked_in_the_row_of_its_method(path: Path) -> None:
     target = f"(../presets/{path.parent.name}/{path.name})"
-    assert target in row(read_recipe(path).method)
+    assert target in row(read_preset(path).method)
     assert TEXT.count(target) == 1
 
 

@@ -123,7 +123,7 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
 
 @pytest.mark.parametrize("features", [torch.zeros(1, 49, 2048), torch.zeros(1, 50, 3).byte()])
 def test_features_that_are_no_pixels_are_refused(features: Tensor) -> None:
-    with pytest.raises(ConfigError, match=r"a CNN reads pixels.* set the recipe's features to"):
+    with pytest.raises(ConfigError, match=r"a CNN reads pixels.* set the preset's features to"):
         cnn()(features, real(features))
 
 

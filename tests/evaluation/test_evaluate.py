@@ -15,7 +15,7 @@ import torch
 from tiny_data import TinyData, make_data
 
 from manymatch.config.galleries import IMAGES
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import evaluate as stage
 from manymatch.evaluation.provenance import setting_of
@@ -76,8 +76,8 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> _Stage:
     name, settings = request.param, SETTINGS[request.param]
     torch.manual_seed(0)
     method = build_method(name, settings, vocabulary=vocabulary, feature_width=WIDTH)
-    recipe = Recipe(method=name, features=index.features, seed=7, model=settings)
-    save_model(tmp_path / "models" / "untrained", method, recipe, vocabulary, WIDTH)
+    preset = Preset(method=name, features=index.features, seed=7, model=settings)
+    save_model(tmp_path / "models" / "untrained", method, preset, vocabulary, WIDTH)
     made = _Stage(data, tmp_path)
     made.judge()
     return made
@@ -100,7 +100,7 @@ def test_writes_what_the_report_reads(run: _Stage) -> None:
 def test_set_methods_alone_get_a_file_of_their_sets(run: _Stage) -> None:
     path = run.out / "run" / "sets.json"
     found = Metrics.model_validate(run()).sets
-    if "tiny_sets" not in (run.out / "models" / "untrained" / "recipe.yaml").read_text():
+    if "tiny_sets" not in (run.out / "models" / "untrained" / "preset.yaml").read_text():
         assert found is None
         assert not path.exists()
         return
@@ -181,12 +181,12 @@ def test_failed_run_keeps_the_earlier_results(run: _Stage) -> None:
 
 
 def test_reproduced_is_what_is_of_all_the_papers_images(run: _Stage) -> None:
-    recipe = Recipe(method="vsepp", features="lite0", setting="reproduced")
+    preset = Preset(method="vsepp", features="lite0", setting="reproduced")
     small, split = read_index(run.data.shards), read_index(run.data.shards).split("test")
     whole = {
         name: split.model_copy(update={"images": count}) for name, count in IMAGES["coco"].items()
     }
-    assert setting_of(recipe, small.model_copy(update={"dataset": "coco"})) == "small-scale"
+    assert setting_of(preset, small.model_copy(update={"dataset": "coco"})) == "small-scale"
     index = small.model_copy(update={"dataset": "coco", "splits": whole})
-    assert setting_of(recipe, index) == "reproduced"
-    assert setting_of(recipe.model_copy(update={"setting": "small-scale"}), index) == "small-scale"
+    assert setting_of(preset, index) == "reproduced"
+    assert setting_of(preset.model_copy(update={"setting": "small-scale"}), index) == "small-scale"

@@ -51,7 +51,7 @@ def _point(settings: dict[str, Any], place: float, seeds: int, sets: bool) -> di
     )
     good = 1 - (2 * place - 0.9) ** 2 / 4
     runs = [_run(good, random.Random(f"{label} {seed}"), seed, sets) for seed in range(seeds)]
-    return {"label": label, "settings": settings, "recipe": {}, "runs": runs}
+    return {"label": label, "settings": settings, "resolved": {}, "runs": runs}
 
 
 def _run(good: float, rng: random.Random, seed: int, sets: bool) -> dict[str, Any]:

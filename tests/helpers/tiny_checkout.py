@@ -1,4 +1,4 @@
-"""A checkout with the tiny dataset and two tiny recipes, for what trains many models."""
+"""A checkout with the tiny dataset and two tiny presets, for what trains many models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from manymatch.config.strict import validate
 from manymatch.datasets.base import RELEVANCE
 from manymatch.experiments.ablation.plan import Plan, checked
 
-RECIPE: dict[str, Any] = {
+PRESET: dict[str, Any] = {
     "method": "vsepp",
     "features": "grid",
     "model": {"size": 8, "word_size": 4, "feature_dropout": 0.1},
@@ -46,7 +46,7 @@ class Checkout:
 
 
 def make_checkout(root: Path, work: Path) -> Checkout:
-    """Data, recipes and params.yaml under `root`, which is empty."""
+    """Data, presets and params.yaml under `root`, which is empty."""
     layout = Layout(root)
     data = make_data(work, width=8)
     data.write_shards()
@@ -61,6 +61,6 @@ def make_checkout(root: Path, work: Path) -> Checkout:
     layout.params.write_text(yaml.safe_dump({**params, "sources": {}, "extraction": {}}))
     (layout.presets / "tiny").mkdir(parents=True)
     for name, change in {"vsepp": {}, "cora": {"method": "cora", "model": CORA}}.items():
-        text = yaml.safe_dump({**RECIPE, **change})
+        text = yaml.safe_dump({**PRESET, **change})
         (layout.presets / "tiny" / f"{name}.yaml").write_text(text)
     return Checkout(layout)

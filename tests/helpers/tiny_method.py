@@ -13,7 +13,7 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.text.vocabulary import Vocabulary
 
-METHODS["tiny"] = "tiny_method:TinyMethod"  # so that recipes can name it
+METHODS["tiny"] = "tiny_method:TinyMethod"  # so that presets can name it
 
 
 class TinySettings(Strict):

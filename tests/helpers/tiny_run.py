@@ -10,11 +10,11 @@ from typing import Any
 import tiny_method  # noqa: F401  registers the method
 from tiny_data import TinyData
 
-from manymatch.config.recipe import Recipe, read_recipe
+from manymatch.config.preset import Preset, read_preset
 from manymatch.training.train import train
 
 
-def recipe(model: dict[str, Any] | None = None, **training: Any) -> Recipe:
+def preset(model: dict[str, Any] | None = None, **training: Any) -> Preset:
     """Four epochs of six steps, with everything on that could spoil a resumed run."""
     settings = {
         "epochs": 4,
@@ -24,7 +24,7 @@ def recipe(model: dict[str, Any] | None = None, **training: Any) -> Recipe:
         "weight_average": 0.9,
         **training,
     }
-    return Recipe.model_validate(
+    return Preset.model_validate(
         {
             "method": "tiny",
             "features": "grid",
@@ -54,7 +54,7 @@ class Run:
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
 
-    def train(self, chosen: Recipe, models: Path = Path("models")) -> None:
+    def train(self, chosen: Preset, models: Path = Path("models")) -> None:
         data = self.data
         places = (self.model, self.curves, self.checkpoints)
         train(chosen, data.shards, data.vocabulary, *places, models)
@@ -70,4 +70,4 @@ class Run:
 
 
 if __name__ == "__main__":
-    Run(Path(sys.argv[1]), TinyData(Path(sys.argv[2]))).train(read_recipe(Path(sys.argv[3])))
+    Run(Path(sys.argv[1]), TinyData(Path(sys.argv[2]))).train(read_preset(Path(sys.argv[3])))

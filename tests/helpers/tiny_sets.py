@@ -12,7 +12,7 @@ from manymatch.shards.batch import Batch
 from manymatch.similarities.mil import mil
 from manymatch.text.vocabulary import Vocabulary
 
-METHODS["tiny_sets"] = "tiny_sets:TinySets"  # so that recipes can name it
+METHODS["tiny_sets"] = "tiny_sets:TinySets"  # so that presets can name it
 
 
 class TinySetsSettings(Strict):

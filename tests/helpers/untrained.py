@@ -9,7 +9,7 @@ import torch
 from small_methods import small
 from tiny_data import TinyData
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.checkpoint import save_model
 from manymatch.shards.read import read_index
@@ -24,6 +24,6 @@ def save_untrained(
     words = vocabulary_of(name, chosen, Vocabulary.load(data.vocabulary))
     torch.manual_seed(seed)
     method = build_method(name, chosen, vocabulary=words, feature_width=index.width)
-    recipe = Recipe(method=name, features=index.features, seed=seed, model=chosen)
-    save_model(folder, method, recipe, words, index.width)
+    preset = Preset(method=name, features=index.features, seed=seed, model=chosen)
+    save_model(folder, method, preset, words, index.width)
     return folder

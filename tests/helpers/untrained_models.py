@@ -13,7 +13,7 @@ import torch
 from tiny_data import make_data
 from torch import Tensor
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import embed, ensemble, evaluate, rerank
 from manymatch.evaluation.embed import Embedded
@@ -41,8 +41,8 @@ class Models:
         vocabulary = Vocabulary.load(self.out / "grid" / "vocabulary.json")
         built = build_method(kind, SETTINGS[kind], vocabulary=vocabulary, feature_width=width)
         features = "grid" if width == 8 else "narrow"
-        recipe = Recipe(method=kind, features=features, seed=seed, model=SETTINGS[kind])
-        save_model(self.out / "models" / name, built, recipe, vocabulary, width)
+        preset = Preset(method=kind, features=features, seed=seed, model=SETTINGS[kind])
+        save_model(self.out / "models" / name, built, preset, vocabulary, width)
         return name
 
     def member(self, name: str) -> tuple[Path, Path]:

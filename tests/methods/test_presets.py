@@ -10,7 +10,7 @@ import torch
 from made_clips import write_word2vec
 from small_methods import NAMES, OF_CLIPS, WIDTH, losses
 
-from manymatch.config.recipe import read_recipe
+from manymatch.config.preset import read_preset
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.training.optimizer import make_optimizer
 
@@ -41,17 +41,17 @@ def few_word_vectors(vocabulary, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch):
-    recipe = read_recipe(path)
-    settings = check_model(recipe.method, recipe.model).model_dump()
+    preset = read_preset(path)
+    settings = check_model(preset.method, preset.model).model_dump()
     model, batch = {**small(settings), "size": SIZE}, make_batch(range(4))
     pixels = bool({**model, **model.get("image", {})}.get("cnn"))
     batch = pictures(batch) if pixels else batch
-    words = vocabulary_of(recipe.method, model, vocabulary)
+    words = vocabulary_of(preset.method, model, vocabulary)
     torch.manual_seed(0)
     method = build_method(
-        recipe.method, model, vocabulary=words, feature_width=3 if pixels else WIDTH
+        preset.method, model, vocabulary=words, feature_width=3 if pixels else WIDTH
     )
-    optimizer = make_optimizer(method, recipe.training, fused=True)
+    optimizer = make_optimizer(method, preset.training, fused=True)
     before = [parameter.clone() for parameter in method.parameters()]
     method.start_step(1.0)
     for _ in range(2):
@@ -59,8 +59,8 @@ def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch):
         assert loss.isfinite()
         optimizer.zero_grad()
         loss.backward()
-        if recipe.training.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(method.parameters(), recipe.training.clip_norm)
+        if preset.training.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(method.parameters(), preset.training.clip_norm)
         optimizer.step()
     pairs = zip(before, method.parameters(), strict=True)
     assert any(not torch.equal(old, new) for old, new in pairs)
@@ -101,10 +101,10 @@ def test_regions_train_the_image_side_and_the_captions_sets_slowly(
     dataset, name, scale, vocabulary
 ):
     """DivE, appendix A and released groups; MaxMatch, appendix B. The bi-GRU has the full rate."""
-    recipe = read_recipe(PRESETS[0].parents[1] / dataset / f"{name}_butd_bigru.yaml")
-    settings = small(check_model(recipe.method, recipe.model).model_dump())
-    method = build_method(recipe.method, settings, vocabulary=vocabulary, feature_width=WIDTH)
-    optimizer = make_optimizer(method, recipe.training, fused=True)
+    preset = read_preset(PRESETS[0].parents[1] / dataset / f"{name}_butd_bigru.yaml")
+    settings = small(check_model(preset.method, preset.model).model_dump())
+    method = build_method(preset.method, settings, vocabulary=vocabulary, feature_width=WIDTH)
+    optimizer = make_optimizer(method, preset.training, fused=True)
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     for parameter_name, parameter in method.named_parameters():
         slow = parameter_name.startswith(("image.encoder.", "image.sets.", "text.sets."))
@@ -113,29 +113,29 @@ def test_regions_train_the_image_side_and_the_captions_sets_slowly(
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_preset_says_how_it_is_launched(path):
-    stage = "warm_evaluate" if read_recipe(path).warm_start else "evaluate"
+    stage = "warm_evaluate" if read_preset(path).warm_start else "evaluate"
     assert f"dvc repro {stage}@{path.parent.name}-{path.stem}" in path.read_text()
 
 
 def test_cora_goes_on_from_conceptual_captions_with_every_part(vocabulary):
     """CORA, table 9: the pre-trained model and the one that starts from it have equal parts."""
     paths = {f"{path.parent.name}/{path.stem}": path for path in PRESETS}
-    after = read_recipe(paths["flickr30k/cora_butd_bert_conceptual_captions"])
-    before = read_recipe(paths[after.warm_start.model])
+    after = read_preset(paths["flickr30k/cora_butd_bert_conceptual_captions"])
+    before = read_preset(paths[after.warm_start.model])
     assert (after.method, after.features) == (before.method, before.features)
     shapes = []
-    for recipe in (before, after):
-        settings = small(check_model(recipe.method, recipe.model).model_dump())
-        words = vocabulary_of(recipe.method, settings, vocabulary)
-        method = build_method(recipe.method, settings, vocabulary=words, feature_width=WIDTH)
+    for preset in (before, after):
+        settings = small(check_model(preset.method, preset.model).model_dump())
+        words = vocabulary_of(preset.method, settings, vocabulary)
+        method = build_method(preset.method, settings, vocabulary=words, feature_width=WIDTH)
         shapes.append({name: value.shape for name, value in method.state_dict().items()})
     assert shapes[0] == shapes[1]
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_preset_of_pixels_drops_no_regions(path):
-    recipe = read_recipe(path)
-    assert not (recipe.features.startswith("pixels") and recipe.augmentation.region_drop)
+    preset = read_preset(path)
+    assert not (preset.features.startswith("pixels") and preset.augmentation.region_drop)
 
 
 PLACES = [(name, dataset) for name in NAMES for dataset in ("scenes", "flickr8k")]
@@ -146,5 +146,5 @@ CLIPS = [(name, dataset) for name in OF_CLIPS for dataset in ("youcook2", "msrvt
     ("name", "dataset"), [place for place in PLACES if place[0] not in OF_CLIPS] + CLIPS
 )
 def test_every_method_has_a_preset(name, dataset):
-    recipes = [read_recipe(path) for path in PRESETS if path.parent.name == dataset]
-    assert name in {recipe.method for recipe in recipes}
+    presets = [read_preset(path) for path in PRESETS if path.parent.name == dataset]
+    assert name in {preset.method for preset in presets}

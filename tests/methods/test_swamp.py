@@ -9,7 +9,7 @@ import torch
 from small_methods import WIDTH, encode
 from torch.nn.functional import normalize
 
-from manymatch.config.recipe import Recipe, WarmStart
+from manymatch.config.preset import Preset, WarmStart
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
@@ -85,9 +85,9 @@ def test_a_start_from_the_twin_leaves_the_classes_fresh(build, vocabulary, tmp_p
     twin, method = build("swamp", {"weight": 0.0}, seed=1), build("swamp")
     before = method.labels.prototypes.clone()
     warm = WarmStart(model="scenes/twin", fresh=("^labels[.]",))
-    recipe = Recipe(method="swamp", features="grid", warm_start=warm)
-    save_model(tmp_path / "scenes" / "twin", twin, recipe, vocabulary, WIDTH)
-    find_source(recipe, tmp_path).load(method, vocabulary)
+    preset = Preset(method="swamp", features="grid", warm_start=warm)
+    save_model(tmp_path / "scenes" / "twin", twin, preset, vocabulary, WIDTH)
+    find_source(preset, tmp_path).load(method, vocabulary)
     assert torch.equal(method.read.queries, twin.read.queries)
     assert torch.equal(method.labels.prototypes, before)
 

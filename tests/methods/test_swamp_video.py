@@ -9,10 +9,10 @@ import torch
 from made_clips import write_word2vec
 from small_methods import WIDTH, encode
 
-from manymatch.config.recipe import Recipe, WarmStart
+from manymatch.config.preset import Preset, WarmStart
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.experiments.ablation.plan import points, read_plan
-from manymatch.experiments.ablation.recipes import recipe_of
+from manymatch.experiments.ablation.presets import preset_of
 from manymatch.methods import build_method
 from manymatch.methods.howto100m import import_howto100m
 from manymatch.methods.swamp_video import WordMaximum
@@ -106,11 +106,11 @@ def test_training_starts_from_howto100m(tmp_path: Path, weight: float) -> None:
     }
     fresh = ("^labels[.]",) if weight else ()
     start = WarmStart(model="howto100m/released", fresh=fresh)
-    recipe = Recipe(method="swamp_video", features="howto100m", model=model, warm_start=start)
+    preset = Preset(method="swamp_video", features="howto100m", model=model, warm_start=start)
     words = Vocabulary([*Vocabulary.SPECIAL, "cut", "egg"])
     method = build_method("swamp_video", model, vocabulary=words, feature_width=WIDTH)
     before = method.text.words.weight[3:].clone()
-    find_source(recipe, tmp_path).load(method, words)
+    find_source(preset, tmp_path).load(method, words)
     given = released()
     assert torch.equal(method.text.linear.weight, given["text_pooling.fc.weight"])
     assert torch.equal(method.image_unit.project.bias, given["GU_video.fc.bias"])
@@ -152,9 +152,9 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["swamp-weight", "swamp-appendix"])
 def test_the_ablations_of_swamp_are_sound_for_clips(name: str, dataset: str) -> None:
     plan = read_plan(ROOT / "ablations" / f"{name}.yaml").model_copy(update={"dataset": dataset})
-    recipes = [recipe_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
-    assert {recipe.method for recipe in recipes} == {"swamp_video"}
+    presets = [preset_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
+    assert {preset.method for preset in presets} == {"swamp_video"}
     words = Vocabulary([*Vocabulary.SPECIAL, "cut", "egg"])
     small = {"size": SIZE, "word_vectors": "learned", "word_size": WORD_SIZE}
-    for recipe in recipes:
-        build_method("swamp_video", recipe.model | small, vocabulary=words, feature_width=WIDTH)
+    for preset in presets:
+        build_method("swamp_video", preset.model | small, vocabulary=words, feature_width=WIDTH)

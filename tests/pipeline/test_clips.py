@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from manymatch import cli
 
 TESTS = 24
-RECIPE = {
+PRESET = {
     "method": "swamp_video",
     "features": "howto100m",
     "model": {
@@ -43,7 +43,7 @@ def run(*command: str) -> None:
 
 @pytest.fixture
 def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the committed settings, but for where files are, and a small recipe."""
+    """A folder with the committed settings, but for where files are, and a small preset."""
     settings: dict[str, Any] = yaml.safe_load((root / "params.yaml").read_text())
     settings["sources"]["youcook2"]["folder"] = "given"
     published = {"youcook2": {"format": "clips", "path": "given"}}
@@ -53,8 +53,8 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "presets" / "youcook2").mkdir(parents=True)
     for name, weight in (("swamp", 0.25), ("contrastive", 0.0)):
-        recipe = RECIPE | {"model": RECIPE["model"] | {"weight": weight}}
-        (tmp_path / "presets" / "youcook2" / f"{name}.yaml").write_text(yaml.safe_dump(recipe))
+        preset = PRESET | {"model": PRESET["model"] | {"weight": weight}}
+        (tmp_path / "presets" / "youcook2" / f"{name}.yaml").write_text(yaml.safe_dump(preset))
     (tmp_path / "given").mkdir()
     write_youcook2(tmp_path / "given", 192, TESTS)
     write_word2vec(tmp_path / "words.bin", [*VERBS, *THINGS])

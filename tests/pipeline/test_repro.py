@@ -117,9 +117,9 @@ def test_ensembles_ablations_and_warm_starts_are_stages_of_their_own(committed: 
     plan = {"preset": "vsepp", "over": {"size": [16, 32]}, "set": {"training.epochs": 1}}
     (committed.folder / "ablations" / "width.yaml").write_text(yaml.safe_dump(plan))
     presets = committed.folder / "presets" / "scenes"
-    recipe = yaml.safe_load((presets / "vsepp.yaml").read_text())
-    recipe["warm_start"] = {"model": "scenes/vsepp"}
-    (presets / "after.yaml").write_text(yaml.safe_dump(recipe))
+    preset = yaml.safe_load((presets / "vsepp.yaml").read_text())
+    preset["warm_start"] = {"model": "scenes/vsepp"}
+    (presets / "after.yaml").write_text(yaml.safe_dump(preset))
     after = {"dataset": "scenes", "method": "after", "model": "scenes/vsepp"}
     committed.edit("params.yaml", {"ensembles": ["vsepp+cora"], "ablations": {"width": "scenes"}})
     committed.edit("params.yaml", {"warm_starts": {"scenes-after": after}})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from manymatch.config.recipe import read_recipe
+from manymatch.config.preset import read_preset
 from manymatch.system.errors import ConfigError
 from pipelines import flows, settings
 from pipelines.graph import Graph, Stage
@@ -28,10 +28,10 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-def settle(*overrides: str, recipe: Path | None = CORA) -> list[str]:
+def settle(*overrides: str, preset: Path | None = CORA) -> list[str]:
     """What is said when the overrides are written."""
     said: list[str] = []
-    with settings.settled(lambda: settings.overridden(overrides, recipe), said.append):
+    with settings.settled(lambda: settings.overridden(overrides, preset), said.append):
         pass
     return said
 
@@ -51,7 +51,7 @@ def test_only_the_overridden_lines_change() -> None:
         old, new = before[name].splitlines(), text.splitlines()
         assert len(old) == len(new)
         assert sum(a != b for a, b in zip(old, new, strict=True)) == (2 if name == str(CORA) else 1)
-    assert read_recipe(CORA).training.epochs == 2
+    assert read_preset(CORA).training.epochs == 2
     assert said[0] == (
         "presets/scenes/cora.yaml: training.epochs is now 2 (was 8) and stays so; "
         "'git checkout presets/scenes/cora.yaml' takes it back"
@@ -59,7 +59,7 @@ def test_only_the_overridden_lines_change() -> None:
     assert len(said) == 3
 
 
-def test_a_changed_recipe_is_no_longer_reproduced() -> None:
+def test_a_changed_preset_is_no_longer_reproduced() -> None:
     path = Path("presets/coco/maxmatch_butd_bigru.yaml")
     (epochs,) = settings.overridden(["training.epochs=1"], path)
     (seed,) = settings.overridden(["seed=5"], path)
@@ -74,7 +74,7 @@ def test_every_settings_file_survives_reading_and_writing(root: Path) -> None:
 
 def test_a_file_may_be_named_and_the_same_value_changes_nothing() -> None:
     before = snapshot()
-    assert settle("presets/scenes/cora.yaml:training.epochs=8", recipe=None) == []
+    assert settle("presets/scenes/cora.yaml:training.epochs=8", preset=None) == []
     assert snapshot() == before
 
 
@@ -111,7 +111,7 @@ def test_a_fault_is_one_line_and_nothing_is_written(override: str, said: str) ->
 def test_a_broken_file_that_is_to_be_changed_is_one_line(text: str, said: str) -> None:
     Path("params.yaml").write_text(text)
     with pytest.raises(ConfigError, match=said) as fault:
-        settle("shards.thumbnail=64", recipe=None)
+        settle("shards.thumbnail=64", preset=None)
     assert "\n" not in str(fault.value)
 
 
@@ -153,11 +153,11 @@ def test_a_run_that_changes_settings_has_the_checkout_to_itself() -> None:
         other = context.Process(target=_change_in_turn, args=(heard, release))
         other.start()
         assert heard.get(timeout=60) == "waiting to change settings until other runs end"
-        assert read_recipe(CORA).training.epochs == 8
+        assert read_preset(CORA).training.epochs == 8
     assert "training.epochs is now 2" in heard.get(timeout=60)
     release.set()
     other.join(60)
-    assert other.exitcode == 0 and read_recipe(CORA).training.epochs == 2
+    assert other.exitcode == 0 and read_preset(CORA).training.epochs == 2
 
 
 def _change_in_turn(heard, release) -> None:  # type: ignore[no-untyped-def]

@@ -9,11 +9,11 @@ it names for its settings.
   and alternatives between `|`; the small presets of other data sets never match.
 - A row of a grid names a file (`ablations/dive-alpha`, `synthetic/appendix`). Its value lists all
   values of the paper's table or figure. The points of the file must have them, and may have more.
-- `setting` is a dotted key of the whole recipe, the method's defaults filled in.
+- `setting` is a dotted key of the whole preset, the method's defaults filled in.
   `training.parameter_groups[image.sets.].lr_scale` is that of the parameters whose names begin with
   `image.sets.`: of the first group that they match, or the default if they match none.
 - `value` is YAML. The value is the paper's, never read off the preset.
-- `per` is `captions` where the paper counts captions and a recipe counts images. A batch of 128
+- `per` is `captions` where the paper counts captions and a preset counts images. A batch of 128
   captions is 128 images with one caption each. A paper's epoch shows every caption once; our epoch
   shows every image once, with `captions_per_image` of its captions. With one of five captions, the
   paper's 50 epochs are 250 of ours.
@@ -31,7 +31,7 @@ from typing import Any
 import pytest
 import yaml
 
-from manymatch.config.recipe import ParameterGroup, read_recipe
+from manymatch.config.preset import ParameterGroup, read_preset
 from manymatch.config.strict import Strict
 from manymatch.experiments.ablation.plan import points, read_plan
 from manymatch.experiments.sketches.settings import SketchSettings, read_sketches
@@ -49,14 +49,14 @@ GROUP = re.compile(r"training\.parameter_groups\[(.+)\]\.(\w+)")
 
 
 def published_presets() -> dict[str, dict[str, Any]]:
-    """The whole recipes of the presets on the papers' data sets but for trials, by DATASET/NAME."""
-    recipes = {}
+    """The whole presets of the presets on the papers' data sets but for trials, by DATASET/NAME."""
+    presets = {}
     for path in sorted((ROOT / "presets").glob("*/*.yaml")):
         if path.parent.name in DATASETS and not path.stem.endswith("_trial"):
-            recipe = read_recipe(path)
-            model = check_model(recipe.method, recipe.model).model_dump()
-            recipes[f"{path.parent.name}/{path.stem}"] = recipe.model_dump() | {"model": model}
-    return recipes
+            preset = read_preset(path)
+            model = check_model(preset.method, preset.model).model_dump()
+            presets[f"{path.parent.name}/{path.stem}"] = preset.model_dump() | {"model": model}
+    return presets
 
 
 def experiment_points() -> dict[str, dict[str, Any]]:
@@ -110,7 +110,7 @@ def value_of(run: Mapping[str, Any], setting: str) -> Any:
 
 
 def in_our_units(row: Mapping[str, str], name: str) -> Any:
-    """The row's value as the recipe of the run `name` counts."""
+    """The row's value as the preset of the run `name` counts."""
     value = yaml.safe_load(row["value"])
     if row["per"] != "captions":
         return value

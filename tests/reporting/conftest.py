@@ -190,7 +190,7 @@ def provenance(dataset: str, preset: str) -> dict:
         "images": 300,
         "captions": 1500,
         "parameters": 3_412_480,
-        "recipe": {"method": preset, "features": "lite0", "training": {"epochs": 30, "seed": 0}},
+        "resolved": {"method": preset, "features": "lite0", "training": {"epochs": 30, "seed": 0}},
     }
 
 

@@ -108,7 +108,7 @@ def test_captions_and_names_of_others_are_text_and_never_markup(reports: Path) -
     for preset in ("vsepp", "cora"):
         edit(samples_of(reports, preset), _poison)
         provenance = reports / "provenance" / "scenes" / f"{preset}.json"
-        edit(provenance, lambda value: value.update(device=EVIL, recipe={EVIL: EVIL}))
+        edit(provenance, lambda value: value.update(device=EVIL, resolved={EVIL: EVIL}))
     page = page_of(reports)
     poisoned = Document(page)
     assert EVIL in poisoned.text

@@ -88,12 +88,12 @@ def test_the_manifests_belong_together(root: Path) -> None:
 
 
 def test_the_image_is_made_of_what_is_there(root: Path) -> None:
-    recipe = (root / "deploy" / "Dockerfile").read_text()
-    copied = re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", recipe, re.MULTILINE)
+    preset = (root / "deploy" / "Dockerfile").read_text()
+    copied = re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", preset, re.MULTILINE)
     assert len(copied) == 3
     ignored = (root / ".dockerignore").read_text().split()
     for name in " ".join(copied).split():
         assert (root / name).exists() and name not in ignored
     assert ".git" not in ignored
-    installed = re.search(r"--editable '\.\[(.+)\]'", recipe)
+    installed = re.search(r"--editable '\.\[(.+)\]'", preset)
     assert installed and {"pipeline", "containers", "remotes"} == set(installed[1].split(","))

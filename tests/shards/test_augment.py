@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from manymatch.config.recipe import Augmentation
+from manymatch.config.preset import Augmentation
 from manymatch.shards.augment import CaptionAugmenter, drop_objects, drop_regions, spared
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph
 

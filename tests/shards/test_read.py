@@ -18,7 +18,7 @@ import pytest
 import torch
 from tiny_data import TinyData, make_data
 
-from manymatch.config.recipe import Augmentation
+from manymatch.config.preset import Augmentation
 from manymatch.shards import order
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader

@@ -1,4 +1,4 @@
-"""Similarities as recipes name them."""
+"""Similarities as presets name them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from tiny_bert import SPECIAL, make_bert
 from tokenizers import Tokenizer
 
-from manymatch.config.recipe import Augmentation
+from manymatch.config.preset import Augmentation
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.augment import CaptionAugmenter
 from manymatch.shards.numbering import Numbering

@@ -13,7 +13,7 @@ from tiny_bert import PIECES, make_bert
 from tiny_data import COLOURS, OBJECTS, RELATIONS
 from tiny_run import Run
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.evaluation.embed import embed
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
@@ -27,9 +27,9 @@ def bert(tmp_path: Path) -> Path:
     return make_bert(tmp_path / "bert", [*PIECES, *sorted(words)])
 
 
-def recipe(bert: Path) -> Recipe:
+def preset(bert: Path) -> Preset:
     chosen = {"concept_encoder": "bert", "bert": {"weights": str(bert), "tuning": "prefix"}}
-    return Recipe.model_validate(
+    return Preset.model_validate(
         {
             "method": "cora",
             "features": "grid",
@@ -42,11 +42,11 @@ def recipe(bert: Path) -> Recipe:
 
 def test_a_trained_model_brings_its_bert_along(bert: Path, new_run: Callable[[str], Run]) -> None:
     run = new_run("run")
-    run.train(recipe(bert))
+    run.train(preset(bert))
     shutil.rmtree(bert)
     method, chosen, vocabulary = load_model(run.model)
     assert isinstance(vocabulary, WordPieces)
-    assert (chosen, vocabulary.pretrained) == (recipe(bert), None)
+    assert (chosen, vocabulary.pretrained) == (preset(bert), None)
     stream = list(batches(run.data.shards, "test", vocabulary, 4))
     assert max(int(batch.words.max()) for batch in stream) > len(PIECES)
     found = embed(method, stream, "cpu")
@@ -60,5 +60,5 @@ def test_training_says_in_one_line_that_there_is_no_bert(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     shutil.rmtree(bert)
     with pytest.raises(ConfigError, match="neither a folder nor to be had from the hub") as caught:
-        new_run("run").train(recipe(bert))
+        new_run("run").train(preset(bert))
     assert "\n" not in str(caught.value)

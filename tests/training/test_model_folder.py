@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_data import TinyData
-from tiny_run import recipe
+from tiny_run import preset
 
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import (
@@ -36,7 +36,7 @@ def build(vocabulary: Vocabulary, width: int = 24, **model: Any) -> Any:
 
 @pytest.fixture
 def folder(tmp_path: Path, vocabulary: Vocabulary) -> Path:
-    save_model(tmp_path / "model", build(vocabulary), recipe(), vocabulary, 24, rsum=12.5)
+    save_model(tmp_path / "model", build(vocabulary), preset(), vocabulary, 24, rsum=12.5)
     return tmp_path / "model"
 
 
@@ -48,9 +48,9 @@ def edit_weights(folder: Path, change: Any) -> None:
 
 def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
     method = build(vocabulary)
-    save_model(tmp_path / "model", method, recipe(), vocabulary, 24, rsum=12.5)
+    save_model(tmp_path / "model", method, preset(), vocabulary, 24, rsum=12.5)
     found, chosen, words = load_model(tmp_path / "model")
-    assert chosen == recipe()
+    assert chosen == preset()
     assert words.words == vocabulary.words
     assert not found.training
     for key, value in method.state_dict().items():
@@ -61,7 +61,7 @@ def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
 
 def test_saving_replaces_the_whole_folder(folder: Path, vocabulary: Vocabulary) -> None:
     (folder / "stale").touch()
-    save_model(folder, build(vocabulary), recipe(), vocabulary, 24)
+    save_model(folder, build(vocabulary), preset(), vocabulary, 24)
     assert not (folder / "stale").exists()
 
 
@@ -82,7 +82,7 @@ def test_tied_modules_are_saved(tmp_path: Path, vocabulary: Vocabulary) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["model.safetensors", "recipe.yaml", "vocabulary.json", "model.json"]
+    "name", ["model.safetensors", "preset.yaml", "vocabulary.json", "model.json"]
 )
 def test_missing_file(folder: Path, name: str) -> None:
     (folder / name).unlink()
@@ -107,7 +107,7 @@ def test_truncated_weights(folder: Path) -> None:
 
 def test_weights_of_another_method(folder: Path, vocabulary: Vocabulary) -> None:
     save_weights(folder / WEIGHTS, build(vocabulary), "cora")
-    with pytest.raises(CheckpointError, match="weights of the method 'cora', but the recipe is of"):
+    with pytest.raises(CheckpointError, match="weights of the method 'cora', but the preset is of"):
         load_model(folder)
 
 

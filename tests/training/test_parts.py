@@ -9,7 +9,7 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from manymatch.config.recipe import ParameterGroup, Training
+from manymatch.config.preset import ParameterGroup, Training
 from manymatch.methods.base import Embeddings
 from manymatch.system.errors import ConfigError
 from manymatch.training import machine
@@ -95,7 +95,7 @@ def test_something_must_be_trained_from_the_start() -> None:
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "adamp"])
-def test_optimizer_takes_the_recipes_settings(name: str) -> None:
+def test_optimizer_takes_the_presets_settings(name: str) -> None:
     training = Training.model_validate(
         {"optimizer": {"name": name, "lr": 0.5, "weight_decay": 0.25}}
     )
@@ -224,7 +224,7 @@ def test_torchrun_decides_on_devices_and_hosts(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.usefixtures("under_torchrun")
-def test_torchrun_and_recipe_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchrun_and_preset_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(0, True, monkeypatch)
     with pytest.raises(ConfigError, match="3 asked for, but torchrun started 2 processes here"):
         choose(Training(devices=3))

@@ -10,9 +10,9 @@ import pytest
 import torch
 from killing import kill_during
 from tiny_data import TinyData, make_data, paint
-from tiny_run import Run, recipe
+from tiny_run import Run, preset
 
-from manymatch.config.recipe import Augmentation, Recipe
+from manymatch.config.preset import Augmentation, Preset
 from manymatch.features import resnet
 from manymatch.methods.checkpoint import load_model
 from manymatch.system.errors import ConfigError
@@ -41,11 +41,11 @@ def new_run(tmp_path: Path, painted: TinyData) -> Callable[[str], Run]:
     return lambda name: Run(tmp_path / name, painted)
 
 
-def chosen(cnn: dict[str, Any] | None = CNN, region_drop: float = 0.0) -> Recipe:
+def chosen(cnn: dict[str, Any] | None = CNN, region_drop: float = 0.0) -> Preset:
     model = {"size": 8, "word_size": 8, "cnn": cnn}
     group = {"match": "cnn", "from_epoch": 1, "lr_scale": 0.1}
     settings = {"epochs": 2, "weight_average": 0.0, "optimizer": {"lr": 0.001}}
-    return recipe(model, **settings, parameter_groups=(group,) if cnn else ()).model_copy(
+    return preset(model, **settings, parameter_groups=(group,) if cnn else ()).model_copy(
         update={"method": "vsepp", "augmentation": Augmentation(region_drop=region_drop)}
     )
 

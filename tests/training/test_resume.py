@@ -12,24 +12,24 @@ import pytest
 import torch
 from killing import kill_during
 from tiny_data import TinyData
-from tiny_run import Run, recipe
+from tiny_run import Run, preset
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.training.checkpoints import Checkpoints
 
 NewRun = Callable[[str], Run]
 
 
-def train_and_kill(run: Run, target: str, call: int, chosen: Recipe | None = None) -> None:
+def train_and_kill(run: Run, target: str, call: int, chosen: Preset | None = None) -> None:
     """Train in a child process that is killed (with -9) at a call; the test fails if it lives."""
-    kill_during(lambda: run.train(chosen or recipe()), target, call)
+    kill_during(lambda: run.train(chosen or preset()), target, call)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> dict[str, bytes]:
     torch.set_num_threads(1)
     run = Run(tmp_path_factory.mktemp("undisturbed"), tiny)
-    run.train(recipe())
+    run.train(preset())
     return run.outputs()
 
 
@@ -73,7 +73,7 @@ def test_killed_and_resumed(
 ) -> None:
     run = new_run("killed")
     train_and_kill(run, target, call)
-    run.train(recipe())
+    run.train(preset())
     assert run.outputs() == undisturbed
     assert not run.checkpoints.exists()
     told = capsys.readouterr().err
@@ -84,12 +84,12 @@ def test_killed_again_and_again(new_run: NewRun, undisturbed: dict[str, bytes]) 
     run = new_run("killed")
     for call in (8, 9, 3, 11):
         train_and_kill(run, STEP, call)
-    run.train(recipe())
+    run.train(preset())
     assert run.outputs() == undisturbed
 
 
 def test_a_resumed_run_ends_when_patience_had_ended_it(new_run: NewRun) -> None:
-    chosen = recipe(patience=1, optimizer={"lr": 1e-9}, epochs=6)
+    chosen = preset(patience=1, optimizer={"lr": 1e-9}, epochs=6)
     whole, killed = new_run("whole"), new_run("killed")
     whole.train(chosen)
     train_and_kill(killed, "manymatch.training.train.save_model", 1, chosen)
@@ -105,15 +105,15 @@ def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(
     groups = ({"match": "^image", "from_epoch": 2}, {"match": "^words", "weight_decay": 0.1})
     settings = {"optimizer": {"name": optimizer, "lr": 0.02}, "parameter_groups": groups}
     whole, killed = new_run("whole"), new_run("killed")
-    whole.train(recipe(**settings))
-    train_and_kill(killed, STEP, call, recipe(**settings))
-    killed.train(recipe(**settings))
+    whole.train(preset(**settings))
+    train_and_kill(killed, STEP, call, preset(**settings))
+    killed.train(preset(**settings))
     assert killed.outputs() == whole.outputs()
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_methods_resume_to_the_same_bytes(new_run: NewRun, name: str) -> None:
-    chosen = recipe(REAL[name], epochs=3).model_copy(update={"method": name})
+    chosen = preset(REAL[name], epochs=3).model_copy(update={"method": name})
     whole, again, killed = new_run("whole"), new_run("again"), new_run("killed")
     whole.train(chosen)
     again.train(chosen)
@@ -131,9 +131,9 @@ def test_checkpoint_of_other_settings_is_ignored(
 ) -> None:
     run, fresh = new_run("killed"), new_run("fresh")
     train_and_kill(run, STEP, 15)
-    chosen = recipe(clip_norm=0.5)
+    chosen = preset(clip_norm=0.5)
     run.train(chosen)
-    assert "is ignored and training starts anew: it was made with another recipe" in (
+    assert "is ignored and training starts anew: it was made with another preset" in (
         capsys.readouterr().err
     )
     fresh.train(chosen)
@@ -158,7 +158,7 @@ def test_damaged_or_hostile_checkpoint_is_ignored(
     run = new_run("run")
     run.checkpoints.mkdir(parents=True)
     (run.checkpoints / "last.ckpt").write_bytes(content)
-    run.train(recipe())
+    run.train(preset())
     assert "is ignored and training starts anew: it cannot be read" in capsys.readouterr().err
     assert run.outputs() == undisturbed
     assert not (tmp_path / "evil").exists()
@@ -180,7 +180,7 @@ def test_checkpoint_without_its_best_weights_is_ignored(
     train_and_kill(run, STEP, 15)
     for path in run.checkpoints.glob("best-*"):
         path.unlink()
-    run.train(recipe())
+    run.train(preset())
     assert "its best weights are gone" in capsys.readouterr().err
     assert run.outputs() == undisturbed
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from manymatch.config.recipe import Training
+from manymatch.config.preset import Training
 from manymatch.training.schedule import learning_rate_factor
 
 

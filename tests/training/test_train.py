@@ -18,7 +18,7 @@ import tiny_run
 import torch
 from full_disk import error_on_full_disk
 from tiny_data import TinyData, make_data
-from tiny_run import Run, recipe
+from tiny_run import Run, preset
 
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods.checkpoint import load_model
@@ -34,15 +34,15 @@ NewRun = Callable[[str], Run]
 
 def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> None:
     run = new_run("run")
-    run.train(recipe(weight_average=0.0))
+    run.train(preset(weight_average=0.0))
     assert sorted(path.name for path in run.model.iterdir()) == [
         "model.json",
         "model.safetensors",
-        "recipe.yaml",
+        "preset.yaml",
         "vocabulary.json",
     ]
     method, chosen, vocabulary = load_model(run.model)
-    assert chosen == recipe(weight_average=0.0)
+    assert chosen == preset(weight_average=0.0)
     facts = json.loads((run.model / "model.json").read_text())
     found = validate(method, Data(tiny.shards, vocabulary), 4, torch.device("cpu"))
     assert found["rsum"] == pytest.approx(facts["rsum"])
@@ -59,7 +59,7 @@ def curve(run: Run, name: str) -> list[float]:
 
 def test_training_learns(new_run: NewRun) -> None:
     run = new_run("run")
-    run.train(recipe(epochs=8))
+    run.train(preset(epochs=8))
     losses, rsums = curve(run, "train/loss"), curve(run, "validation/rsum")
     assert losses[-1] < losses[0] / 1.5
     assert rsums[-1] > rsums[0] + 50
@@ -72,23 +72,23 @@ def test_the_seed_decides_everything(new_run: NewRun) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         torch.rand(3)  # the state outside does not matter
         run = new_run(name)
-        run.train(recipe().model_copy(update={"seed": seed}))
+        run.train(preset().model_copy(update={"seed": seed}))
         outputs.append(run.outputs())
     assert outputs[0] == outputs[1]
     assert outputs[0]["model/model.safetensors"] != outputs[2]["model/model.safetensors"]
 
 
-def test_gradients_are_clipped_only_where_the_recipe_says_so(new_run: NewRun) -> None:
+def test_gradients_are_clipped_only_where_the_preset_says_so(new_run: NewRun) -> None:
     outputs = {}
     for norm in (None, 1e6, 1e-3):
         run = new_run(str(norm))
-        run.train(recipe(epochs=1, clip_norm=norm))
+        run.train(preset(epochs=1, clip_norm=norm))
         outputs[norm] = run.outputs()["model/model.safetensors"]
     assert outputs[None] == outputs[1e6] != outputs[1e-3]
 
 
 def test_settings_of_torch_are_left_as_they_were(new_run: NewRun) -> None:
-    new_run("run").train(recipe(epochs=1))
+    new_run("run").train(preset(epochs=1))
     assert not torch.are_deterministic_algorithms_enabled()
     assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
 
@@ -109,10 +109,10 @@ def rsums(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_of_equal_epochs_the_earlier_is_kept(new_run: NewRun, rsums: Callable[..., None]) -> None:
     rsums(1.0, 5.0, 5.0, 2.0)
     run, two = new_run("run"), new_run("two")
-    run.train(recipe())
+    run.train(preset())
     assert json.loads((run.model / "model.json").read_text())["epoch"] == 2
     rsums(1.0, 5.0, 4.0, 3.0)
-    two.train(recipe())
+    two.train(preset())
     weights = "model/model.safetensors"
     assert run.outputs()[weights] == two.outputs()[weights]
 
@@ -120,7 +120,7 @@ def test_of_equal_epochs_the_earlier_is_kept(new_run: NewRun, rsums: Callable[..
 def test_patience_ends_training(new_run: NewRun, rsums: Callable[..., None]) -> None:
     rsums(1.0, 3.0, 2.0, 3.0, 9.0)
     run = new_run("run")
-    run.train(recipe(epochs=10, patience=2))
+    run.train(preset(epochs=10, patience=2))
     assert curve(run, "validation/rsum") == [1.0, 3.0, 2.0, 3.0]
 
 
@@ -133,7 +133,7 @@ def test_one_line_an_epoch_and_no_chatter(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    new_run("run").train(recipe())
+    new_run("run").train(preset())
     out, err = capfd.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 5
@@ -146,9 +146,9 @@ def test_without_dvclive_the_model_is_the_same(
     new_run: NewRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with_curves, without = new_run("with"), new_run("without")
-    with_curves.train(recipe())
+    with_curves.train(preset())
     monkeypatch.setattr("manymatch.training.curves.Live", None)
-    without.train(recipe())
+    without.train(preset())
     assert "no training curves: dvclive is missing" in capsys.readouterr().err
     assert not without.curves.exists()
     expected = with_curves.outputs().items()
@@ -164,7 +164,7 @@ def test_runs_that_end_together(new_run: NewRun, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("dvclive.live.cleanup_dvclive_step_completed", gone)
     run = new_run("run")
-    run.train(recipe(epochs=2))
+    run.train(preset(epochs=2))
     assert run.model.exists()
 
 
@@ -175,7 +175,7 @@ def test_full_disk_is_one_line(
     """Room for nothing, for the best weights but not the state, for everything."""
     monkeypatch.chdir(tmp_path)  # in a DVC repository, dvclive writes to DVC's database too
     run = new_run("run")
-    error = error_on_full_disk(lambda: run.train(recipe(epochs=2)), room)
+    error = error_on_full_disk(lambda: run.train(preset(epochs=2)), room)
     if room == 200000:
         assert error == ""
         assert run.model.exists()
@@ -189,7 +189,7 @@ def test_a_bar_on_a_terminal(
     new_run: NewRun, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    new_run("run").train(recipe(epochs=2))
+    new_run("run").train(preset(epochs=2))
     told = capsys.readouterr().err
     assert "epoch 2/2" in told
     assert "\x1b[" in told
@@ -206,15 +206,15 @@ def test_an_interrupt_stays_one(
 
     with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
         context.setattr("manymatch.training.epoch_end.validate", interrupted)
-        run.train(recipe())
+        run.train(preset())
     assert signal.getsignal(signal.SIGINT) == handler
-    run.train(recipe())
+    run.train(preset())
     assert run.model.exists()
 
 
 def test_mixed_precision_trains(new_run: NewRun) -> None:
     run = new_run("run")
-    run.train(recipe(precision="bf16-mixed", epochs=6))
+    run.train(preset(precision="bf16-mixed", epochs=6))
     losses = curve(run, "train/loss")
     assert losses[-1] < losses[0] / 1.5
     assert {value.dtype for value in load_model(run.model)[0].state_dict().values()} == {
@@ -231,10 +231,10 @@ def test_mixed_precision_trains(new_run: NewRun) -> None:
         ({"devices": 2, "images_per_batch": 7}, "7 images cannot be shared out equally among 2"),
     ],
 )
-def test_recipes_that_cannot_work(new_run: NewRun, settings: dict[str, Any], message: str) -> None:
+def test_presets_that_cannot_work(new_run: NewRun, settings: dict[str, Any], message: str) -> None:
     run = new_run("run")
     with pytest.raises(ConfigError, match=message):
-        run.train(recipe(**settings))
+        run.train(preset(**settings))
     assert not run.model.exists()
 
 
@@ -242,21 +242,21 @@ def test_features_of_another_name_are_refused(new_run: NewRun) -> None:
     with pytest.raises(
         ConfigError, match=r"for 'resnet50', but .* holds 'grid'; run 'manymatch shards tiny"
     ):
-        new_run("run").train(recipe().model_copy(update={"features": "resnet50"}))
+        new_run("run").train(preset().model_copy(update={"features": "resnet50"}))
 
 
 def test_shards_without_validation_are_refused(tmp_path: Path) -> None:
     data = make_data(tmp_path, {"train": 8})
     data.write_shards()
     with pytest.raises(DataError, match="no split 'validation'"):
-        Run(tmp_path / "run", data).train(recipe())
+        Run(tmp_path / "run", data).train(preset())
 
 
 def test_frozen_parameters_stay(new_run: NewRun, tiny: TinyData) -> None:
     run = new_run("run")
-    run.train(recipe(parameter_groups=({"match": "^words", "lr_scale": 0.0},), epochs=1))
+    run.train(preset(parameter_groups=({"match": "^words", "lr_scale": 0.0},), epochs=1))
     method, *_ = load_model(run.model)
-    run.train(recipe(parameter_groups=({"match": "^words", "lr_scale": 0.0},), epochs=2))
+    run.train(preset(parameter_groups=({"match": "^words", "lr_scale": 0.0},), epochs=2))
     later, *_ = load_model(run.model)
     before, after = method.state_dict(), later.state_dict()
     assert torch.equal(before["words.weight"], after["words.weight"])
@@ -266,8 +266,8 @@ def test_frozen_parameters_stay(new_run: NewRun, tiny: TinyData) -> None:
 def test_parameters_stay_frozen_until_their_epoch(new_run: NewRun) -> None:
     """The first epochs are those of a run that never trains them."""
     late, never = new_run("late"), new_run("never")
-    late.train(recipe(parameter_groups=({"match": "^image", "from_epoch": 2},)))
-    never.train(recipe(parameter_groups=({"match": "^image", "lr_scale": 0.0},)))
+    late.train(preset(parameter_groups=({"match": "^image", "from_epoch": 2},)))
+    never.train(preset(parameter_groups=({"match": "^image", "lr_scale": 0.0},)))
     name = "train/loss"
     assert curve(late, name)[:2] == curve(never, name)[:2]
     assert curve(late, name)[3] != curve(never, name)[3]
@@ -275,7 +275,7 @@ def test_parameters_stay_frozen_until_their_epoch(new_run: NewRun) -> None:
 
 def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyData) -> None:
     run = new_run("run")
-    run.train(recipe(epochs=1))
+    run.train(preset(epochs=1))
     method, _, vocabulary = load_model(run.model)
     batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100)))
     with torch.no_grad():
@@ -291,8 +291,8 @@ TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "
 
 def command(run: Run, chosen: Any, launcher: tuple[str, ...] = ()) -> list[str]:
     run.folder.mkdir(exist_ok=True)
-    (run.folder / "recipe.yaml").write_text(chosen.to_yaml())
-    paths = [run.folder, run.data.folder, run.folder / "recipe.yaml"]
+    (run.folder / "preset.yaml").write_text(chosen.to_yaml())
+    paths = [run.folder, run.data.folder, run.folder / "preset.yaml"]
     return [sys.executable, *launcher, tiny_run.__file__, *map(str, paths)]
 
 
@@ -306,7 +306,7 @@ def in_a_process(
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", [(), TORCHRUN], ids=["lightning", "torchrun"])
 def test_two_processes_end_like_one(new_run: NewRun, launcher: tuple[str, ...]) -> None:
-    """Same recipe, one process or two: equal curves, one line an epoch, one model."""
+    """Same preset, one process or two: equal curves, one line an epoch, one model."""
     alone, together = new_run("alone"), new_run("together")
     groups = ({"match": "^image", "from_epoch": 1},)
     settings: dict[str, Any] = {
@@ -314,8 +314,8 @@ def test_two_processes_end_like_one(new_run: NewRun, launcher: tuple[str, ...]) 
         "epochs": 3,
         "parameter_groups": groups,
     }
-    alone.train(recipe({"dropout": 0.0}, **settings))
-    done = in_a_process(together, recipe({"dropout": 0.0}, devices=2, **settings), launcher)
+    alone.train(preset({"dropout": 0.0}, **settings))
+    done = in_a_process(together, preset({"dropout": 0.0}, devices=2, **settings), launcher)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     lines = [line for line in done.stderr.splitlines() if not line.startswith("[rank")]
@@ -329,7 +329,7 @@ def test_two_processes_end_like_one(new_run: NewRun, launcher: tuple[str, ...]) 
 
 @pytest.mark.slow
 def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -> None:
-    run, chosen = new_run("run"), recipe(epochs=1000)
+    run, chosen = new_run("run"), preset(epochs=1000)
     process, last = start_torchrun(run, chosen), run.checkpoints / "last.ckpt"
     family = wait_for_epoch(process, last)
     next(each for each in family if each.environ().get("RANK") == "1").kill()

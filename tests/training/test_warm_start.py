@@ -12,9 +12,9 @@ import pytest
 import torch
 from killing import kill_during
 from tiny_data import TinyData
-from tiny_run import Run, recipe
+from tiny_run import Run, preset
 
-from manymatch.config.recipe import Recipe, WarmStart
+from manymatch.config.preset import Preset, WarmStart
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import load_model, save_model
@@ -33,9 +33,9 @@ def build(vocabulary: Vocabulary, seed: int = 0, name: str = "tiny", **model: An
     return build_method(name, model, vocabulary=vocabulary, feature_width=24)
 
 
-def starting(model: str = "scenes/tiny", **settings: Any) -> Recipe:
+def starting(model: str = "scenes/tiny", **settings: Any) -> Preset:
     warm = WarmStart(model=model, **settings)
-    return recipe().model_copy(update={"warm_start": warm})
+    return preset().model_copy(update={"warm_start": warm})
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def models(tmp_path: Path) -> Path:
     """A folder with the model `scenes/tiny`, which knows `WORDS`."""
     source = build(WORDS)
     source.register_buffer("steps", torch.tensor(7))
-    save_model(tmp_path / "models" / "scenes" / "tiny", source, recipe(), WORDS, 24)
+    save_model(tmp_path / "models" / "scenes" / "tiny", source, preset(), WORDS, 24)
     return tmp_path / "models"
 
 
@@ -68,7 +68,7 @@ def test_everything_is_carried_over_and_words_by_word(models: Path) -> None:
 
 
 def test_without_a_warm_start_there_is_no_source(tmp_path: Path) -> None:
-    assert find_source(recipe(), tmp_path) is None
+    assert find_source(preset(), tmp_path) is None
 
 
 def test_named_parts_start_fresh_or_stay_behind(models: Path) -> None:
@@ -115,7 +115,7 @@ def contrastive(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> Pat
     """A folder with the model `tiny/vsepp`, trained with InfoNCE."""
     models = tmp_path_factory.mktemp("models")
     run = Run(tmp_path_factory.mktemp("contrastive"), tiny)
-    run.train(recipe(CONTRASTIVE, epochs=6).model_copy(update={"method": "vsepp"}))
+    run.train(preset(CONTRASTIVE, epochs=6).model_copy(update={"method": "vsepp"}))
     (models / "tiny").mkdir()
     run.model.rename(models / "tiny" / "vsepp")
     return models
@@ -141,7 +141,7 @@ def test_another_method_on_another_dataset(
 ) -> None:
     cold, warm = Run(tmp_path / "cold", elsewhere), Run(tmp_path / "warm", elsewhere)
     chosen = starting("tiny/vsepp", **INTO_TINY)
-    cold.train(recipe())
+    cold.train(preset())
     warm.train(chosen, contrastive)
     assert first_loss(warm) < first_loss(cold)
     facts = json.loads((warm.model / "model.json").read_text())

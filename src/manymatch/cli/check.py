@@ -7,7 +7,7 @@ import typer
 from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
-from manymatch.config.recipe import preset_path
+from manymatch.config.preset import preset_path
 from manymatch.system.errors import ConfigError
 from manymatch.system.progress import say
 
@@ -16,10 +16,10 @@ commands = typer.Typer()
 
 @commands.command()
 def check() -> None:
-    """Check params.yaml and the recipes it names, and say what will run."""
+    """Check params.yaml and the presets it names, and say what will run."""
     from manymatch import datasets
     from manymatch.experiments.ablation.command import plan_from_file
-    from manymatch.experiments.ablation.recipes import check_plan
+    from manymatch.experiments.ablation.presets import check_plan
     from manymatch.features import check_name
     from manymatch.features.importers import check_format
 
@@ -33,11 +33,11 @@ def check() -> None:
     for name in params.datasets:
         datasets.check_settings(name, params.source(name))
         for method in params.methods:
-            _check_recipe(params, name, method, starts_from=None)
+            _check_preset(params, name, method, starts_from=None)
     for key, started in params.warm_starts.items():
         if key != f"{started.dataset}-{started.method}":
             raise ConfigError(f"params.yaml: warm_starts: '{key}' is not its DATASET-METHOD")
-        _check_recipe(params, started.dataset, started.method, starts_from=started.model)
+        _check_preset(params, started.dataset, started.method, starts_from=started.model)
     for name, dataset in params.ablations.items():
         check_plan(LAYOUT.presets, plan_from_file(LAYOUT.plan(name), LAYOUT, dataset)[1])
     say(
@@ -47,21 +47,21 @@ def check() -> None:
     )
 
 
-def _check_recipe(params: Params, dataset: str, method: str, starts_from: str | None) -> None:
+def _check_preset(params: Params, dataset: str, method: str, starts_from: str | None) -> None:
     from manymatch.methods import check_model
 
     path = preset_path(LAYOUT.presets, dataset, method)
-    recipe = project.recipe(dataset, method)
-    check_model(recipe.method, recipe.model)
-    if recipe.features not in params.features:
+    preset = project.preset(dataset, method)
+    check_model(preset.method, preset.model)
+    if preset.features not in params.features:
         raise ConfigError(
-            f"{path}: features '{recipe.features}' are not extracted; "
+            f"{path}: features '{preset.features}' are not extracted; "
             "add them to 'features' in params.yaml"
         )
-    own = recipe.warm_start.model if recipe.warm_start else None
+    own = preset.warm_start.model if preset.warm_start else None
     if own != starts_from:
         raise ConfigError(
             f"{path}: starts from {own or 'nothing'}, but from {starts_from or 'nothing'} in "
-            "params.yaml; recipes with a warm start are named under 'warm_starts' there, "
+            "params.yaml; presets with a warm start are named under 'warm_starts' there, "
             "the others under 'methods'"
         )

@@ -26,17 +26,17 @@ def train(
         typer.Option("--as", metavar="NAME", help="Call the model NAME: --set seed=1 --as cora-1."),
     ] = None,
 ) -> None:
-    """Train one recipe: models/DATASET/METHOD. Resumes where a killed run left off."""
+    """Train one preset: models/DATASET/METHOD. Resumes where a killed run left off."""
     from manymatch.training.torchrun import relaunch
 
     relaunch()
     from manymatch.training import train as stage
 
-    recipe = project.recipe(dataset, method, overrides)
+    preset = project.preset(dataset, method, overrides)
     method = model_name(name) if name else method
     stage.train(
-        recipe,
-        LAYOUT.shards(dataset, recipe.features),
+        preset,
+        LAYOUT.shards(dataset, preset.features),
         LAYOUT.vocabulary(dataset),
         LAYOUT.model(dataset, method),
         LAYOUT.curves(dataset, method),

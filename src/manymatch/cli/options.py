@@ -13,14 +13,14 @@ DatasetName = Annotated[
         "conceptual_captions."
     ),
 ]
-MethodName = Annotated[str, typer.Argument(help="A recipe: presets/DATASET/METHOD.yaml.")]
+MethodName = Annotated[str, typer.Argument(help="A preset: presets/DATASET/METHOD.yaml.")]
 FeaturesName = Annotated[
     str, typer.Argument(help="A backbone: lite0, objects, resnet50 ...; pixels256 for none.")
 ]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override the recipe, e.g. --set training.epochs=2."
+        "--set", metavar="KEY=VALUE", help="Override the preset, e.g. --set training.epochs=2."
     ),
 ]
 PartName = Annotated[

@@ -7,7 +7,7 @@ from typing import Any
 
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
-from manymatch.config.recipe import Recipe, preset_path, read_recipe
+from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import yaml_value
 from manymatch.system.errors import ConfigError
 from manymatch.system.parts import Part, Parts
@@ -20,10 +20,10 @@ def params() -> Params:
     return read_params(LAYOUT.params)
 
 
-def recipe(dataset: str, method: str, overrides: list[str] | None = None) -> Recipe:
+def preset(dataset: str, method: str, overrides: list[str] | None = None) -> Preset:
     """The preset, with what `--set` says on top."""
     path = preset_path(LAYOUT.presets, dataset, method)
-    return read_recipe(path, dict(override(text) for text in overrides or []))
+    return read_preset(path, dict(override(text) for text in overrides or []))
 
 
 def override(text: str) -> tuple[str, Any]:
@@ -42,8 +42,8 @@ def parts(output: Path, part: str | None) -> Parts:
 def trained(dataset: str, name: str) -> tuple[Path, Path]:
     """A trained model's folder, and that of the shards of its features."""
     folder = LAYOUT.model(dataset, name)
-    own = folder / "recipe.yaml"
-    found = read_recipe(own) if own.is_file() else recipe(dataset, name)
+    own = folder / "preset.yaml"
+    found = read_preset(own) if own.is_file() else preset(dataset, name)
     return folder, LAYOUT.shards(dataset, found.features)
 
 

@@ -18,7 +18,7 @@ commands = typer.Typer()
 @commands.command()
 def ablate(
     preset: Annotated[
-        str | None, typer.Argument(help="The recipe to vary: presets/DATASET/PRESET.yaml.")
+        str | None, typer.Argument(help="The preset to vary: presets/DATASET/PRESET.yaml.")
     ] = None,
     over: Annotated[
         list[str] | None,
@@ -44,7 +44,7 @@ def ablate(
         bool, typer.Option("--accept-stale", help="Count earlier results of other source code too.")
     ] = False,
 ) -> None:
-    """Train a recipe with one thing changed at a time: reports/ablations/DATASET/NAME.json.
+    """Train a preset with one thing changed at a time: reports/ablations/DATASET/NAME.json.
 
     Finished runs are kept in models/.ablations: killed or extended, only the rest is trained.
     """

@@ -10,7 +10,7 @@ from manymatch.config.strict import Strict
 
 
 class Grouped(Strict):
-    """A field that is itself a `Strict` keeps, where a recipe names only some of its keys, the
+    """A field that is itself a `Strict` keeps, where a preset names only some of its keys, the
     others as this model's default has them, not as the group has them in general."""
 
     @model_validator(mode="before")

@@ -1,6 +1,6 @@
 """`params.yaml`: what runs, from which sources, and the settings of the stages before training.
 
-What makes a trained model is not here but in its recipe, `presets/DATASET/METHOD.yaml`.
+What makes a trained model is not here but in its preset, `presets/DATASET/METHOD.yaml`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Evaluation(Strict):
 
 
 class WarmStarted(Strict):
-    """A recipe that starts from the trained `model`, DATASET/METHOD."""
+    """A preset that starts from the trained `model`, DATASET/METHOD."""
 
     dataset: Name
     method: Name

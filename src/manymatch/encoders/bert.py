@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig
 
-from manymatch.config.recipe import Count
+from manymatch.config.preset import Count
 from manymatch.config.strict import Strict
 from manymatch.encoders.bert_weights import bert_folder, bert_network
 from manymatch.system.errors import ConfigError

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
-from manymatch.config.recipe import Count
+from manymatch.config.preset import Count
 from manymatch.config.strict import Strict
 from manymatch.encoders import pretrained
 from manymatch.system.errors import ConfigError
@@ -25,7 +25,7 @@ RANDOM = "random"
 
 
 class CNNSettings(Strict):
-    """A network over the pixels, of which a recipe's `parameter_groups` freeze or slow what
+    """A network over the pixels, of which a preset's `parameter_groups` freeze or slow what
     matches `cnn`."""
 
     backbone: Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"] = "resnet152"
@@ -87,7 +87,7 @@ def square(features: Tensor) -> Tensor:
     if features.dtype != torch.uint8 or width != 3 or side * side != cells:
         raise ConfigError(
             f"a CNN reads pixels, and these features are {cells} of size {width}; "
-            "set the recipe's features to pixels256 or pixels512"
+            "set the preset's features to pixels256 or pixels512"
         )
     return features.view(count, side, side, 3)
 

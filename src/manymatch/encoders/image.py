@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import model_validator
 from torch import Tensor, nn
 
-from manymatch.config.recipe import Count, Probability
+from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.encoders.cnn import CNN, CNNSettings
 from manymatch.encoders.encoding import Encoding

@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from manymatch.config.recipe import Count, Probability
+from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
 from manymatch.encoders.encoding import Encoding

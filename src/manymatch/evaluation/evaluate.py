@@ -65,6 +65,6 @@ def evaluate(
     if sets:
         came.values["sets"], came.shown["sets"] = sets.metrics, sets.shown
 
-    tag = f"{trained.recipe.method}-{model.name}"
+    tag = f"{trained.preset.method}-{model.name}"
     record = trained.origin() | {"dataset": dataset, "split": split} | effort(device, started)
     write(Places(metrics, provenance, run), came, tag, record)

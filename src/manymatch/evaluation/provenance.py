@@ -14,26 +14,26 @@ import torch
 
 from manymatch import __version__
 from manymatch.config.galleries import is_whole
-from manymatch.config.recipe import Recipe, Setting
+from manymatch.config.preset import Preset, Setting
 from manymatch.methods.checkpoint import facts
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import Index, read_index
 from manymatch.system import files
 
 
-def origin(model: Path, shards: Path, recipe: Recipe) -> dict[str, Any]:
+def origin(model: Path, shards: Path, preset: Preset) -> dict[str, Any]:
     """Which model and data: settings, hashes and code version.
 
     `data_sha256` is that of the shards' index, which holds the hash of every shard,
     `warm_start_sha256` that of the model that training started from, None if from nothing.
     """
     return {
-        "method": recipe.method,
+        "method": preset.method,
         "preset": model.name,
-        "seed": recipe.seed,
-        "features": recipe.features,
-        "setting": setting_of(recipe, read_index(shards)),
-        "recipe": recipe.model_dump(),
+        "seed": preset.seed,
+        "features": preset.features,
+        "setting": setting_of(preset, read_index(shards)),
+        "resolved": preset.model_dump(),
         "checkpoint_sha256": files.sha256(model / "model.safetensors"),
         "warm_start_sha256": facts(model).get("warm_start_sha256"),
         "data_sha256": files.sha256(shards / INDEX),
@@ -42,10 +42,10 @@ def origin(model: Path, shards: Path, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def setting_of(recipe: Recipe, index: Index) -> Setting:
-    """`reproduced` only if the recipe says so and the data are the paper's, all of them."""
+def setting_of(preset: Preset, index: Index) -> Setting:
+    """`reproduced` only if the preset says so and the data are the paper's, all of them."""
     images = {name: split.images for name, split in index.splits.items()}
-    return recipe.setting if is_whole(index.dataset, images) else "small-scale"
+    return preset.setting if is_whole(index.dataset, images) else "small-scale"
 
 
 def git_revision(folder: Path) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.evaluation.embed import Embedded, embed
 from manymatch.evaluation.provenance import origin
 from manymatch.methods.base import Method
@@ -28,7 +28,7 @@ class Trained:
     folder: Path
     shards: Path
     method: Method
-    recipe: Recipe
+    preset: Preset
     vocabulary: AnyVocabulary
     index: Index
     found: Embedded
@@ -36,7 +36,7 @@ class Trained:
     def origin(self) -> dict[str, Any]:
         """Where its results come from, for the provenance file."""
         parameters = sum(parameter.numel() for parameter in self.method.parameters())
-        return origin(self.folder, self.shards, self.recipe) | {"parameters": parameters}
+        return origin(self.folder, self.shards, self.preset) | {"parameters": parameters}
 
 
 def embed_split(folder: Path, shards: Path, split: str, device: torch.device) -> Trained:
@@ -46,19 +46,19 @@ def embed_split(folder: Path, shards: Path, split: str, device: torch.device) ->
         CheckpointError: the model was trained on other features than the shards hold.
         DataError: the shards cannot be used.
     """
-    method, recipe, vocabulary = load_model(folder)
+    method, preset, vocabulary = load_model(folder)
     index = read_index(shards)
-    _check_fit(folder, recipe, index)
+    _check_fit(folder, preset, index)
     stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH)
     found = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
-    return Trained(folder, shards, method, recipe, vocabulary, index, found)
+    return Trained(folder, shards, method, preset, vocabulary, index, found)
 
 
-def _check_fit(model: Path, recipe: Recipe, index: Index) -> None:
+def _check_fit(model: Path, preset: Preset, index: Index) -> None:
     width = feature_width(model)
-    if (recipe.features, width) != (index.features, index.width):
+    if (preset.features, width) != (index.features, index.width):
         raise CheckpointError(
-            f"{model}: trained on '{recipe.features}' features of width {width}, but the shards "
+            f"{model}: trained on '{preset.features}' features of width {width}, but the shards "
             f"hold '{index.features}' of width {index.width}; evaluate it on the shards of its "
             "own features, or train it again"
         )

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.config.recipe import Count, NonNegative, Positive
+from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
 from manymatch.layers.queue import Queue
 from manymatch.losses.sinkhorn import assignments, class_potentials

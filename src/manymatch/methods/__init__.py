@@ -37,7 +37,7 @@ def method_class(name: str) -> type[Method]:
 
 
 def check_model(name: str, settings: dict[str, Any]) -> Strict:
-    """A recipe's `model:` mapping as the method's own settings; a fault is a `ConfigError`."""
+    """A preset's `model:` mapping as the method's own settings; a fault is a `ConfigError`."""
     return validate(method_class(name).Settings, settings, f"model of method '{name}'")
 
 

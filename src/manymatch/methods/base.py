@@ -62,7 +62,7 @@ class Method(nn.Module, ABC):
     """
 
     Settings: ClassVar[type[Strict]]
-    """What a recipe's `model:` may say."""
+    """What a preset's `model:` may say."""
 
     reads_graphs: ClassVar[bool] = False
     """Whether captions are read as scene graphs, so that a new one must be parsed."""

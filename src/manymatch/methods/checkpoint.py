@@ -1,7 +1,7 @@
 """A trained model as a folder of safetensors, YAML and JSON, and back; or one line why not.
 
 model.safetensors  the weights; the file itself names its method
-recipe.yaml        the resolved recipe
+preset.yaml        the resolved preset
 vocabulary.json    the words or wordpieces that the ids mean
 model.json         feature width, the weights' hash, and which epoch they are of
 """
@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from manymatch.config.recipe import Recipe, read_recipe
+from manymatch.config.preset import Preset, read_preset
 from manymatch.encoders.pretrained import structure_only
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
@@ -25,9 +25,9 @@ from manymatch.system.errors import CheckpointError
 from manymatch.system.files import replacing, sha256, write_json, write_text
 from manymatch.text.wordpieces import AnyVocabulary, load_vocabulary
 
-WEIGHTS, RECIPE, VOCABULARY, FACTS = (
+WEIGHTS, PRESET, VOCABULARY, FACTS = (
     "model.safetensors",
-    "recipe.yaml",
+    "preset.yaml",
     "vocabulary.json",
     "model.json",
 )
@@ -36,7 +36,7 @@ WEIGHTS, RECIPE, VOCABULARY, FACTS = (
 def save_model(
     folder: Path,
     method: Method,
-    recipe: Recipe,
+    preset: Preset,
     vocabulary: AnyVocabulary,
     feature_width: int,
     **more: float | str,
@@ -44,11 +44,11 @@ def save_model(
     """Write the whole folder or nothing; `more` goes into `model.json`."""
     with replacing(folder) as partial:
         partial.mkdir()
-        save_weights(partial / WEIGHTS, method, recipe.method)
-        write_text(partial / RECIPE, recipe.to_yaml())
+        save_weights(partial / WEIGHTS, method, preset.method)
+        write_text(partial / PRESET, preset.to_yaml())
         vocabulary.save(partial / VOCABULARY)
         known = {
-            "method": recipe.method,
+            "method": preset.method,
             "feature_width": feature_width,
             "weights_sha256": sha256(partial / WEIGHTS),
         }
@@ -68,24 +68,24 @@ def save_weights(path: Path, method: Method, name: str) -> None:
         partial.write_bytes(save(state, metadata={"method": name}))
 
 
-def load_model(folder: Path) -> tuple[Method, Recipe, AnyVocabulary]:
-    """The trained method (on the CPU, in evaluation mode), its recipe and vocabulary.
+def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
+    """The trained method (on the CPU, in evaluation mode), its preset and vocabulary.
 
     Raises:
-        CheckpointError: a file is missing or unreadable, or weights and recipe do not fit.
+        CheckpointError: a file is missing or unreadable, or weights and preset do not fit.
     """
-    for name in (WEIGHTS, RECIPE, VOCABULARY, FACTS):
+    for name in (WEIGHTS, PRESET, VOCABULARY, FACTS):
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder}: no {name}, so not a trained model; run 'train' first")
-    recipe = read_recipe(folder / RECIPE)
+    preset = read_preset(folder / PRESET)
     vocabulary = load_vocabulary(folder / VOCABULARY)
     width = feature_width(folder)
     with structure_only():
         method = build_method(
-            recipe.method, recipe.model, vocabulary=vocabulary, feature_width=width
+            preset.method, preset.model, vocabulary=vocabulary, feature_width=width
         )
-    load_weights(folder / WEIGHTS, method, recipe.method)
-    return method.eval(), recipe, vocabulary
+    load_weights(folder / WEIGHTS, method, preset.method)
+    return method.eval(), preset, vocabulary
 
 
 def feature_width(folder: Path) -> int:
@@ -114,8 +114,8 @@ def load_weights(path: Path, method: Method, name: str) -> None:
     state, found = read_weights(path)
     if found not in (name, None):
         raise CheckpointError(
-            f"{path}: weights of the method '{found}', but the recipe is of '{name}'; "
-            "give the folder that was trained by this recipe"
+            f"{path}: weights of the method '{found}', but the preset is of '{name}'; "
+            "give the folder that was trained by this preset"
         )
     _check_fit(path, state, method.state_dict())
     method.load_state_dict(state)
@@ -148,5 +148,5 @@ def _check_fit(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]
         if keys:
             more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
             raise CheckpointError(
-                f"{path}: {problem} '{keys[0]}'{more}; the weights do not belong to this recipe"
+                f"{path}: {problem} '{keys[0]}'{more}; the weights do not belong to this preset"
             )

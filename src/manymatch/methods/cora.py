@@ -22,7 +22,7 @@ from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.config.recipe import Count, NonNegative, Positive, Probability
+from manymatch.config.preset import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
 from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
 from manymatch.encoders.cnn import CNNSettings

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from manymatch.config.recipe import Positive
+from manymatch.config.preset import Positive
 from manymatch.encoders.image import ImageSettings
 from manymatch.losses import slot_diversity
 from manymatch.methods.base import Embeddings

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from manymatch.config.grouped import Grouped
-from manymatch.config.recipe import Count
+from manymatch.config.preset import Count
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.methods.base import Embeddings

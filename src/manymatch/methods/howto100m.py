@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.foreign.torch_file import load_tensors
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import save_model
@@ -41,19 +41,19 @@ def import_howto100m(path: Path, folder: Path) -> None:
     state = _renamed(path, load_tensors(path))
     size, word_size = state["text.linear.weight"].shape
     width = state["image_unit.project.weight"].shape[1]
-    recipe = Recipe(
+    preset = Preset(
         method="swamp_video",
         features=FEATURES,
         model={"size": size, "word_size": word_size, "weight": 0.0},
     )
     words = Vocabulary(Vocabulary.SPECIAL, trained=True)
-    method = build_method("swamp_video", recipe.model, vocabulary=words, feature_width=width)
+    method = build_method("swamp_video", preset.model, vocabulary=words, feature_width=width)
     own = method.state_dict()
     for name, value in state.items():
         if name not in own or own[name].shape != value.shape:
             raise CheckpointError(f"{path}: '{name}' {tuple(value.shape)} does not fit the others")
         own[name].copy_(value)
-    save_model(folder, method, recipe, words, width)
+    save_model(folder, method, preset, words, width)
 
 
 def _renamed(path: Path, found: object) -> dict[str, Tensor]:

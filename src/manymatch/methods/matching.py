@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import Tensor
 
-from manymatch.config.recipe import Positive
+from manymatch.config.preset import Positive
 from manymatch.config.strict import Strict
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.triplet import Mining, triplet

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from manymatch.config.recipe import NonNegative, Positive
+from manymatch.config.preset import NonNegative, Positive
 from manymatch.encoders.image import ImageSettings
 from manymatch.losses import global_discriminative, intra_set_divergence, slot_diversity
 from manymatch.methods.base import Embeddings

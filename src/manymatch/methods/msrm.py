@@ -20,7 +20,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.config.recipe import NonNegative, Positive
+from manymatch.config.preset import NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
 from manymatch.losses.soft_match import soft_match

@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from manymatch.config.recipe import Count, NonNegative, Positive
+from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
 from manymatch.losses.pairs import own_pairs
 from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive

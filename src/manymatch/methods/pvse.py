@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from manymatch.config.recipe import NonNegative, Positive
+from manymatch.config.preset import NonNegative, Positive
 from manymatch.encoders.image import ImageSettings
 from manymatch.encoders.text import TextSettings
 from manymatch.losses import gram_diversity

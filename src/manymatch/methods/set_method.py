@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from manymatch.config.grouped import Grouped
-from manymatch.config.recipe import NonNegative, Positive
+from manymatch.config.preset import NonNegative, Positive
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.losses import info_nce, mmd, triplet

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.grouped import Grouped
-from manymatch.config.recipe import Count, Positive, Probability
+from manymatch.config.preset import Count, Positive, Probability
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder

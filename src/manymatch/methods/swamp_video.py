@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from manymatch.config.recipe import Count, NonNegative, Positive
+from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.encoders.fixed_words import fixed_embedding
 from manymatch.encoders.word_vectors import WordTable, WordVectors, word_embedding
 from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels, objective

@@ -7,7 +7,7 @@ pooling operator (GPO) then learns for each modality how much the largest, secon
 value of each dimension counts, depending on how many there are. Scores are cosines; the loss is
 VSE++'s, with all negatives in the first epoch and the hardest from the second on.
 
-Random-size augmentation, by which GPO sees sets of all sizes, is a matter of the recipe
+Random-size augmentation, by which GPO sees sets of all sizes, is a matter of the preset
 (`augmentation`: regions and words are dropped with probability 0.2).
 """
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.grouped import Grouped
-from manymatch.config.recipe import Probability
+from manymatch.config.preset import Probability
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.text import TextSettings, text_encoder

@@ -18,7 +18,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.config.recipe import Count, Probability
+from manymatch.config.preset import Count, Probability
 from manymatch.encoders.cnn import CNN, CNNSettings
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder

@@ -1,4 +1,4 @@
-"""The poolings that a recipe may name."""
+"""The poolings that a preset may name."""
 
 from __future__ import annotations
 

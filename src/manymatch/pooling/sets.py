@@ -1,4 +1,4 @@
-"""The set modules that a recipe may name."""
+"""The set modules that a preset may name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from manymatch.config.recipe import Count, Probability
+from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.pooling.decoder import TransformerDecoder
 from manymatch.pooling.pie_net import PIENet

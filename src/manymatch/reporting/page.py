@@ -148,7 +148,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["recipe"] = _recipe
+    environment.filters["preset"] = _preset
     return environment
 
 
@@ -264,7 +264,7 @@ _LABELS = {
     "members": "Members",
     "rerank_beta": "Re-ranking, beta",
 }
-_SHOWN_ELSEWHERE = {"dataset", "preset", "recipe"}
+_SHOWN_ELSEWHERE = {"dataset", "preset", "resolved"}
 
 
 def _provenance(runs: list[Run]) -> list[tuple[str, list[str]]]:
@@ -299,9 +299,9 @@ def _duration(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count) or f"{seconds:.2g} s"
 
 
-def _recipe(provenance: Any) -> str | None:
-    """The recipe of a result as YAML text, if its provenance has one."""
-    recipe = getattr(provenance, "recipe", None)
-    if recipe is None or isinstance(recipe, str):
-        return recipe
-    return yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).strip()
+def _preset(provenance: Any) -> str | None:
+    """The preset of a result as YAML text, if its provenance has one."""
+    preset = getattr(provenance, "resolved", None)
+    if preset is None or isinstance(preset, str):
+        return preset
+    return yaml.safe_dump(preset, sort_keys=False, allow_unicode=True).strip()

@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from manymatch.config.recipe import Augmentation
+from manymatch.config.preset import Augmentation
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
 
 Regions = tuple[np.ndarray, np.ndarray]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from manymatch.config.recipe import Augmentation
+from manymatch.config.preset import Augmentation
 from manymatch.shards.augment import CaptionAugmenter, drop_regions
 from manymatch.shards.collate import Item
 from manymatch.shards.numbering import Numbering

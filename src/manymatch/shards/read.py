@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
-from manymatch.config.recipe import Augmentation
+from manymatch.config.preset import Augmentation
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import collate
 from manymatch.shards.fetch import fetch

@@ -1,4 +1,4 @@
-"""The similarities that a recipe may name, and how each ranks when training is over."""
+"""The similarities that a preset may name, and how each ranks when training is over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 
-from manymatch.config.recipe import Positive
+from manymatch.config.preset import Positive
 from manymatch.config.strict import Strict
 from manymatch.similarities.chamfer import chamfer
 from manymatch.similarities.cosine import cosine

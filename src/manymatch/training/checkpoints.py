@@ -15,7 +15,7 @@ import pytorch_lightning as pl
 import torch
 
 from manymatch import __version__
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import load_weights, save_weights
 from manymatch.shards.index import NAME as INDEX
@@ -27,13 +27,13 @@ Fingerprint = dict[str, str]
 
 
 def fingerprint(
-    recipe: Recipe, shards: Path, vocabulary: Path, machine: str, start: str | None
+    preset: Preset, shards: Path, vocabulary: Path, machine: str, start: str | None
 ) -> Fingerprint:
     """The hashes of what decides a training. `shards` are known by their index, which holds the
     hash of each; `machine` says on what kind and number of devices it runs; `start` is the hash
     of the model that it starts from, if there is one."""
     return {
-        "recipe": hashlib.sha256(recipe.to_yaml().encode()).hexdigest(),
+        "preset": hashlib.sha256(preset.to_yaml().encode()).hexdigest(),
         "shards": sha256(shards / INDEX),
         "vocabulary": sha256(vocabulary),
         "devices": machine,

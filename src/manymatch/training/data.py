@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
 from manymatch.shards.read import Batches, batches, classes_of
@@ -27,20 +27,20 @@ class Data:
 class TrainingBatches:
     """The batches of process `rank` of `world` in the order of `epoch`, which the loop sets.
 
-    The recipe's `images_per_batch` is that of all processes together, so that a recipe means the
+    The preset's `images_per_batch` is that of all processes together, so that a preset means the
     same on any number of GPUs. An epoch's last batch is left out unless it is full.
     """
 
     def __init__(
-        self, recipe: Recipe, data: Data, rank: int = 0, world: int = 1, gpu: bool = False
+        self, preset: Preset, data: Data, rank: int = 0, world: int = 1, gpu: bool = False
     ) -> None:
-        self._recipe = recipe
+        self._preset = preset
         self._data = data
         self._rank = rank
         self._world = world
         self._gpu = gpu
         self.epoch = 0
-        chosen = recipe.training.one_per_class
+        chosen = preset.training.one_per_class
         self._classes = classes_of(data.shards, "train") if chosen else None
         self._length = len(self._of_epoch())
 
@@ -52,15 +52,15 @@ class TrainingBatches:
         yield from Loader(self._of_epoch(), workers, pin_memory=self._gpu)
 
     def _of_epoch(self) -> Batches:
-        training = self._recipe.training
+        training = self._preset.training
         return batches(
             self._data.shards,
             "train",
             self._data.vocabulary,
             training.images_per_batch // self._world,
             captions_per_image=training.captions_per_image,
-            augmentation=self._recipe.augmentation,
-            shuffle=(self._recipe.seed, self.epoch),
+            augmentation=self._preset.augmentation,
+            shuffle=(self._preset.seed, self.epoch),
             rank=self._rank,
             world=self._world,
             drop_last=True,

@@ -42,11 +42,11 @@ class EpochEnd(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, Learner)
-        training = pl_module.recipe.training
+        training = pl_module.preset.training
         row = self._row(trainer, pl_module)
         self._history.rows.append(row)
         if trainer.is_global_zero and self._history.improved:
-            self._checkpoints.save_best(self._kept, pl_module.recipe.method, self._history.best)
+            self._checkpoints.save_best(self._kept, pl_module.preset.method, self._history.best)
         self._checkpoints.save_last(trainer, self._history)
         if trainer.is_global_zero:
             self._curves.add(row)
@@ -64,7 +64,7 @@ class EpochEnd(pl.Callback):
         _refuse_divergence(losses, trainer.current_epoch)
         recalls: dict[str, float] = {}
         if trainer.is_global_zero:
-            images = learner.recipe.training.images_per_batch
+            images = learner.preset.training.images_per_batch
             recalls = validate(self._kept, learner.data, images, learner.device)
         recalls = trainer.strategy.broadcast(recalls)
         return {

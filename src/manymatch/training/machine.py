@@ -11,7 +11,7 @@ from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.utilities import rank_zero_only
 from torch import distributed
 
-from manymatch.config.recipe import Training
+from manymatch.config.preset import Training
 from manymatch.system.errors import ConfigError
 
 
@@ -47,7 +47,7 @@ def first_process() -> bool:
 
 
 def choose(training: Training) -> Machine:
-    """What the recipe asks for; "auto" takes every GPU, or one CPU process where there is none.
+    """What the preset asks for; "auto" takes every GPU, or one CPU process where there is none.
     Under `torchrun` there are as many devices as it has started processes.
 
     Raises:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.training.data import Data, TrainingBatches
@@ -22,19 +22,19 @@ from manymatch.training.schedule import learning_rate_factor
 
 
 class Learner(pl.LightningModule):
-    """Trains any method by its recipe."""
+    """Trains any method by its preset."""
 
-    def __init__(self, method: Method, recipe: Recipe, data: Data) -> None:
+    def __init__(self, method: Method, preset: Preset, data: Data) -> None:
         super().__init__()
         self.method = method
-        self.recipe = recipe
+        self.preset = preset
         self.data = data
         self._sums: dict[str, Tensor] = {}
 
     def setup(self, stage: str) -> None:
         """The batches of this process; called once the processes are known."""
         self.batches = TrainingBatches(
-            self.recipe,
+            self.preset,
             self.data,
             rank=self.trainer.global_rank,
             world=self.trainer.world_size,
@@ -45,14 +45,14 @@ class Learner(pl.LightningModule):
         return self.batches
 
     def configure_optimizers(self) -> Any:
-        training, steps = self.recipe.training, len(self.batches)
+        training, steps = self.preset.training, len(self.batches)
         optimizer = make_optimizer(self.method, training, fused=self.trainer.precision == "32-true")
         scheduler = LambdaLR(optimizer, lambda step: learning_rate_factor(step, steps, training))
         return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
 
     def on_train_epoch_start(self) -> None:
         # From (seed, epoch), so that an epoch is the same whether or not the run was resumed.
-        reseed(self.recipe.seed, self.current_epoch, self.global_rank)
+        reseed(self.preset.seed, self.current_epoch, self.global_rank)
         self.batches.epoch = self.current_epoch
         self._sums = {}
         thaw(self.trainer.optimizers[0], self.current_epoch)
@@ -74,7 +74,7 @@ class Learner(pl.LightningModule):
 
     def last_learning_rate(self) -> float:
         """That of the step before, for parameters of scale 1."""
-        training, step = self.recipe.training, self.global_step - 1
+        training, step = self.preset.training, self.global_step - 1
         return training.optimizer.lr * learning_rate_factor(step, len(self.batches), training)
 
     def epoch_losses(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The optimiser of a recipe over the parameters of a method."""
+"""The optimiser of a preset over the parameters of a method."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from adamp import AdamP
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
-from manymatch.config.recipe import ParameterGroup, Training
+from manymatch.config.preset import ParameterGroup, Training
 from manymatch.system.errors import ConfigError
 
 _FUSABLE: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
 
 
 def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimizer:
-    """The recipe's optimiser with its parameter groups.
+    """The preset's optimiser with its parameter groups.
 
     `fused`: one kernel for all parameters, several times faster on the CPU; mixed precision,
     whose gradients must be unscaled before they are clipped, cannot have it. AdamP (Heo et al.,

@@ -1,10 +1,10 @@
-"""The learning rate over the steps of training, as a factor of the recipe's."""
+"""The learning rate over the steps of training, as a factor of the preset's."""
 
 from __future__ import annotations
 
 import math
 
-from manymatch.config.recipe import Schedule, Training
+from manymatch.config.preset import Schedule, Training
 
 
 def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) -> float:

@@ -1,4 +1,4 @@
-"""The stage `train`: one recipe to one model."""
+"""The stage `train`: one preset to one model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.encoders.cnn import CNN
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
@@ -33,7 +33,7 @@ from manymatch.training.warm_start import Source, find_source
 
 
 def train(
-    recipe: Recipe,
+    preset: Preset,
     shards: Path,
     vocabulary: Path,
     model: Path,
@@ -41,7 +41,7 @@ def train(
     checkpoints: Path,
     models: Path = Path("models"),
 ) -> None:
-    """Train by `recipe` and write the folder `model` with the weights of the best epoch.
+    """Train by `preset` and write the folder `model` with the weights of the best epoch.
 
     A run that was killed goes on from the last whole epoch and, on the CPU, ends bit by bit as
     it would have. With several GPUs every process runs this function; the first one writes.
@@ -51,42 +51,42 @@ def train(
         vocabulary: the training captions' words.
         curves: folder for dvclive's files.
         checkpoints: folder for what a resumed run needs; removed at the end.
-        models: the folder in which the recipe's `warm_start.model` lies.
+        models: the folder in which the preset's `warm_start.model` lies.
 
     Raises:
-        ConfigError, DataError: recipe and data do not fit, or training diverges.
+        ConfigError, DataError: preset and data do not fit, or training diverges.
         CheckpointError: the model to start from is not there or does not fit.
     """
     end_with_torchrun()
-    index = _checked_index(recipe, shards)
-    machine = choose(recipe.training)
-    words = vocabulary_of(recipe.method, recipe.model, Vocabulary.load(vocabulary))
+    index = _checked_index(preset, shards)
+    machine = choose(preset.training)
+    words = vocabulary_of(preset.method, preset.model, Vocabulary.load(vocabulary))
     data = Data(shards, words)
-    source = find_source(recipe, models)
+    source = find_source(preset, models)
     inputs = fingerprint(
-        recipe, shards, vocabulary, repr(machine), source.sha256 if source else None
+        preset, shards, vocabulary, repr(machine), source.sha256 if source else None
     )
     store = Checkpoints(checkpoints, inputs)
     history = _history(store)
-    learner = Learner(_method(recipe, data.vocabulary, index, source), recipe, data)
+    learner = Learner(_method(preset, data.vocabulary, index, source), preset, data)
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as drawn:
         # A run killed between the last epoch and the model has nothing left to train.
-        if not history.ended(recipe.training.epochs, recipe.training.patience):
+        if not history.ended(preset.training.epochs, preset.training.patience):
             _fit(learner, history, machine, store, drawn)
     if first_process():
         _write(model, learner, index.width, history, store, source)
 
 
-def _checked_index(recipe: Recipe, shards: Path) -> Index:
+def _checked_index(preset: Preset, shards: Path) -> Index:
     index = read_index(shards)
-    if index.features != recipe.features:
+    if index.features != preset.features:
         raise ConfigError(
-            f"features: the recipe is for '{recipe.features}', but {shards} holds "
-            f"'{index.features}'; run 'manymatch shards {index.dataset} {recipe.features}'"
+            f"features: the preset is for '{preset.features}', but {shards} holds "
+            f"'{index.features}'; run 'manymatch shards {index.dataset} {preset.features}'"
         )
     for split in ("train", "validation"):
         index.split(split)
-    if index.dtype == "uint8" and recipe.augmentation.region_drop:
+    if index.dtype == "uint8" and preset.augmentation.region_drop:
         raise ConfigError(
             f"augmentation.region_drop: '{index.features}' have no regions to drop; set it to 0"
         )
@@ -106,16 +106,16 @@ def _history(store: Checkpoints) -> History:
 
 
 def _method(
-    recipe: Recipe, vocabulary: AnyVocabulary, index: Index, source: Source | None
+    preset: Preset, vocabulary: AnyVocabulary, index: Index, source: Source | None
 ) -> Method:
     """As training begins with it."""
-    reseed(recipe.seed, 0, 0)
+    reseed(preset.seed, 0, 0)
     method = build_method(
-        recipe.method, recipe.model, vocabulary=vocabulary, feature_width=index.width
+        preset.method, preset.model, vocabulary=vocabulary, feature_width=index.width
     )
     if index.dtype == "uint8" and not any(isinstance(part, CNN) for part in method.modules()):
         raise ConfigError(
-            f"'{index.features}' are pixels, which only a CNN can read; give the recipe's images a "
+            f"'{index.features}' are pixels, which only a CNN can read; give the preset's images a "
             "cnn, or take other features"
         )
     if source is not None:
@@ -126,10 +126,10 @@ def _method(
 def _fit(
     learner: Learner, history: History, machine: Machine, store: Checkpoints, curves: Curves
 ) -> None:
-    """Train to the recipe's end, from the checkpoint if there is a history; it grows."""
+    """Train to the preset's end, from the checkpoint if there is a history; it grows."""
     trainer = pl.Trainer(
-        max_epochs=learner.recipe.training.epochs,
-        gradient_clip_val=learner.recipe.training.clip_norm,
+        max_epochs=learner.preset.training.epochs,
+        gradient_clip_val=learner.preset.training.clip_norm,
         callbacks=_callbacks(learner, history, store, curves),
         logger=False,
         enable_checkpointing=False,
@@ -146,7 +146,7 @@ def _fit(
 def _callbacks(
     learner: Learner, history: History, store: Checkpoints, curves: Curves
 ) -> list[pl.Callback]:
-    decay = learner.recipe.training.weight_average
+    decay = learner.preset.training.weight_average
     average = [WeightAverage(learner.method, decay)] if decay else []
     kept = average[0].method if average else learner.method
     return [Bar(), *average, EpochEnd(kept, history, store, curves)]
@@ -161,12 +161,12 @@ def _write(
     source: Source | None,
 ) -> None:
     """The model of the best epoch; then the checkpoints are no longer needed."""
-    recipe, best = learner.recipe, history.best
-    store.load_best(learner.method, recipe.method, best)
+    preset, best = learner.preset, history.best
+    store.load_best(learner.method, preset.method, best)
     rsum = history.rows[best][RSUM]
     facts: dict[str, Any] = {"epoch": best + 1, "epochs": len(history.rows), "rsum": rsum}
     if source is not None:
         facts["warm_start_sha256"] = source.sha256
-    save_model(folder, learner.method, recipe, learner.data.vocabulary, feature_width, **facts)
+    save_model(folder, learner.method, preset, learner.data.vocabulary, feature_width, **facts)
     remove(store.folder)
     say(f"{folder}: epoch {best + 1} of {len(history.rows)}, validation rsum {rsum:.1f}")

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from manymatch.config.recipe import Recipe, WarmStart
+from manymatch.config.preset import Preset, WarmStart
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import VOCABULARY, WEIGHTS, read_weights
@@ -94,7 +94,7 @@ class Source:
             and known.words != own.words
         ):
             raise CheckpointError(
-                f"{self.folder}: warm start: made with other wordpieces; give the recipe the BERT "
+                f"{self.folder}: warm start: made with other wordpieces; give the preset the BERT "
                 "weights that the model had"
             )
         places = {word: row for row, word in enumerate(known.words)}
@@ -109,9 +109,9 @@ class Source:
             raise CheckpointError(f"{self.folder}: warm start: {problem} {shown}{more}")
 
 
-def find_source(recipe: Recipe, models: Path) -> Source | None:
-    """The model under `models` that `recipe` starts from, if any; `CheckpointError` without it."""
-    settings = recipe.warm_start
+def find_source(preset: Preset, models: Path) -> Source | None:
+    """The model under `models` that `preset` starts from, if any; `CheckpointError` without it."""
+    settings = preset.warm_start
     if settings is None:
         return None
     dataset, method = settings.model.split("/")

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from killing import kill_during
 from small_methods import SMALL_SETS
-from tiny_checkout import RECIPE, Checkout
+from tiny_checkout import PRESET, Checkout
 
-from manymatch.config.recipe import read_recipe
+from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.evaluation.protocols.suite import OF_DATASET
 from manymatch.experiments.ablation import ablate as stage
@@ -53,17 +53,17 @@ def test_every_point_is_trained_with_every_seed(checkout: Checkout, worked: list
     run = found["points"][1]["runs"][1]
     assert (run["seed"], run["epochs"]) == (1, 2)
     assert run["seconds"] > 0 and "multi" in run["metrics"]
-    assert found["points"][0]["recipe"]["model"]["size"] == 4
+    assert found["points"][0]["resolved"]["model"]["size"] == 4
 
 
 def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: list[str]) -> None:
     found = record(checkout, checkout.plan(over={"size": [4]}), keep=True)
     (run,) = found["points"][0]["runs"]
-    recipe = read_recipe(checkout.runs[0] / "model" / "recipe.yaml")
+    preset = read_preset(checkout.runs[0] / "model" / "preset.yaml")
     layout, out = checkout.layout, checkout.layout.root / "by-hand"
     shards = layout.shards("tiny", "grid")
     places = [out / name for name in ("model", "curves", "checkpoints")]
-    train(recipe, shards, layout.vocabulary("tiny"), *places)
+    train(preset, shards, layout.vocabulary("tiny"), *places)
     written = [out / name for name in ("metrics.json", "provenance.json", "run")]
     evaluate(places[0], shards, layout.relevance("tiny"), *written)
     assert run["metrics"] == json.loads(written[0].read_text())
@@ -73,8 +73,8 @@ def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: lis
 def test_runs_of_set_methods_say_whether_their_sets_are_alive(
     checkout: Checkout, worked: list[str]
 ) -> None:
-    recipe = {**RECIPE, "method": "dive", "model": SMALL_SETS}
-    (checkout.layout.presets / "tiny" / "dive.yaml").write_text(yaml.safe_dump(recipe))
+    preset = {**PRESET, "method": "dive", "model": SMALL_SETS}
+    (checkout.layout.presets / "tiny" / "dive.yaml").write_text(yaml.safe_dump(preset))
     found = record(checkout, checkout.plan(over={"preset": ["dive", "vsepp"]}))
     of_sets, of_vector = (point["runs"][0] for point in found["points"])
     sets, vector = of_sets["metrics"], of_vector["metrics"]

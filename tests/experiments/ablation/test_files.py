@@ -11,11 +11,11 @@ import torch
 from small_methods import NAMES, OF_CLIPS
 
 from manymatch.config.layout import Layout
-from manymatch.config.recipe import Recipe, read_recipe
+from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import read_yaml, validate
 from manymatch.experiments.ablation.command import plan_from_file
 from manymatch.experiments.ablation.plan import Plan, datasets, points, read_plan
-from manymatch.experiments.ablation.recipes import recipe_of
+from manymatch.experiments.ablation.presets import preset_of
 from manymatch.experiments.costs.operations import multiply_adds
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.reporting.published_ablations import OF_ABLATION
@@ -35,34 +35,34 @@ ELSEWHERE = [
 """Each file with each data set that it names, but the one that it runs on by itself."""
 
 
-def recipes_of(name: str, dataset: str | None = None, **settings: object) -> dict[str, Recipe]:
+def presets_of(name: str, dataset: str | None = None, **settings: object) -> dict[str, Preset]:
     """By the labels of the points, as `manymatch ablate --file` makes them."""
     _, plan = plan_from_file(LAYOUT.plan(name), LAYOUT, dataset, settings)
     found = points(plan)
-    return {point.label: recipe_of(LAYOUT.presets, plan, point, 0) for point in found}
+    return {point.label: preset_of(LAYOUT.presets, plan, point, 0) for point in found}
 
 
 @pytest.mark.parametrize(("name", "dataset"), ELSEWHERE)
-def test_every_point_has_a_recipe_on_every_data_set_of_the_file(name: str, dataset: str) -> None:
-    recipes = recipes_of(name, dataset)
-    assert len({recipe.to_yaml() for recipe in recipes.values()}) == len(recipes) > 1
+def test_every_point_has_a_preset_on_every_data_set_of_the_file(name: str, dataset: str) -> None:
+    presets = presets_of(name, dataset)
+    assert len({preset.to_yaml() for preset in presets.values()}) == len(presets) > 1
     small = dataset in {"scenes", "flickr8k"}
-    assert all(recipe.setting == "small-scale" for recipe in recipes.values()) or not small
+    assert all(preset.setting == "small-scale" for preset in presets.values()) or not small
 
 
 @pytest.mark.parametrize("name", [name for name, plan in STATED.items() if plan.published])
 def test_points_of_a_paper_keep_the_mark_of_their_preset(name: str) -> None:
     for dataset, table in STATED[name].published.items():
         here = points(plan_from_file(LAYOUT.plan(name), LAYOUT, dataset)[1])
-        changed = recipes_of(name, dataset, **{"training.epochs": 7})
-        assert {recipe.setting for recipe in changed.values()} == {"small-scale"}
+        changed = presets_of(name, dataset, **{"training.epochs": 7})
+        assert {preset.setting for preset in changed.values()} == {"small-scale"}
         plan = read_plan(LAYOUT.plan(name), dataset)
         presets = {point.label: point.settings.get("preset", plan.preset) for point in here}
         stated = {
-            label: read_recipe(LAYOUT.presets / dataset / f"{preset}.yaml").setting
+            label: read_preset(LAYOUT.presets / dataset / f"{preset}.yaml").setting
             for label, preset in presets.items()
         }
-        marks = {label: recipe.setting for label, recipe in recipes_of(name, dataset).items()}
+        marks = {label: preset.setting for label, preset in presets_of(name, dataset).items()}
         assert marks == stated
         assert table in plan.about
         if name in OF_ABLATION:
@@ -70,30 +70,30 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(name: str) -> None:
 
 
 def test_pvse_with_maxmatch_is_the_published_preset() -> None:
-    found = recipes_of("maxmatch-pvse", "flickr30k")["PVSE + MaxMatch"]
+    found = presets_of("maxmatch-pvse", "flickr30k")["PVSE + MaxMatch"]
     path = LAYOUT.presets / "flickr30k" / "maxmatch_pvse_resnet152_bigru.yaml"
-    published = read_recipe(path)
-    models = [check_model(recipe.method, recipe.model) for recipe in (found, published)]
+    published = read_preset(path)
+    models = [check_model(preset.method, preset.model) for preset in (found, published)]
     assert models[0] == models[1]
     assert found.model_copy(update={"model": {}}) == published.model_copy(update={"model": {}})
 
 
 def test_vse_infinity_has_the_size_at_which_it_costs_what_dive_costs() -> None:
-    wide = max(recipe.model["size"] for recipe in recipes_of("vse_infinity-size").values())
+    wide = max(preset.model["size"] for preset in presets_of("vse_infinity-size").values())
     presets = LAYOUT.presets / "flickr30k"
-    dive = encoding_cost(read_recipe(presets / "dive_butd_bigru.yaml"), {})
+    dive = encoding_cost(read_preset(presets / "dive_butd_bigru.yaml"), {})
     path = presets / "vse_infinity_butd_bigru.yaml"
-    costs = [encoding_cost(read_recipe(path), {"size": size}) for size in (1024, wide)]
+    costs = [encoding_cost(read_preset(path), {"size": size}) for size in (1024, wide)]
     assert costs[0] < 0.3 * dive
     assert costs[1] == pytest.approx(dive, rel=0.01)
 
 
-def encoding_cost(recipe: Recipe, change: dict[str, int]) -> int:
+def encoding_cost(preset: Preset, change: dict[str, int]) -> int:
     """Multiply-adds of encoding 36 regions and 12 words, of size 300."""
-    text = {**recipe.model["text"], "word_vectors": "learned", "glove_file": None, "word_size": 300}
-    model = {**recipe.model, **change, "text": text}
+    text = {**preset.model["text"], "word_vectors": "learned", "glove_file": None, "word_size": 300}
+    model = {**preset.model, **change, "text": text}
     words = Vocabulary([*Vocabulary.SPECIAL, "a", "dog"])
-    method: Any = build_method(recipe.method, model, vocabulary=words, feature_width=2048).eval()
+    method: Any = build_method(preset.method, model, vocabulary=words, feature_width=2048).eval()
     regions, read = torch.zeros(1, 36, 2048), torch.full((1, 12), len(words) - 1)
     sides = (
         (
@@ -109,14 +109,14 @@ def encoding_cost(recipe: Recipe, change: dict[str, int]) -> int:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_point_has_a_recipe_that_its_method_takes(path: Path) -> None:
+def test_every_point_has_a_preset_that_its_method_takes(path: Path) -> None:
     plan = read_plan(path)
-    recipes = [recipe_of(ROOT / "presets", plan, point, plan.seeds[0]) for point in points(plan)]
+    presets = [preset_of(ROOT / "presets", plan, point, plan.seeds[0]) for point in points(plan)]
     words = Vocabulary([*Vocabulary.SPECIAL, "a", "dog"])
-    for recipe in recipes:
-        vocabulary = vocabulary_of(recipe.method, recipe.model, words)
-        build_method(recipe.method, recipe.model, vocabulary=vocabulary, feature_width=8)
-    assert len({recipe.to_yaml() for recipe in recipes}) == len(recipes)
+    for preset in presets:
+        vocabulary = vocabulary_of(preset.method, preset.model, words)
+        build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=8)
+    assert len({preset.to_yaml() for preset in presets}) == len(presets)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -128,7 +128,7 @@ def test_a_file_says_how_it_is_run(path: Path) -> None:
 @pytest.mark.parametrize("name", METHOD_TABLES)
 def test_the_tables_of_methods_hold_every_method_three_times(name: str) -> None:
     plan = read_plan(ROOT / "ablations" / f"{name}.yaml")
-    recipes = [recipe_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
-    assert [recipe.method for recipe in recipes] == list(plan.over["preset"])
-    assert {recipe.method for recipe in recipes} == set(NAMES) - set(OF_CLIPS)
+    presets = [preset_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
+    assert [preset.method for preset in presets] == list(plan.over["preset"])
+    assert {preset.method for preset in presets} == set(NAMES) - set(OF_CLIPS)
     assert len(plan.seeds) == 3 and name.startswith(plan.dataset)

@@ -1,4 +1,4 @@
-"""What varies: files and options, their points, and the recipes that these become."""
+"""What varies: files and options, their points, and the presets that these become."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiny_checkout import Checkout
 from manymatch.config.layout import Layout
 from manymatch.experiments.ablation.command import plan_from_file, plan_from_options
 from manymatch.experiments.ablation.plan import Plan, Point, points, read_plan
-from manymatch.experiments.ablation.recipes import recipe_of
+from manymatch.experiments.ablation.presets import preset_of
 from manymatch.system.errors import ConfigError
 
 
@@ -42,9 +42,9 @@ def test_methods_are_called_by_their_names_alone(checkout: Checkout) -> None:
     assert [point.label for point in points(plan)] == ["vsepp", "cora"]
 
 
-def test_a_key_is_of_the_model_unless_the_recipe_has_it(checkout: Checkout) -> None:
+def test_a_key_is_of_the_model_unless_the_preset_has_it(checkout: Checkout) -> None:
     plan = checkout.plan(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
-    chosen = recipe_of(checkout.layout.presets, plan, Point("", {"size": 4}), seed=3)
+    chosen = preset_of(checkout.layout.presets, plan, Point("", {"size": 4}), seed=3)
     assert (chosen.model["size"], chosen.training.optimizer.lr, chosen.seed) == (4, 0.5, 3)
     assert chosen.model["word_size"] == 4
 
@@ -126,7 +126,7 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout: Checkout) -> 
         return {mark(plan, point) for point in points(plan)}
 
     def mark(plan: Plan, point: Point) -> str:
-        return recipe_of(checkout.layout.presets, plan, point, seed=1).setting
+        return preset_of(checkout.layout.presets, plan, point, seed=1).setting
 
     assert marks(ours) == {"reproduced"}
     assert marks(ours, margin=0.3) == {"small-scale"}
@@ -138,7 +138,7 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout: Checkout) -> 
 FILES: dict[str, tuple[dict[str, Any], str]] = {
     "nothing varies": ({"preset": "vsepp"}, "give either 'over'"),
     "both kinds": ({"over": {"size": [1]}, "points": {"a": {}}}, "give either 'over'"),
-    "no recipe": ({"preset": None, "over": {"size": [1]}}, "which recipe?"),
+    "no preset": ({"preset": None, "over": {"size": [1]}}, "which preset?"),
     "a seed as a setting": ({"over": {"seed": [1]}}, "list the seeds in 'seeds'"),
     "a seed twice": ({"over": {"size": [1]}, "seeds": [1, 1]}, "a seed stands twice"),
     "a value twice": ({"over": {"size": [1, 1]}}, "a value stands twice"),
@@ -199,5 +199,5 @@ def test_a_faulty_setting_gets_the_nearest(
 ) -> None:
     plan = checkout.plan(points={"one": settings})
     with pytest.raises(ConfigError) as error:
-        recipe_of(checkout.layout.presets, plan, points(plan)[0], seed=0)
+        preset_of(checkout.layout.presets, plan, points(plan)[0], seed=0)
     assert words in str(error.value) and "\n" not in str(error.value)

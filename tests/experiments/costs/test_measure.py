@@ -19,7 +19,7 @@ from untrained import save_untrained
 
 from manymatch import cli
 from manymatch.config.layout import Layout
-from manymatch.config.recipe import Training
+from manymatch.config.preset import Training
 from manymatch.experiments.costs import cost, measure
 from manymatch.experiments.costs.measure import Source
 from manymatch.experiments.costs.timing import median_seconds, seconds

@@ -1,1 +1,1 @@
-"""Ablations: a recipe trained again and again with one thing changed, as one table."""
+"""Ablations: a preset trained again and again with one thing changed, as one table."""

@@ -12,7 +12,7 @@ from typing import Any
 from manymatch.config.layout import Layout
 from manymatch.evaluation.provenance import setting_of
 from manymatch.experiments.ablation.plan import Plan, Point, points
-from manymatch.experiments.ablation.recipes import recipe_of
+from manymatch.experiments.ablation.presets import preset_of
 from manymatch.experiments.ablation.run import run
 from manymatch.experiments.ablation.sources import sources_hash
 from manymatch.experiments.ablation.store import Inputs, Job, Result, folder_of, kept
@@ -60,19 +60,19 @@ def _jobs(plan: Plan, point: Point, layout: Layout, split: str) -> list[Job]:
 
 
 def _job(plan: Plan, point: Point, seed: int, layout: Layout, split: str) -> Job:
-    recipe = recipe_of(layout.presets, plan, point, seed)
+    preset = preset_of(layout.presets, plan, point, seed)
     dataset = plan.dataset
     inputs = Inputs(
-        layout.shards(dataset, recipe.features),
+        layout.shards(dataset, preset.features),
         layout.vocabulary(dataset),
         layout.captions(dataset),
         layout.relevance(dataset),
         layout.models,
         split,
     )
-    folder = folder_of(layout, dataset, recipe, inputs)
+    folder = folder_of(layout, dataset, preset, inputs)
     label = f"{point.label}, seed {seed}"
-    return Job(label, recipe, inputs, folder, sources_hash(recipe.method))
+    return Job(label, preset, inputs, folder, sources_hash(preset.method))
 
 
 def _complete(name: str, jobs: Sequence[Job], options: Options) -> dict[Path, Result]:
@@ -148,7 +148,7 @@ def _record(
 
 def _setting(jobs: Sequence[Job]) -> str:
     """`reproduced` only if every run is."""
-    settings = {setting_of(job.recipe, read_index(job.inputs.shards)) for job in jobs}
+    settings = {setting_of(job.preset, read_index(job.inputs.shards)) for job in jobs}
     return settings.pop() if len(settings) == 1 else "small-scale"
 
 
@@ -156,6 +156,6 @@ def _point(point: Point, jobs: Sequence[Job], results: dict[Path, Result]) -> di
     return {
         "label": point.label,
         "settings": point.settings,
-        "recipe": jobs[0].recipe.model_dump(mode="json", exclude={"seed"}),
-        "runs": [{"seed": job.recipe.seed, **results[job.folder]} for job in jobs],
+        "resolved": jobs[0].preset.model_dump(mode="json", exclude={"seed"}),
+        "runs": [{"seed": job.preset.seed, **results[job.folder]} for job in jobs],
     }

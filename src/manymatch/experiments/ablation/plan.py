@@ -18,7 +18,7 @@ from manymatch.system.errors import ConfigError, nearest
 
 Seed = Annotated[int, Field(ge=0)]
 Settings = dict[str, Any]
-"""Values by dotted key: of a recipe (`training.epochs`), of its model (`similarity.alpha`, short
+"""Values by dotted key: of a preset (`training.epochs`), of its model (`similarity.alpha`, short
 for `model.similarity.alpha`), or `preset`."""
 
 PRESET = "preset"
@@ -32,7 +32,7 @@ class Plan(Strict):
     """One sentence for the report: what is asked, and which table of which paper asked it."""
     dataset: Name = "scenes"
     preset: Name | dict[Name, Name] | None = None
-    """The recipe that is varied, everywhere or by data set; None where each point names its own.
+    """The preset that is varied, everywhere or by data set; None where each point names its own.
     The setting `preset` of a point has the same two forms."""
     published: dict[Name, str] = Field(default_factory=dict)
     """By data set the table or figure that the points are: "DivE, table 4". On that data set a
@@ -108,7 +108,7 @@ def checked(plan: Plan, where: str) -> Plan:
         ),
         "a seed stands twice in 'seeds'": len(set(plan.seeds)) < len(plan.seeds),
         "a value stands twice in 'over'": len(set(values)) < len(values),
-        "which recipe? give 'preset', or vary it": plan.preset is None
+        "which preset? give 'preset', or vary it": plan.preset is None
         and any(PRESET not in found for found in settings),
     }
     for fault, found in faults.items():

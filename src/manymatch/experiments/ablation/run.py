@@ -92,7 +92,7 @@ def _train(job: Job) -> float | None:
     resumed = checkpoints.exists()
     started = time.monotonic()
     places = model, curves, checkpoints
-    train(job.recipe, inputs.shards, inputs.vocabulary, *places, inputs.models)
+    train(job.preset, inputs.shards, inputs.vocabulary, *places, inputs.models)
     return None if resumed else round(time.monotonic() - started, 1)
 
 

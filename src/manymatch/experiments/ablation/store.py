@@ -1,7 +1,7 @@
 """The results of finished runs, kept by what they depend on: none is trained a second time.
 
 `models/.ablations/DATASET/KEY/` holds `result.json` of a finished run; while one is running, its
-checkpoints, model and log. KEY is the hash of recipe and data, so that every ablation finds what
+checkpoints, model and log. KEY is the hash of preset and data, so that every ablation finds what
 any other has finished.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from manymatch import __version__
 from manymatch.config.layout import Layout
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.experiments.ablation.kept import Result, key_of
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import read_index
@@ -27,7 +27,7 @@ from manymatch.training.warm_start import find_source
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a run reads; `models` is where the model lies that a recipe may start from."""
+    """What a run reads; `models` is where the model lies that a preset may start from."""
 
     shards: Path
     vocabulary: Path
@@ -36,13 +36,13 @@ class Inputs:
     models: Path
     split: str
 
-    def hashes(self, recipe: Recipe) -> dict[str, str]:
+    def hashes(self, preset: Preset) -> dict[str, str]:
         """Of each input; raises `DataError` or `CheckpointError` if one is missing."""
         read_index(self.shards).split(self.split)
         for path in (self.vocabulary, self.captions, self.relevance):
             if not path.is_file():
                 raise DataError(f"{path}: no such file; run the stage 'captions' first")
-        start = find_source(recipe, self.models)
+        start = find_source(preset, self.models)
         return {
             "start": start.sha256 if start else "",
             "shards": files.sha256(self.shards / INDEX),
@@ -55,18 +55,18 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Job:
-    """One run: a recipe, what it reads, the folder it has for itself, and the hash of the code."""
+    """One run: a preset, what it reads, the folder it has for itself, and the hash of the code."""
 
     label: str
-    recipe: Recipe
+    preset: Preset
     inputs: Inputs
     folder: Path
     sources: str
 
 
-def folder_of(layout: Layout, dataset: str, recipe: Recipe, inputs: Inputs) -> Path:
+def folder_of(layout: Layout, dataset: str, preset: Preset, inputs: Inputs) -> Path:
     """The folder of a run; equal runs have the same."""
-    key = key_of(recipe=recipe.to_yaml(), version=__version__, **inputs.hashes(recipe))
+    key = key_of(preset=preset.to_yaml(), version=__version__, **inputs.hashes(preset))
     return layout.ablation_runs(dataset) / key
 
 

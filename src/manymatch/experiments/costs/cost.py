@@ -91,8 +91,8 @@ def cost_of(
     one = slice(0, 1)
     return Cost(
         name=trained.folder.name,
-        method=trained.recipe.method,
-        setting=setting_of(trained.recipe, trained.index),
+        method=trained.preset.method,
+        setting=setting_of(trained.preset, trained.index),
         elements=found.images.vectors.shape[1],
         size=found.images.vectors.shape[2],
         parameters=sum(parameter.numel() for parameter in method.parameters()),
@@ -114,7 +114,7 @@ def cost_of(
 
 
 def _step(trained: Trained, device: torch.device) -> Step:
-    training, on_gpu = trained.recipe.training, device.type == "cuda"
+    training, on_gpu = trained.preset.training, device.type == "cuda"
     stream = batches(
         trained.shards,
         "train",

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from manymatch import __version__
-from manymatch.config.recipe import Recipe
+from manymatch.config.preset import Preset
 from manymatch.evaluation.provenance import git_revision
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.experiments.costs.cost import Cost, cost_of
@@ -52,8 +52,8 @@ def measure(
     if not sources:
         raise ConfigError(f"no trained model of '{dataset}' to measure; run 'dvc repro' first")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    recipes = [_usable(source, split) for source in sources]
-    reads_graphs = any(method_class(recipe.method).reads_graphs for recipe in recipes)
+    presets = [_usable(source, split) for source in sources]
+    reads_graphs = any(method_class(preset.method).reads_graphs for preset in presets)
     parse = parser(parser_model) if reads_graphs else None
     costs = []
     for source in sources:
@@ -65,13 +65,13 @@ def measure(
     files.write_json(output, _record(dataset, split, trained, device, costs))
 
 
-def _usable(source: Source, split: str) -> Recipe:
-    """The recipe of a model that loads and whose shards are there."""
-    _, recipe, _ = load_model(source.model)
+def _usable(source: Source, split: str) -> Preset:
+    """The preset of a model that loads and whose shards are there."""
+    _, preset, _ = load_model(source.model)
     index = read_index(source.shards)
     for name in ("train", split):
         index.split(name)
-    return recipe
+    return preset
 
 
 def _told(cost: Cost) -> Cost:

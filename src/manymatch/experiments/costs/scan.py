@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from manymatch.config.recipe import Optimizer, Recipe, Training
+from manymatch.config.preset import Optimizer, Preset, Training
 from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.words import WordEncoder
 from manymatch.evaluation.embed import embed
@@ -58,7 +58,7 @@ def cross_attention_cost(
         trained,
         folder=Path(NAME),
         method=scan,
-        recipe=Recipe(method="scan", features=trained.recipe.features, training=_TRAINING),
+        preset=Preset(method="scan", features=trained.preset.features, training=_TRAINING),
         found=embed(scan, stream, device),
     )
     cost = cost_of(

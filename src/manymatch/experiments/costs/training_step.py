@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from manymatch.config.recipe import Training
+from manymatch.config.preset import Training
 from manymatch.experiments.costs.timing import median_seconds
 from manymatch.methods.base import Method
 from manymatch.shards.batch import Batch
@@ -33,7 +33,7 @@ def training_step(
 ) -> Callable[[Batch], None]:
     """`step(batch)` trains `method` as late in training: all of it, by losses of full weight.
 
-    In the recipe's precision, but for 16-bit floats, whose gradients would need scaling.
+    In the preset's precision, but for 16-bit floats, whose gradients would need scaling.
     """
     method.train()
     method.start_epoch(training.epochs)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from manymatch.config.recipe import Count, NonNegative, Positive
+from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
 from manymatch.experiments.synthetic.plan import Points, read_points
 from manymatch.losses.swapped_labels import LabelSettings

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manymatch.config.recipe import Count, Positive
+from manymatch.config.preset import Count, Positive
 from manymatch.losses.swapped_labels import LabelSettings
 
 

@@ -1,7 +1,7 @@
-"""A recipe: everything that makes one trained model, as a preset file states it.
+"""A preset: everything that makes one trained model, as a preset file states it.
 
-`presets/DATASET/NAME.yaml` is the recipe of the stage `train@DATASET-NAME`, or, if it starts from
-another recipe's model, of `warm_train@DATASET-NAME`.
+`presets/DATASET/NAME.yaml` is the preset of the stage `train@DATASET-NAME`, or, if it starts from
+another preset's model, of `warm_train@DATASET-NAME`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ParameterGroup(Strict):
 class Schedule(Strict):
     """Learning rate over time, after a linear warm-up over `warmup_epochs`.
 
-    `constant`: the recipe's rate.
+    `constant`: the preset's rate.
     `step`: the rate is multiplied by `factor` every `every` epochs, or after each number of epochs
     in `milestones`.
     `cosine`: the rate falls with every step and starts anew after each number of epochs in
@@ -130,7 +130,7 @@ class WarmStart(Strict):
     Every parameter and buffer of the source must find its place with equal shape, and every one
     of ours must be given a value, but for those named here. Word vectors go by word.
 
-    `params.yaml` names such a recipe under `warm_starts` with its source, not under `methods`: in
+    `params.yaml` names such a preset under `warm_starts` with its source, not under `methods`: in
     DVC's matrix no stage can wait for another. `dvc repro` then trains the source first, and both
     again when it changes.
     """
@@ -145,7 +145,7 @@ class WarmStart(Strict):
     """Of the source's parameters, those that match one are left behind."""
 
 
-class Recipe(Strict):
+class Preset(Strict):
     """One preset file. `model` belongs to the method and is checked by it."""
 
     method: str
@@ -175,30 +175,30 @@ def preset_path(presets: Path, dataset: str, name: str) -> Path:
     return path
 
 
-def read_recipe(path: Path, overrides: dict[str, Any] | None = None) -> Recipe:
-    """The recipe in `path`, with dotted keys of `overrides` set on top (see `setting_after`)."""
+def read_preset(path: Path, overrides: dict[str, Any] | None = None) -> Preset:
+    """The preset in `path`, with dotted keys of `overrides` set on top (see `setting_after`)."""
     stated = read_yaml(path)
     if not overrides:
-        return validate(Recipe, stated, str(path))
+        return validate(Preset, stated, str(path))
     value = copy.deepcopy(stated)
     for key, setting in overrides.items():
         _set(value, key.split("."), setting, f"{path}: {key}")
-    changed = validate(Recipe, value, str(path))
-    kept = setting_after(validate(Recipe, stated, str(path)), changed)
+    changed = validate(Preset, value, str(path))
+    kept = setting_after(validate(Preset, stated, str(path)), changed)
     return changed.model_copy(update={"setting": kept})
 
 
-def setting_after(stated: Recipe, changed: Recipe) -> Setting:
-    """What the recipe `stated` in a file may be called once it was `changed`: its `reproduced`
+def setting_after(stated: Preset, changed: Preset) -> Setting:
+    """What the preset `stated` in a file may be called once it was `changed`: its `reproduced`
     holds for another seed and other devices, and no change makes one. The points of a paper's
-    ablation are the exception (see `ablation.recipes.recipe_of`)."""
+    ablation are the exception (see `ablation.presets.preset_of`)."""
     return changed.setting if _results(stated) == _results(changed) else "small-scale"
 
 
-def _results(recipe: Recipe) -> Recipe:
+def _results(preset: Preset) -> Preset:
     """The same without what decides no result but by chance."""
-    training = recipe.training.model_copy(update={"devices": "auto"})
-    return recipe.model_copy(update={"seed": 0, "training": training})
+    training = preset.training.model_copy(update={"devices": "auto"})
+    return preset.model_copy(update={"seed": 0, "training": training})
 
 
 def _set(value: dict[str, Any], path: list[str], setting: Any, where: str) -> None:
