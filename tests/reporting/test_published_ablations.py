@@ -10,6 +10,7 @@ from made_ablations import write_ablation
 
 from manymatch.reporting import ablations, published_ablations
 from manymatch.reporting.report import report
+from manymatch.results.ablations import Ablation
 
 ROOT = Path(__file__).parents[2]
 ALL = published_ablations.published_ablations()
@@ -50,9 +51,7 @@ def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
 
 
 def test_they_stand_below_ours_marked_and_in_a_table_of_their_own(reports: Path) -> None:
-    found = ablations.read_ablation(
-        write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]})
-    )
+    found = Ablation.read(write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]}))
     ours, mark, theirs = ablations.to_markdown(found).partition("*published* (DivE, table 4")
     assert mark and "495.2" in theirs and "495.2" not in ours
     assert published_ablations.to_markdown("scenes-methods") == ""

@@ -51,6 +51,7 @@ def ablate(
     from manymatch.experiments.ablation import ablate as stage
     from manymatch.experiments.ablation import command
     from manymatch.reporting import ablations
+    from manymatch.results.ablations import Ablation
 
     if file and (preset or over or seeds):
         raise ConfigError("ablate: give either --file or a preset with --over, not both")
@@ -62,7 +63,7 @@ def ablate(
         name, plan = command.plan_from_options(preset, over or [], seeds or "0", chosen, settings)
     options = stage.Options(jobs, keep, accept_stale)
     written = stage.ablate(name, plan, LAYOUT, project.params().evaluation.split, options)
-    typer.echo(ablations.to_markdown(ablations.read_ablation(written)))
+    typer.echo(ablations.to_markdown(Ablation.read(written)))
 
 
 @commands.command()
@@ -126,6 +127,7 @@ def efficiency(
     """
     from manymatch.experiments.costs import measure as stage
     from manymatch.reporting import costs
+    from manymatch.results.costs import Costs
 
     params = project.params()
     names = methods.split(",") if methods else project.trained_names(params, dataset)
@@ -133,7 +135,7 @@ def efficiency(
     written = LAYOUT.efficiency(dataset)
     split = split or params.evaluation.split
     stage.measure(dataset, sources, written, split, params.scene_graphs.model)
-    typer.echo(costs.to_markdown(costs.read_costs(written)))
+    typer.echo(costs.to_markdown(Costs.read(written)))
 
 
 @commands.command()
@@ -155,12 +157,13 @@ def synthetic(
     """
     from manymatch.experiments.synthetic import experiment as stage
     from manymatch.experiments.synthetic import plan
-    from manymatch.reporting import synthetic as results
+    from manymatch.reporting import synthetic as tables
+    from manymatch.results.synthetic import SyntheticExperiment
 
     path = file or LAYOUT.experiment("swamp")
     chosen = plan.read_experiment(path, seeds)
     written = stage.perform(path.stem, chosen, LAYOUT, jobs)
-    typer.echo(results.to_markdown(results.read_experiment(written)))
+    typer.echo(tables.to_markdown(SyntheticExperiment.read(written)))
 
 
 @commands.command()
@@ -178,7 +181,8 @@ def sketches(
     from manymatch.experiments.sketches import experiment as stage
     from manymatch.experiments.sketches.settings import read_sketches
     from manymatch.features.extract import pick_device
-    from manymatch.reporting import sketches as results
+    from manymatch.reporting import sketches as tables
+    from manymatch.results.sketches import SketchExperiment
 
     written = stage.perform(file.stem, read_sketches(file, seeds), LAYOUT, pick_device(device))
-    typer.echo(results.view(results.read_sketches(written)).to_markdown())
+    typer.echo(tables.view(SketchExperiment.read(written)).to_markdown())
