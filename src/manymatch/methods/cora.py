@@ -160,7 +160,7 @@ class CORA(Method):
         return Embeddings(
             vectors=self._normalised(self.pool_objects(objects, mask)),
             entities=self._normalised(encoded.entities),
-            entity_owner=graphs.object_caption,
+            entity_caption=graphs.object_caption,
             entity_names=graphs.object_names,
             entity_attributes=_attribute_table(graphs),
         )
@@ -241,7 +241,7 @@ def _entities(texts: Embeddings) -> _Entities:
     parts = texts.parts()
     return _Entities(
         parts["entities"],
-        parts["entity_owner"],
+        parts["entity_caption"],
         parts["entity_names"],
         parts["entity_attributes"],
     )
