@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Method(nn.Module, ABC):
     """One way to match images and captions: encoders, pooling, similarity and losses.
 
-    `manymatch.methods.build_method` builds a method as `Class(settings, vocabulary, feature_width)`.
+    `methods.build_method` builds a method as `Class(settings, vocabulary, feature_width)`.
     """
 
     Settings: ClassVar[type[Strict]]
