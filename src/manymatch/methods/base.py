@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor, nn
 
 from manymatch.config.strict import Strict
-from manymatch.encoders.text import TextSettings, text_vocabulary
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.text_encoder import TextSettings, text_vocabulary
 from manymatch.shards.batch import Batch
 
 if TYPE_CHECKING:

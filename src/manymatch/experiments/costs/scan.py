@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from manymatch.config.preset import Optimizer, Preset, Training
-from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.words import WordEncoder
 from manymatch.evaluation.embed import embed
 from manymatch.evaluation.ranking.blocks import runs
@@ -20,6 +19,7 @@ from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, Cost, cost_of
 from manymatch.experiments.costs.operations import similarity_operations
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
 from manymatch.similarities.cross_attention import cross_attention
