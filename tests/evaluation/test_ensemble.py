@@ -14,7 +14,6 @@ from untrained_models import Models, edit, make_models
 
 from manymatch.evaluation import ensemble as stage
 from manymatch.evaluation import outcome
-from manymatch.evaluation.ranking import blocks
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.methods.base import Embeddings
 from manymatch.methods.vsepp import VSEPP
@@ -133,5 +132,5 @@ def test_an_ensemble_is_of_several_models(models: Models, names: list[str], word
 
 def test_a_row_of_numbers_is_the_run_that_it_says() -> None:
     numbered = stage._numbered(Embeddings(torch.zeros(9, 2, 3)))
-    part = blocks.rows(blocks.rows(numbered, slice(2, 8)), slice(1, 4))
+    part = numbered.rows(slice(2, 8)).rows(slice(1, 4))
     assert stage._run_of(part) == slice(3, 6)

@@ -22,7 +22,7 @@ from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Together
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.ranking.blocks import rows, runs
+from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.base import Embeddings
 from manymatch.results.metrics import Metrics
@@ -41,7 +41,7 @@ def made(count: int, seed: int) -> Tensor:
 
 
 IMAGES = Embeddings(made(3, 0)[:, None])
-TEXTS = Embeddings(made(4, 1)[:, None], entities=made(7, 2), entity_owner=OWNER)
+TEXTS = Embeddings(made(4, 1)[:, None], entities=made(7, 2), entity_caption=OWNER)
 
 
 def score(images: Embeddings, texts: Embeddings) -> Tensor:
@@ -62,7 +62,7 @@ def test_it_is_equation_14(beta: float) -> None:
 def test_any_block_of_it_is_the_same() -> None:
     mixed = reranked(score, 0.4)
     whole = mixed(IMAGES, TEXTS)
-    block = mixed(rows(IMAGES, slice(1, 3)), rows(TEXTS, slice(1, 4)))
+    block = mixed(IMAGES.rows(slice(1, 3)), TEXTS.rows(slice(1, 4)))
     torch.testing.assert_close(block, whole[1:3, 1:4])
 
 
@@ -130,7 +130,7 @@ def mean_of_equation_14(models: Models, names: Sequence[str], split: str, beta: 
     images = [found.images.vectors[:, 0].double() for found in members]
     texts = [found.texts.vectors[:, 0].double() for found in members]
     entities = [found.texts.parts()["entities"].double() for found in members]
-    owner = members[0].texts.parts()["entity_owner"].tolist()
+    owner = members[0].texts.parts()["entity_caption"].tolist()
     expected = torch.empty(len(images[0]), len(texts[0]), dtype=torch.float64)
     for i in range(len(images[0])):
         for j in range(len(texts[0])):
@@ -153,9 +153,7 @@ def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models: Models, beta: f
     found, score = together.found, reranked(together.score, beta)
     expected = mean_of_equation_14(models, names, "test", beta)
     blocks = [
-        torch.cat(
-            [score(rows(found.images, some), rows(found.texts, few)) for few in runs(24, 5)], 1
-        )
+        torch.cat([score(found.images.rows(some), found.texts.rows(few)) for few in runs(24, 5)], 1)
         for some in runs(8, 3)
     ]
     torch.testing.assert_close(torch.cat(blocks).double(), expected, rtol=0, atol=1e-6)

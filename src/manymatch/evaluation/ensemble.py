@@ -15,7 +15,7 @@ from torch import Tensor
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.outcome import Places, Wanted, outcome, write
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.ranking.blocks import Score, rows
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
 from manymatch.shards.read import samples as samples_of
@@ -102,9 +102,9 @@ class Together:
         first = self.members[0].found
         texts = _numbered(first.texts)
         if all(each.found.texts.entities is not None for each in self.members):
-            owner = first.texts.parts()["entity_owner"]
+            owner = first.texts.parts()["entity_caption"]
             behind = torch.arange(len(owner), device=owner.device) + len(texts)
-            texts = replace(texts, entities=behind[:, None], entity_owner=owner)
+            texts = replace(texts, entities=behind[:, None], entity_caption=owner)
         return replace(first, images=_numbered(first.images), texts=texts)
 
     @property
@@ -143,7 +143,7 @@ def _mean(members: Sequence[tuple[Embedded, Score]]) -> Score:
     def score(images: Embeddings, texts: Embeddings) -> Tensor:
         chosen = _run_of(images), _run_of(texts)
         found = [
-            score(rows(embedded.images, chosen[0]), _texts(embedded.texts, chosen[1]))
+            score(embedded.images.rows(chosen[0]), _texts(embedded.texts, chosen[1]))
             for embedded, score in members
         ]
         return torch.stack(found).mean(0)
@@ -155,7 +155,7 @@ def _texts(texts: Embeddings, chosen: slice) -> Embeddings:
     """A run of the captions, or of the entities, whose numbers follow those of the captions."""
     count = len(texts)
     if chosen.start < count:
-        return rows(texts, chosen)
+        return texts.rows(chosen)
     entities = texts.parts()["entities"][chosen.start - count : chosen.stop - count]
     return Embeddings(entities[:, None])
 
@@ -190,7 +190,7 @@ _GALLERY: dict[str, Callable[[Embedded], Any]] = {
 _ENTITIES: dict[str, Callable[[Embedded], Any]] = {
     "entities": lambda found: [
         found.texts.parts()[part].tolist()
-        for part in ("entity_owner", "entity_names", "entity_attributes")
+        for part in ("entity_caption", "entity_names", "entity_attributes")
     ],
 }
 

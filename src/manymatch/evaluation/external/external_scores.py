@@ -16,7 +16,7 @@ from manymatch.evaluation.external.arrays import Array, open_array
 from manymatch.evaluation.external.listed import Listed, places, read_ids
 from manymatch.evaluation.ranking.blocks import Score, runs
 from manymatch.methods.base import Embeddings
-from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
+from manymatch.similarities.by_name import SetSimilarity
 from manymatch.system.errors import ConfigError, DataError, nearest
 
 Similarity = Literal["cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match"]
@@ -155,7 +155,7 @@ def _compare(similarity: Similarity, elements: int) -> Score:
                 "choose mil, chamfer, smooth_chamfer or max_match"
             )
         return lambda images, texts: images.vectors[:, 0] @ texts.vectors[:, 0].T
-    of_sets = SetSimilarity(SimilaritySettings(name=similarity)).eval()
+    of_sets = SetSimilarity(similarity).eval()
     return lambda images, texts: of_sets(images.vectors, texts.vectors)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.ranking.blocks import Score, rows
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.ranking.whole_rows import turned
 from manymatch.system.errors import DataError
@@ -55,8 +55,8 @@ def part(found: Embedded, images: slice) -> Embedded:
     first, last = torch.searchsorted(found.owner, ends).tolist()
     return replace(
         found,
-        images=rows(found.images, images),
-        texts=rows(found.texts, slice(first, last)),
+        images=found.images.rows(images),
+        texts=found.texts.rows(slice(first, last)),
         image_ids=found.image_ids[images],
         caption_ids=found.caption_ids[first:last],
         owner=found.owner[first:last] - images.start,

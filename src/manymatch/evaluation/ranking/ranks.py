@@ -20,7 +20,6 @@ from manymatch.evaluation.ranking.blocks import (
     checked,
     holding,
     owner_blocks,
-    rows,
 )
 from manymatch.evaluation.ranking.top import Top
 from manymatch.methods.base import Embeddings
@@ -101,7 +100,7 @@ def _scored_ahead(
 
     def scored(pair: Block) -> list[Tensor]:
         with torch.inference_mode():  # a property of the thread
-            parts = rows(images, pair[0]), rows(texts, pair[1])
+            parts = images.rows(pair[0]), texts.rows(pair[1])
             return [score(*parts) for score in kinds]
 
     with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as ahead:

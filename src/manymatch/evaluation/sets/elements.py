@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from manymatch.config.params import Elements
 from manymatch.methods.base import Embeddings
 
 Modality = Literal["images", "texts"]
-
-_PER_ELEMENT = ("vectors", "slots", "attention", "mask")
 
 
 @dataclass(frozen=True)
@@ -34,9 +32,7 @@ class Chosen:
 
 def only(embeddings: Embeddings, elements: Sequence[int]) -> Embeddings:
     """The embeddings with the given elements (from 1) of their sets alone."""
-    rows = [element - 1 for element in elements]
-    parts = embeddings.parts()
-    return replace(embeddings, **{n: parts[n][:, rows] for n in _PER_ELEMENT if n in parts})
+    return embeddings.elements([element - 1 for element in elements])
 
 
 def choices(images: Embeddings, texts: Embeddings, wanted: Elements) -> list[Chosen]:

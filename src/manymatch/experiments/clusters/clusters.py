@@ -59,7 +59,7 @@ def clusters(model: Path, shards: Path, target: Path, *, split: str, parser: str
     members = _members(captions, images)
     told = words_of(load_model(parser), [caption.text for caption in subject.captions])
     known = subject.identity() | {
-        "n_classes": labels.settings.n_classes,
+        "n_classes": labels.n_classes,
         "used": {"captions": len(captions.unique()), "images": len(images.unique())},
         "agreement": _agreement(captions, images[subject.found.owner]),
     }

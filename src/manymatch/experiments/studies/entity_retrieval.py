@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.recall import relevant_ranks
-from manymatch.evaluation.ranking.blocks import rows
 from manymatch.evaluation.ranking.metrics import CUTS, multi_match_metrics, recall_metrics
 from manymatch.evaluation.samples import drawn_queries
 from manymatch.experiments.studies.findings import Cell, Findings, Table, shown
@@ -128,7 +127,7 @@ def _samples(
     true = {(image, entity) for image, entity in pairs.tolist()}
 
     def best(row: int) -> list[dict[str, Any]]:
-        image = rows(subject.found.images, slice(row, row + 1))
+        image = subject.found.images.rows(slice(row, row + 1))
         scores = subject.trained.method.score(image, embedded)[0]
         top, entities = scores.topk(min(_BEST, len(scores)))
         return [

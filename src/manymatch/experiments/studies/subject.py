@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from manymatch.evaluation.embed import Embedded, autocast_dtype, concatenate
+from manymatch.evaluation.embed import Embedded, autocast_dtype
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.trained import Trained, embed_split
@@ -97,7 +97,7 @@ class Subject:
             ),
         ):
             encode = self.trained.method.encode_texts
-            return concatenate([encode(batch.to(self.device)) for batch in _batches(numbered)])
+            return Embeddings.join([encode(batch.to(self.device)) for batch in _batches(numbered)])
 
     def rsum(self, texts: Embeddings) -> float:
         """What the split's recalls sum up to with `texts` in place of its captions."""
