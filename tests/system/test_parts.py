@@ -121,7 +121,7 @@ def test_a_part_that_another_did_not_finish_is_made(tmp_path: Path) -> None:
 def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "parts").symlink_to(tmp_path / "not mounted")
     parts = Parts(tmp_path / "parts" / "features", Part(1, 2))
-    with pytest.raises(ConfigError, match="features: cannot be made"), parts.making(fixed):
+    with pytest.raises(ConfigError, match="features: cannot be created"), parts.making(fixed):
         pass
 
 

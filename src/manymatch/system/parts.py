@@ -80,14 +80,14 @@ class Parts:
         Waits while another process makes the same part.
 
         Raises:
-            ConfigError: the folder cannot be made, for example because of a dangling link.
+            ConfigError: the folder cannot be created, for example because of a dangling link.
         """
         assert self.wanted is not None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
-                f"{self.folder}: cannot make this folder ({error.strerror})"
+                f"{self.folder}: cannot be created ({error.strerror})"
             ) from None
         path = self._path(self.wanted, identity)
         lock = path.with_name(f"{path.name}.lock")
