@@ -299,7 +299,7 @@ def test_a_faulty_karpathy_file_is_refused_with_the_place(folder, stages, spoil,
     ("content", "words"),
     [
         (b'{"images": [\n\n}', ":3: not valid JSON"),
-        (b'{"images": "caf\xe9"}', "byte 15 is not UTF-8"),
+        (b'{"images": "caf\xe9"}', ":1: the text is not UTF-8"),
         (b'{"images":' + b"[" * 200_000, "not valid JSON"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Worker processes that end with the one that started them, and say so in one line if they die."""
+"""Worker processes that end with their parent; the death of a worker is an error of one line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import contextlib
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from manymatch.system.errors import ManyMatchError
+
+_SECONDS_BETWEEN_CHECKS = 0.5
 
 
 @contextlib.contextmanager
@@ -20,32 +23,40 @@ def process_pool(
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool whose processes first call `setup(*arguments)`.
 
-    A process that dies under the block's work (out of memory, say) is a `ManyMatchError` that
+    If a process dies during the block (for example because memory is full), a `ManyMatchError`
     names the work as `what`.
     """
-    # Processes start afresh: a fork of a process with threads (torch) can hang.
+    # Processes are spawned: a fork of a process with threads (torch) can hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, _start, (setup, arguments))
     try:
         yield pool
     except BrokenProcessPool:
         raise ManyMatchError(
-            f"{what}: a process ended before its work was done (out of memory?); "
-            "run the stage again"
+            f"{what}: a process ended before its work was done (out of memory?). "
+            "Run the stage again"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _start(setup: Callable[..., None] | None, arguments: Any) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid is not None:
+        end_with_parent(parent.pid)
     if setup is not None:
         setup(*arguments)
 
 
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, even by kill -9."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
+def end_with_parent(parent: int) -> None:
+    """End this process within a second of its `parent`, even if the parent is killed (`kill -9`).
+
+    The caller passes the number of the parent, because the parent may already be gone now.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_CHECKS)
         os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
