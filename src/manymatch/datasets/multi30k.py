@@ -1,12 +1,15 @@
-"""The English captions of Multi30K's task 2 (Elliott et al. 2016): all of Flickr30K's in Karpathy's
-splits, one file for each caption of an image, line by line with a list of files."""
+"""The English captions of Multi30K's task 2 (Elliott et al. 2016).
+
+They are all captions of Flickr30K in Karpathy's splits: a list of image files for each split, and
+for each caption of an image one file, whose lines correspond to those of the list.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from manymatch.datasets.image_files import Image, Line
 from manymatch.fetching.copying import copy_file
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
@@ -15,16 +18,8 @@ _SPLITS = {"train": "train", "validation": "val", "test": "test_2016"}
 _CAPTIONS = range(1, 6)
 
 
-@dataclass(frozen=True)
-class MultiImage:
-    """An image with its five captions: text and where it stands."""
-
-    file: str
-    split: str
-    captions: tuple[tuple[str, str], ...]
-
-
 def is_multi30k(folder: Path) -> bool:
+    """Return whether `folder` holds the lists and captions of task 2."""
     return folder.is_dir() and (folder / "train_images.txt").is_file()
 
 
@@ -32,30 +27,26 @@ def copy_multi30k(source: Path, target: Path) -> None:
     """Copy the lists and captions of the three splits."""
     target.mkdir()
     for name in _SPLITS.values():
-        copy_file(_list_file(source, name), target / f"{name}_images.txt")
+        copy_file(source / f"{name}_images.txt", target / f"{name}_images.txt")
         for number in _CAPTIONS:
             path = _caption_file(source, name, number)
             copy_file(path, target / path.name)
 
 
-def read_multi30k(folder: Path) -> Iterator[MultiImage]:
-    """The images of each split in the order of its list, which is Karpathy's and SCAN's."""
+def read_multi30k(folder: Path) -> Iterator[Image]:
+    """Yield the images of each split in the order of its list, which is Karpathy's and SCAN's."""
     for split, name in _SPLITS.items():
-        files = list(numbered_lines(_list_file(folder, name)))
+        files = list(numbered_lines(folder / f"{name}_images.txt"))
         captions = [_captions(_caption_file(folder, name, k), len(files)) for k in _CAPTIONS]
         for row, (_, file) in enumerate(files):
-            yield MultiImage(file.strip(), split, tuple(column[row] for column in captions))
+            yield Image(file.strip(), split, [column[row] for column in captions])
 
 
-def _captions(path: Path, count: int) -> list[tuple[str, str]]:
-    lines = [(text, f"{path}:{number}") for number, text in numbered_lines(path)]
+def _captions(path: Path, count: int) -> list[Line]:
+    lines = [Line(text, f"{path}:{number}") for number, text in numbered_lines(path)]
     if len(lines) != count:
-        raise DataError(f"{path}: {len(lines)} captions, but its list has {count} images")
+        raise DataError(f"{path}: {len(lines)} captions, but the list has {count} images")
     return lines
-
-
-def _list_file(folder: Path, name: str) -> Path:
-    return folder / f"{name}_images.txt"
 
 
 def _caption_file(folder: Path, name: str, number: int) -> Path:
