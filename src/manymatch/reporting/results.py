@@ -33,7 +33,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class Metrics(Recall):
-    """`reports/metrics/D/P.json`; `multi` only with judgments beyond the pairs, `sets` only of
+    """`reports/results/D/P.json`; `multi` only with judgments beyond the pairs, `sets` only of
     methods with several elements."""
 
     multi: BothWays[MultiMatch] | None = None
@@ -137,11 +137,11 @@ def read_runs(reports: Path) -> list[Run]:
 
     Raises `DataError` if there is none, or one that is malformed or of unknown origin.
     """
-    files = sorted((reports / "metrics").glob("*/*.json"))
+    files = sorted((reports / "results").glob("*/*.json"))
     if not files:
         raise DataError(
-            f"{reports / 'metrics'}: no results to report; run 'dvc repro', "
-            "or 'manymatch evaluate DATASET METHOD' for a trained model"
+            f"{reports / 'results'}: no results to report; run 'dvc repro', "
+            "or 'manymatch evaluate DATASET PRESET' for a trained model"
         )
     runs = [_read_run(reports, path.parent.name, path.stem) for path in files]
     return sorted(runs, key=lambda run: (run.dataset, -run.metrics.rsum, run.preset))
@@ -152,7 +152,7 @@ def _read_run(reports: Path, dataset: str, preset: str) -> Run:
     shown = reports / "runs" / dataset / preset
     samples, sets = shown / "samples.json", shown / "sets.json"
     run = Run(
-        metrics=read_json(reports / "metrics" / dataset / f"{preset}.json", Metrics, again),
+        metrics=read_json(reports / "results" / dataset / f"{preset}.json", Metrics, again),
         provenance=read_json(
             reports / "provenance" / dataset / f"{preset}.json", Provenance, again
         ),

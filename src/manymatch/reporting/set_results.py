@@ -41,7 +41,7 @@ class ElementMetrics(Record):
 
 
 class SetMetrics(Record):
-    """`sets` in `reports/metrics/D/P.json`: `gallery` is the split's number of images, `rsum` that
+    """`sets` in `reports/results/D/P.json`: `gallery` is the split's number of images, `rsum` that
     of whole sets; a modality with one vector is None."""
 
     gallery: int
