@@ -86,9 +86,7 @@ class Parts:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(
-                f"{self.folder}: cannot be created ({error.strerror})"
-            ) from None
+            raise ConfigError(f"{self.folder}: cannot be created ({error.strerror})") from None
         path = self._path(self.wanted, identity)
         lock = path.with_name(f"{path.name}.lock")
         with locked(lock, f"{path}: waiting for the process that makes this part"):
@@ -131,9 +129,7 @@ class Parts:
         return self.folder / f"{part.number}-of-{part.count}-{identity(part)[:16]}"
 
 
-def identity_of(room: Path, *facts: Any) -> str:
-    """SHA-256 of the Python code in the folder `room`, and of all else that decides a result."""
-    digest = hashlib.sha256(json.dumps(facts).encode())
-    for path in sorted(room.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def identity_of(code: str, *facts: Any) -> str:
+    """SHA-256 of everything that decides a result: the hash of the `code` (`system.code_hash`), and
+    `facts` that JSON can hold."""
+    return hashlib.sha256(json.dumps([code, *facts]).encode()).hexdigest()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from functools import partial
 
 from torch import distributed
 
 from manymatch.system.errors import ConfigError
-from manymatch.system.processes import end_with_parent
+from manymatch.system.parent import call_when_parent_ends
 
 TORCHRUN = "MANYMATCH_TORCHRUN"
 """The environment variable with its options: `--standalone --nproc-per-node 4`, or on the first of
@@ -43,4 +44,4 @@ def end_with_torchrun() -> None:
     """
     if distributed.is_torchelastic_launched():
         agent = int(os.environ.get(_AGENT, os.getppid()))
-        end_with_parent(agent)
+        call_when_parent_ends(partial(os._exit, 1), agent)
