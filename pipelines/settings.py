@@ -178,7 +178,7 @@ def _check(texts: dict[Path, str], judge: Callable[[Path], object]) -> None:
     """Let `manymatch check` and `judge` look at the changed files in a copy of all settings."""
     with tempfile.TemporaryDirectory() as copy:
         files.write_text(Path(copy, ".dvc", "config"), "[core]\nno_scm = true\n")
-        for name in (LAYOUT.params, LAYOUT.presets, Path("ablations"), Path("dvc.yaml")):
+        for name in (LAYOUT.params, LAYOUT.presets, Path("experiments"), Path("dvc.yaml")):
             if name.is_dir():
                 shutil.copytree(name, Path(copy, name))
             elif name.is_file():

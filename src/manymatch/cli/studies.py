@@ -8,61 +8,79 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import DatasetName, MethodName, Overrides, Split
+from manymatch.cli.options import DatasetName, MethodName, Split
 from manymatch.cli.project import LAYOUT
 from manymatch.system.errors import ConfigError
 
 commands = typer.Typer()
 
+SettingsOfPoints = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting of every point, such as size=64."),
+]
+
 
 @commands.command()
-def ablate(
+def experiment(
+    file: Annotated[
+        Path | None, typer.Argument(help="The experiment: experiments/NAME.yaml.")
+    ] = None,
     preset: Annotated[
-        str | None, typer.Argument(help="The preset to vary: presets/DATASET/PRESET.yaml.")
+        str | None, typer.Option(help="Without FILE: the preset to vary, presets/DATASET/PRESET.")
     ] = None,
     over: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=V1,V2",
-            help="What varies: similarity.alpha=1,4,16, training.epochs=5,10, preset=vsepp,cora. "
-            "Several make a grid.",
+            help="Without FILE: what varies, such as similarity.alpha=1,4,16, "
+            "training.epochs=5,10 or preset=vsepp,cora. Several --over make a grid.",
         ),
     ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The dataset of the presets, instead of FILE's or scenes.")
+    ] = None,
     seeds: Annotated[
-        str | None, typer.Option(metavar="S1,S2", help="Each point with each seed; 0 if not given.")
+        str | None,
+        typer.Option(metavar="S1,S2", help="Run every point with these seeds, not FILE's or 0."),
     ] = None,
-    dataset: Annotated[str | None, typer.Option(help="A dataset; scenes unless FILE says.")] = None,
-    overrides: Overrides = None,
-    file: Annotated[
-        Path | None, typer.Option(help="All of this from a file: ablations/NAME.yaml.")
-    ] = None,
+    overrides: SettingsOfPoints = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time; one a core or GPU if not given.")
+        int | None, typer.Option(min=1, help="Runs at a time. Default: one for each GPU or core.")
     ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")] = "auto",
     keep: Annotated[bool, typer.Option("--keep", help="Keep the trained models.")] = False,
     accept_stale: Annotated[
-        bool, typer.Option("--accept-stale", help="Count earlier results of other source code too.")
+        bool, typer.Option("--accept-stale", help="Count results of other source code as finished.")
     ] = False,
 ) -> None:
-    """Train a preset with one thing changed at a time: reports/ablations/DATASET/NAME.json.
+    """Run every point of an experiment with every seed, and print the table of results.
 
-    Finished runs are kept in models/.ablations: killed or extended, only the rest is trained.
+    The key `experiment` of FILE states the kind of the experiment: presets with one thing changed
+    at a time (the default; reports/ablations/DATASET/NAME.json), SwAMP's synthetic pairs
+    (reports/synthetic/NAME.json) or sketches to images (reports/sketches/NAME.json).
+    Finished runs are kept in models/.experiments: after an interrupt or an
+    extension, the same command does the missing runs only.
     """
-    from manymatch.experiments.ablation import ablate as stage
-    from manymatch.experiments.ablation import command
-    from manymatch.reporting import ablations
+    from manymatch.experiments.engine import perform
+    from manymatch.experiments.experiment import Options
+    from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
+    from manymatch.reporting import ablations, sketches, synthetic
 
-    if file and (preset or over or seeds):
-        raise ConfigError("ablate: give either --file or a preset with --over, not both")
+    if file and (preset or over):
+        raise ConfigError("experiment: FILE and --preset or --over do not go together. Give one")
     settings = dict(project.override(text) for text in overrides or [])
+    options = Options(dataset, seeds, settings, jobs, device, keep, accept_stale)
     if file:
-        name, plan = command.plan_from_file(file, LAYOUT, dataset, settings)
+        described = experiment_of_file(file, LAYOUT, options)
     else:
-        chosen = dataset or "scenes"
-        name, plan = command.plan_from_options(preset, over or [], seeds or "0", chosen, settings)
-    options = stage.Options(jobs, keep, accept_stale)
-    written = stage.ablate(name, plan, LAYOUT, project.params().evaluation.split, options)
-    typer.echo(ablations.to_markdown(ablations.read_ablation(written)))
+        described = experiment_of_options(preset, over or [], LAYOUT, options)
+    written = perform(described)
+    tables = {
+        "presets": lambda: ablations.to_markdown(ablations.read_ablation(written)),
+        "synthetic": lambda: synthetic.to_markdown(synthetic.read_experiment(written)),
+        "sketches": lambda: sketches.view(sketches.read_sketches(written)).to_markdown(),
+    }
+    typer.echo(tables[described.kind]())
 
 
 @commands.command()
@@ -134,51 +152,3 @@ def efficiency(
     split = split or params.evaluation.split
     stage.measure(dataset, sources, written, split, params.scene_graphs.model)
     typer.echo(costs.to_markdown(costs.read_costs(written)))
-
-
-@commands.command()
-def synthetic(
-    file: Annotated[
-        Path | None, typer.Option(help="The experiment; synthetic/swamp.yaml if not given.")
-    ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time, each on a core; one a core.")
-    ] = None,
-) -> None:
-    """SwAMP's experiment on made-up pairs, against its paper: reports/synthetic/NAME.json.
-
-    Needs no data. Finished runs are kept in models/.synthetic: killed or extended, only the rest
-    is done.
-    """
-    from manymatch.experiments.synthetic import experiment as stage
-    from manymatch.experiments.synthetic import plan
-    from manymatch.reporting import synthetic as results
-
-    path = file or LAYOUT.experiment("swamp")
-    chosen = plan.read_experiment(path, seeds)
-    written = stage.perform(path.stem, chosen, LAYOUT, jobs)
-    typer.echo(results.to_markdown(results.read_experiment(written)))
-
-
-@commands.command()
-def sketches(
-    file: Annotated[Path, typer.Argument(help="The experiment: sketches/NAME.yaml.")],
-    seeds: Annotated[
-        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-) -> None:
-    """Find images for sketches of unseen classes: reports/sketches/NAME.json.
-
-    Trains on published features of the seen classes, whose files FILE names, with every seed.
-    """
-    from manymatch.experiments.sketches import experiment as stage
-    from manymatch.experiments.sketches.settings import read_sketches
-    from manymatch.features.extract import pick_device
-    from manymatch.reporting import sketches as results
-
-    written = stage.perform(file.stem, read_sketches(file, seeds), LAYOUT, pick_device(device))
-    typer.echo(results.view(results.read_sketches(written)).to_markdown())

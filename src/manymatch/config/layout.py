@@ -75,16 +75,17 @@ class Layout:
     def study(self, dataset: str, method: str) -> Path:
         return self.reports / "studies" / dataset / f"{method}.json"
 
-    def plan(self, name: str) -> Path:
-        """What an ablation varies."""
-        return self.root / "ablations" / f"{name}.yaml"
+    def experiment(self, name: str) -> Path:
+        """The file that describes an experiment."""
+        return self.root / "experiments" / f"{name}.yaml"
+
+    def experiment_runs(self, kind: str) -> Path:
+        """The folders of all runs of one kind of experiment; like `checkpoints`, no stage's
+        output."""
+        return self.models / ".experiments" / kind
 
     def ablation(self, dataset: str, name: str) -> Path:
         return self.reports / "ablations" / dataset / f"{name}.json"
-
-    def ablation_runs(self, dataset: str) -> Path:
-        """Finished and unfinished runs of all ablations; as `checkpoints`, no stage's output."""
-        return self.models / ".ablations" / dataset
 
     def efficiency(self, dataset: str) -> Path:
         return self.reports / "efficiency" / f"{dataset}.json"
@@ -92,22 +93,8 @@ class Layout:
     def clusters(self, dataset: str, method: str) -> Path:
         return self.reports / "clusters" / dataset / f"{method}.json"
 
-    def experiment(self, name: str) -> Path:
-        """What an experiment on synthetic pairs consists of."""
-        return self.root / "synthetic" / f"{name}.yaml"
-
     def synthetic(self, name: str) -> Path:
         return self.reports / "synthetic" / f"{name}.json"
 
-    @property
-    def synthetic_runs(self) -> Path:
-        """Finished runs of all such experiments."""
-        return self.models / ".synthetic"
-
     def sketches(self, name: str) -> Path:
         return self.reports / "sketches" / f"{name}.json"
-
-    @property
-    def sketch_runs(self) -> Path:
-        """Finished runs of all such experiments."""
-        return self.models / ".sketches"

@@ -1,110 +1,122 @@
-"""The command `sketches`: every point of an experiment with every seed, as one JSON file.
-
-{"name", "about", "dataset", "baseline", "seeds", "classes": {"seen", "unseen"},
- "sketches": {"seen", "unseen"}, "images": {"seen", "unseen"},
- "points": [{"label", "settings", "runs": [{"seed", "map", "map_at_200", "map_at_200_r",
-                                            "p_at_200", "validation", "epoch", "seconds"}]}],
- "provenance": {"files": [[NAME, SHA256]], "version", "git_revision", "device", ...}}
-"""
+"""Experiments on sketches (SwAMP, section 5.2): a run trains on some classes, tests on others."""
 
 from __future__ import annotations
 
-import functools
 import shutil
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
-import torch
-
 from manymatch import __version__
-from manymatch.config.layout import Layout
+from manymatch.config.strict import validate
 from manymatch.evaluation.external.arrays import file_of
 from manymatch.evaluation.provenance import effort, git_revision
-from manymatch.experiments.ablation import kept
 from manymatch.experiments.ablation.sources import code_hash
-from manymatch.experiments.sketches import run
+from manymatch.experiments.experiment import Experiment, Row
+from manymatch.experiments.plan import ComparedPlan, Point
+from manymatch.experiments.run_folder import Numbers
+from manymatch.experiments.sketches import run as training
 from manymatch.experiments.sketches.data import Data, Side, files_of, read_data
-from manymatch.experiments.sketches.settings import SketchExperiment, SketchSettings
-from manymatch.experiments.synthetic.plan import settings_of
+from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
+from manymatch.features.extract import pick_device
 from manymatch.system import files
 from manymatch.system.progress import say
 
-
-def perform(
-    name: str, experiment: SketchExperiment, layout: Layout, device: torch.device = run.CPU
-) -> Path:
-    """Run what is missing of `experiment` on `device` and write `reports/sketches/NAME.json`
-    and the run files `reports/runs/sketches/NAME/POINT-SEED.trec`.
-
-    Finished runs are kept in `models/.sketches`, so that a killed or extended experiment does only
-    the rest.
-
-    Raises:
-        ConfigError: a point's settings do not fit; DataError: the data (before any training).
-    """
-    started = time.monotonic()
-    points = settings_of(SketchSettings, experiment)
-    data = read_data(experiment.data)
-    say(f"{name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen")
-    origin = _origin(experiment)
-    known = {"settings": experiment.data.model_dump(mode="json"), "files": origin["files"]}
-    place = Place(layout.sketch_runs, layout.run("sketches", name), known, device)
-    record = {
-        "name": name,
-        **experiment.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
-        **_sizes(data),
-        "points": [
-            _point(label, chosen, data, experiment.seeds, place) for label, chosen in points.items()
-        ],
-        "provenance": {**origin, **effort(device, started)},
-    }
-    target = layout.sketches(name)
-    files.write_json(target, record)
-    return target
+RANKS = "ranks.trec"
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where runs are kept and where their run files go, what tells the data that they read, and
-    what they run on."""
+class SketchPlan(ComparedPlan):
+    """The settings of a point are those of `SketchSettings`."""
 
-    folder: Path
-    ranks: Path
-    known: dict[str, Any]
-    device: torch.device
+    experiment: Literal["sketches"]
+    dataset: str
+    """The name of the data set in published results."""
+    data: DataSettings
 
-    def finished(
-        self, settings: SketchSettings, data: Data, seed: int, target: Path
-    ) -> dict[str, Any]:
-        """The result of a run, now or from before; its run file is copied to `target`."""
-        key = kept.key_of(
-            settings=settings.model_dump(mode="json"),
-            seed=seed,
-            data=self.known,
-            device=self.device.type,
-            code=code_hash([Path(run.__file__)]),
-        )
-        ranks = self.folder / f"{key}.trec"
-        work = functools.partial(run.run, settings, data, seed, self.device, ranks)
-        result = kept.finished(self.folder / f"{key}.json", work)
+
+class SketchExperiment(Experiment[SketchPlan, SketchSettings]):
+    """Writes `reports/sketches/NAME.json` and, as run files, the best images of every sketch:
+    `reports/runs/sketches/NAME/POINT-SEED.trec`."""
+
+    kind = "sketches"
+    plan_type = SketchPlan
+    options_of_kind = frozenset({"--device"})
+    one_run_a_core = False
+    files_of_a_run = (RANKS,)
+
+    def settings(self, point: Point, seed: int) -> SketchSettings:
+        return validate(SketchSettings, {**self.plan.set, **point.settings}, "settings")
+
+    def prepare(self) -> None:
+        data = read_data(self.plan.data)
+        say(f"{self.name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen classes")
+        self.sizes = _sizes(data)
+        names = sorted({file_of(text) for text in files_of(self.plan.data)})
+        self.hashes = [[file.name, files.sha256(file)] for file in names]
+
+    def inputs(self, settings: SketchSettings) -> dict[str, Any]:
+        return {
+            "settings": settings.model_dump(mode="json"),
+            "data": self.plan.data.model_dump(mode="json"),
+            "files": self.hashes,
+            "device": pick_device(self.options.device).type,
+        }
+
+    def code(self, settings: SketchSettings) -> str:
+        return code_hash([Path(training.__file__)])
+
+    def run(self, settings: SketchSettings, seed: int, folder: Path) -> Numbers:
+        started = time.monotonic()
+        # The engine has hidden the GPUs that belong to other runs.
+        device = pick_device("auto" if self.options.device != "cpu" else "cpu")
+        data = _data_of_this_process(self.plan.data)
+        numbers = training.run(settings, data, seed, device, folder / RANKS)
+        return {**numbers, "effort": effort(device, started)}
+
+    def headline(self, numbers: Numbers) -> str:
+        return f"mAP {numbers['map']:.2f} of epoch {numbers['epoch']}"
+
+    def write(self, rows: Sequence[Row]) -> Path:
+        efforts = [numbers["effort"] for row in rows for _, numbers in row.runs]
+        most = {key: max(each[key] for each in efforts) for key in efforts[0] if "memory" in key}
+        points = []
+        for row in rows:
+            runs = []
+            for run, numbers in row.runs:
+                self._publish_ranks(run.folder / RANKS, f"{row.point.label}-{run.seed}")
+                metrics = {key: value for key, value in numbers.items() if key != "effort"}
+                runs.append({"seed": run.seed, **metrics})
+            settings = row.runs[0][0].settings.model_dump(mode="json")
+            points.append({"label": row.point.label, "settings": settings, "runs": runs})
+        record = {
+            "name": self.name,
+            **self.plan.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
+            **self.sizes,
+            "points": points,
+            "provenance": {
+                "files": self.hashes,
+                "version": __version__,
+                "git_revision": git_revision(Path()),
+                "device": efforts[0]["device"],
+                "seconds": round(sum(each["seconds"] for each in efforts), 1),
+                **most,
+            },
+        }
+        target = self.layout.sketches(self.name)
+        files.write_json(target, record)
+        return target
+
+    def _publish_ranks(self, ranks: Path, name: str) -> None:
+        target = self.layout.run("sketches", self.name) / f"{quote(name, safe='')}.trec"
         with files.replacing(target) as partial:
             shutil.copyfile(ranks, partial)
-        return result
 
 
-def _point(
-    label: str, settings: SketchSettings, data: Data, seeds: list[int], place: Place
-) -> dict[str, Any]:
-    runs = []
-    for seed in seeds:
-        target = place.ranks / f"{quote(label, safe='')}-{seed}.trec"
-        found = place.finished(settings, data, seed, target)
-        say(f"{label}, seed {seed}: mAP {found['map']:.2f} of epoch {found['epoch']}")
-        runs.append({"seed": seed, **found})
-    return {"label": label, "settings": settings.model_dump(mode="json"), "runs": runs}
+_data_of_this_process = lru_cache(maxsize=1)(read_data)
+"""The runs of one process share the features, which may take gigabytes."""
 
 
 def _sizes(data: Data) -> dict[str, dict[str, int]]:
@@ -115,14 +127,4 @@ def _sizes(data: Data) -> dict[str, dict[str, int]]:
         "classes": {"seen": len(data.seen), "unseen": len(data.unseen)},
         "sketches": count(data.sketches),
         "images": count(data.images),
-    }
-
-
-def _origin(experiment: SketchExperiment) -> dict[str, Any]:
-    """The data by name (without folders) and hash, and the code."""
-    named = sorted({file_of(text) for text in files_of(experiment.data)})
-    return {
-        "files": [[file.name, files.sha256(file)] for file in named],
-        "version": __version__,
-        "git_revision": git_revision(Path()),
     }
