@@ -9,7 +9,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 from manymatch.config.layout import Layout
 from manymatch.reporting import leaderboard
-from manymatch.reporting.results import Run, read_runs
+from manymatch.results.runs import Run, read_runs
 from pipelines import process
 from pipelines.graph import Stage
 

@@ -18,7 +18,9 @@ from manymatch.evaluation.ranking import blocks
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.methods.base import Embeddings
 from manymatch.methods.vsepp import VSEPP
-from manymatch.reporting.results import Metrics, Provenance, Samples
+from manymatch.results.metrics import Metrics
+from manymatch.results.provenance import Provenance
+from manymatch.results.samples import Samples
 from manymatch.system.errors import ConfigError, DataError
 
 

@@ -21,8 +21,10 @@ from manymatch.evaluation import evaluate as stage
 from manymatch.evaluation.provenance import setting_of
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import save_model
-from manymatch.reporting.results import Metrics, Provenance, Samples
-from manymatch.reporting.set_results import ShownSets
+from manymatch.results.metrics import Metrics
+from manymatch.results.provenance import Provenance
+from manymatch.results.samples import Samples
+from manymatch.results.sets import SetDetails
 from manymatch.shards.read import read_index
 from manymatch.system.errors import CheckpointError, DataError, ManyMatchError
 from manymatch.text.vocabulary import Vocabulary
@@ -107,7 +109,7 @@ def test_set_methods_alone_get_a_file_of_their_sets(run: _Stage) -> None:
     assert found is not None
     assert found.images is not None
     assert list(found.images.rsum_of) == ["1", "2", "3"]
-    shown = ShownSets.model_validate_json(path.read_text())
+    shown = SetDetails.model_validate_json(path.read_text())
     assert len(shown.caption_maps) == 3
     assert shown.image_maps == []  # the made-up features have no boxes
     first = path.read_bytes()

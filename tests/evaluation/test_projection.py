@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.samples import drawn_queries
 from manymatch.evaluation.sets.projection import plane, project
-from manymatch.reporting.set_results import SIDE, Projection
+from manymatch.results.sets import PLANE_SIDE, Projection
 
 
 def _vectors(*shape: int, seed: int = 0) -> Tensor:
@@ -41,12 +41,12 @@ def test_projection_keeps_what_is_near_together() -> None:
     bundle = torch.arange(60) % 2
     vectors = normalize(torch.eye(8)[bundle] + 0.05 * _vectors(60, 8), dim=1)
     places = torch.from_numpy(plane(vectors.numpy())).double()
-    assert (places.amin(), places.amax()) == (0, SIDE)
+    assert (places.amin(), places.amax()) == (0, PLANE_SIDE)
     distances = torch.cdist(places, places).fill_diagonal_(torch.inf)
     assert torch.equal(bundle[distances.argmin(1)], bundle)
 
 
 def test_projection_of_one_point_many_times_and_of_very_few() -> None:
-    assert (plane(np.ones((9, 4), np.float32)) == SIDE // 2).all()
+    assert (plane(np.ones((9, 4), np.float32)) == PLANE_SIDE // 2).all()
     assert plane(np.eye(2, dtype=np.float32)).shape == (2, 2)
     assert plane(np.eye(3, dtype=np.float32)).dtype == int

@@ -25,7 +25,9 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.blocks import rows, runs
 from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.base import Embeddings
-from manymatch.reporting.results import Metrics, Provenance, Samples
+from manymatch.results.metrics import Metrics
+from manymatch.results.provenance import Provenance
+from manymatch.results.samples import Samples
 from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.similarities.cosine import cosine
 from manymatch.system.errors import ConfigError, DataError

@@ -13,7 +13,7 @@ from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.evaluation.samples import sample_queries
-from manymatch.reporting.results import Samples
+from manymatch.results.samples import Samples
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.sample import CaptionEntry, Sample
 

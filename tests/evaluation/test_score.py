@@ -31,7 +31,8 @@ from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.provenance import git_revision
 from manymatch.evaluation.ranking.metrics import rounded
-from manymatch.reporting.results import Metrics, Provenance
+from manymatch.results.metrics import Metrics
+from manymatch.results.provenance import Provenance
 from manymatch.similarities import smooth_chamfer
 from manymatch.system.errors import ConfigError, DataError, ManyMatchError
 from manymatch.system.files import sha256

@@ -28,7 +28,7 @@ from manymatch.evaluation.sets.element_pairs import element_pairs, winners
 from manymatch.evaluation.sets.elements import Chosen, choices, only
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
-from manymatch.reporting.set_results import SetMetrics, ShownSets
+from manymatch.results.sets import SetDetails, SetMetrics
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.batch import Batch
 from manymatch.shards.sample import CaptionEntry, Sample
@@ -212,7 +212,7 @@ def test_analysis_is_what_the_report_reads() -> None:
     analysis = _Made().analyse()
     assert analysis is not None
     metrics = SetMetrics.model_validate(analysis.metrics)
-    shown = ShownSets.model_validate(analysis.shown)
+    shown = SetDetails.model_validate(analysis.shown)
     assert metrics.gallery == shown.gallery.images == 12
     assert len(shown.image_maps) == len(shown.caption_maps) == 4
     assert metrics.images is not None

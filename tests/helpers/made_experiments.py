@@ -1,4 +1,4 @@
-"""Made-up result files of `manymatch synthetic` and `manymatch clusters`, for the report."""
+"""Made-up result files of `manymatch experiment` and `manymatch clusters`, for the report."""
 
 from __future__ import annotations
 

@@ -13,14 +13,15 @@ from made_ablations import write_ablation
 
 from manymatch.reporting import ablation_charts, ablations
 from manymatch.reporting.report import report
+from manymatch.results.ablations import Ablation
 from manymatch.system.errors import DataError
 
 ALPHA = {"similarity.alpha": [1, 2, 4, 8]}
 METHODS = {"preset": ["vsepp", "dive", "cora"]}
 
 
-def ablation(reports: Path, over: dict[str, list[Any]], **change: Any) -> ablations.Ablation:
-    return ablations.read_ablation(write_ablation(reports, "what", over, **change))
+def ablation(reports: Path, over: dict[str, list[Any]], **change: Any) -> Ablation:
+    return Ablation.read(write_ablation(reports, "what", over, **change))
 
 
 def test_mean_and_spread_are_those_of_the_seeds(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_mean_and_spread_are_those_of_the_seeds(tmp_path: Path) -> None:
     for run, rsum in zip(value["points"][0]["runs"], (1.0, 2.0, 6.0), strict=True):
         run["metrics"]["rsum"] = rsum
     path.write_text(json.dumps(value))
-    point = ablations.read_ablation(path).points[0]
+    point = Ablation.read(path).points[0]
     spread = ablations.spread(point, "rsum")
     assert spread == ablations.Spread(3.0, pytest.approx(7**0.5))
     assert spread.text() == "3.0 ± 2.6"
@@ -60,7 +61,7 @@ def test_collapsed_sets_are_marked(tmp_path: Path) -> None:
     for run in value["points"][1]["runs"]:
         run["metrics"]["sets"]["texts"]["log_circular_variance"] = -7.1
     path.write_text(json.dumps(value))
-    found = ablations.read_ablation(path)
+    found = Ablation.read(path)
     table = ablations.table(found)
     marked = [
         (row, measure.title)
@@ -84,7 +85,7 @@ def test_methods_are_ranked_and_settings_keep_their_order(tmp_path: Path) -> Non
 
 def test_named_points_are_called_so(tmp_path: Path) -> None:
     path = write_ablation(tmp_path, "what", {"a": [1, 2]}, keys=[])
-    table = ablations.table(ablations.read_ablation(path))
+    table = ablations.table(Ablation.read(path))
     assert (table.heads, table.names) == (["Setting"], [["a=1"], ["a=2"]])
 
 
@@ -127,7 +128,7 @@ def test_a_line_goes_through_the_means_where_the_ticks_say(tmp_path: Path) -> No
     for point, rsum in zip(value["points"], (300.0, 100.0, 200.0), strict=True):
         point["runs"][0]["metrics"]["rsum"] = rsum
     path.write_text(json.dumps(value))
-    chart = ablation_charts.line_charts(ablations.read_ablation(path))[0]
+    chart = ablation_charts.line_charts(Ablation.read(path))[0]
     assert [tick.label for tick in chart.x_ticks] == ["2", "5", "10"]
     assert [y for _, _, y in chart.lines[0].dots] == [1000, 500, 0]
     assert chart.lines[0].summary == "best 300.0 at 10"
@@ -245,5 +246,5 @@ def test_a_faulty_file_is_one_line(reports: Path, fault: str) -> None:
     path.write_text(change(path.read_text()))
     with pytest.raises(DataError) as error:
         report(reports)
-    assert words in str(error.value) and "manymatch ablate" in str(error.value)
+    assert words in str(error.value) and "manymatch experiment" in str(error.value)
     assert "\n" not in str(error.value)

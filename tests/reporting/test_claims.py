@@ -15,8 +15,8 @@ from scipy import stats
 
 from manymatch.experiments.plan import points
 from manymatch.reporting import claims
-from manymatch.reporting.ablations import Ablation, AblationRun, read_ablations
 from manymatch.reporting.report import report
+from manymatch.results.ablations import Ablation, AblationRun
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["vsepp", "vse_infinity", "pvse", "dive", "maxmatch", "msrm", "pcme", "swamp"]
@@ -38,7 +38,7 @@ def methods(reports: Path, rsums: dict[str, list[float]], dataset: str = "scenes
 
 
 def findings(reports: Path, dataset: str = "scenes") -> dict[str, list[claims.Finding]]:
-    checked = claims.check(dataset, read_ablations(reports))
+    checked = claims.check(dataset, Ablation.read_all(reports))
     return {each.claim.text: each.findings for each in checked}
 
 
@@ -114,7 +114,7 @@ def test_a_claim_joins_the_points_of_two_ablations(tmp_path: Path) -> None:
 
 def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:
     methods(tmp_path, {})
-    (table,) = read_ablations(tmp_path)
+    (table,) = Ablation.read_all(tmp_path)
     run = table.points[0].runs[0]
     both = claims.CLAIMS[0].quantities[1].of(run)
     assert both is not None

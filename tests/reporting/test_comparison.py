@@ -13,7 +13,7 @@ import pytest
 from manymatch.reporting import comparison, published_results
 from manymatch.reporting.leaderboard import to_markdown
 from manymatch.reporting.report import report
-from manymatch.reporting.results import read_runs
+from manymatch.results.runs import read_runs
 
 CUTS = ("r1", "r5", "r10")
 RESULTS = published_results.published_results()

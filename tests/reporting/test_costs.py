@@ -15,11 +15,12 @@ from manymatch.experiments.costs.measure import GALLERIES
 from manymatch.reporting import cost_charts, costs
 from manymatch.reporting.published_costs import published
 from manymatch.reporting.report import report
+from manymatch.results.costs import Costs
 from manymatch.system.errors import DataError
 
 
-def measured(folder: Path, **change: Any) -> costs.Costs:
-    return costs.read_costs(write_costs(folder, **change))
+def measured(folder: Path, **change: Any) -> Costs:
+    return Costs.read(write_costs(folder, **change))
 
 
 def cells(found: costs.Table, name: str, place: str = "") -> dict[str, str]:
@@ -188,7 +189,7 @@ FAULTS = {
     "no rows": (lambda text: text.replace('"rows"', '"row"'), "rows: Field required"),
     "no time": (lambda text: text.replace('"seconds": 0.1', '"seconds": -1'), "step.seconds"),
     "no gallery": (lambda text: re.sub('"search": {[^}]*}', '"search": {}', text), "search"),
-    "another's": (lambda text: text.replace('"scenes"', '"coco"'), "is of 'coco'"),
+    "another's": (lambda text: text.replace('"scenes"', '"coco"'), "belongs to 'coco'"),
 }
 
 

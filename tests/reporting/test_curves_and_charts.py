@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from manymatch.reporting import charts
-from manymatch.reporting.curves import Curve, read_curves
+from manymatch.results.curves import Curve, read_curves
 
 
 def test_what_dvclive_writes_is_read(tmp_path: Path) -> None:

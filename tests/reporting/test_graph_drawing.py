@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,22 +17,33 @@ from manymatch.reporting.graph_drawing import (
     draw,
     text_width,
 )
-from manymatch.scene_graphs.graph import Relation, SceneGraph
+from manymatch.results.graphs import Graph, Relation
 
 Area = tuple[float, float, float, float]
 WORDS = ["dog", "two children", "mmmmWWWW", "x", "a very long phrase that goes on and on", "子供"]
 
 
-def random_graph(seed: int) -> SceneGraph:
+def edge(subject: int, label: str, other: int) -> Relation:
+    return Relation(subject=subject, label=label, object=other)
+
+
+def graph_of(
+    objects: Sequence[str], attributes: Sequence[Sequence[str]], relations: Sequence[Relation]
+) -> Graph:
+    values = {"objects": objects, "names": objects, "attributes": attributes}
+    return Graph.model_validate({**values, "relations": relations})
+
+
+def random_graph(seed: int) -> Graph:
     rng = random.Random(seed)
     count = rng.randint(1, 13)
     objects = tuple(rng.choice(WORDS) for _ in range(count))
     attributes = tuple(tuple(rng.choices(WORDS, k=rng.randint(0, 4))) for _ in range(count))
     relations = tuple(
-        Relation(rng.randrange(count), rng.choice(WORDS), rng.randrange(count))
+        edge(rng.randrange(count), rng.choice(WORDS), rng.randrange(count))
         for _ in range(rng.randint(0, 13))
     )
-    return SceneGraph(objects, objects, attributes, relations)
+    return graph_of(objects, attributes, relations)
 
 
 def texts(drawing: Drawing) -> list[Area]:
@@ -82,13 +94,13 @@ def test_lines_never_lie_on_each_other(seed: int) -> None:
         assert a[1] != b[1] or a[2] <= b[0] or b[2] <= a[0]
 
 
-def _graph(*relations: Relation) -> SceneGraph:
+def _graph(*relations: Relation) -> Graph:
     names = ("dog", "ball", "fence")
-    return SceneGraph(names, names, (("brown", "wet"), (), ("old",)), relations)
+    return graph_of(names, (("brown", "wet"), (), ("old",)), relations)
 
 
 def test_arrow_points_from_subject_to_object() -> None:
-    drawing = draw(_graph(Relation(2, "behind", 0)))
+    drawing = draw(_graph(edge(2, "behind", 0)))
     (arrow,) = drawing.arrows
     dog, _, fence = drawing.boxes
     start = float(re.findall(r"[-\d.]+", arrow.line)[0])
@@ -98,11 +110,11 @@ def test_arrow_points_from_subject_to_object() -> None:
 
 
 def test_relation_to_itself_is_told_in_the_box() -> None:
-    drawing = draw(_graph(Relation(0, "chasing", 0)))
+    drawing = draw(_graph(edge(0, "chasing", 0)))
     assert drawing.arrows == []
     assert [text for _, text in drawing.boxes[0].attributes] == ["brown", "wet", "↻ chasing"]
 
 
 def test_description_says_the_whole_graph() -> None:
-    graph = _graph(Relation(0, "chasing", 1))
+    graph = _graph(edge(0, "chasing", 1))
     assert describe(graph) == "dog (brown, wet), ball, fence (old); dog chasing ball"

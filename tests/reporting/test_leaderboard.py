@@ -10,7 +10,7 @@ import pytest
 
 from manymatch.reporting import leaderboard
 from manymatch.reporting.report import report
-from manymatch.reporting.results import read_runs
+from manymatch.results.runs import read_runs
 from manymatch.system.errors import DataError
 
 

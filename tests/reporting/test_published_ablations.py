@@ -10,6 +10,7 @@ from made_ablations import write_ablation
 
 from manymatch.reporting import ablations, published_ablations
 from manymatch.reporting.report import report
+from manymatch.results.ablations import Ablation
 
 ROOT = Path(__file__).parents[2]
 ALL = published_ablations.published_ablations()
@@ -42,17 +43,15 @@ def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
 
 @pytest.mark.parametrize("name", published_ablations.OF_ABLATION)
 def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
-    assert (ROOT / "ablations" / f"{name}.yaml").is_file()
+    assert (ROOT / "experiments" / f"{name}.yaml").is_file()
     paper, section, _ = published_ablations.OF_ABLATION[name]
     assert published_ablations.beside(name)
-    text = (ROOT / "ablations" / f"{name}.yaml").read_text()
+    text = (ROOT / "experiments" / f"{name}.yaml").read_text()
     assert paper in text and section.removesuffix(" 3").removesuffix(" 4") in text
 
 
 def test_they_stand_below_ours_marked_and_in_a_table_of_their_own(reports: Path) -> None:
-    found = ablations.read_ablation(
-        write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]})
-    )
+    found = Ablation.read(write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]}))
     ours, mark, theirs = ablations.to_markdown(found).partition("*published* (DivE, table 4")
     assert mark and "495.2" in theirs and "495.2" not in ours
     assert published_ablations.to_markdown("scenes-methods") == ""

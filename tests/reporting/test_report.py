@@ -264,6 +264,6 @@ def test_faulty_file_is_one_line_and_leaves_earlier_outputs_whole(
 
 
 def test_no_result_at_all_says_what_to_run(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="run 'dvc repro'"):
+    with pytest.raises(DataError, match="dvc repro"):
         report(tmp_path)
     assert list(tmp_path.iterdir()) == []

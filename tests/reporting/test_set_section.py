@@ -17,9 +17,9 @@ from manymatch.reporting import leaderboard
 from manymatch.reporting.attention_drawing import look
 from manymatch.reporting.element_panels import Named
 from manymatch.reporting.report import report
-from manymatch.reporting.results import read_runs
-from manymatch.reporting.set_results import ImageMap, Projection
 from manymatch.reporting.sets import plane_of
+from manymatch.results.runs import read_runs
+from manymatch.results.sets import ImageMap, Projection
 from manymatch.system.errors import DataError
 
 EVIL = "<script>alert(1)</script>\"'>"

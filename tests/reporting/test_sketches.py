@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from manymatch.reporting import page, sketches
-from manymatch.reporting.everything import Everything
+from manymatch.results.all_results import AllResults
+from manymatch.results.sketches import SketchExperiment
 from manymatch.system.errors import DataError
 
 
@@ -39,7 +40,7 @@ def one_run(seed: int, value: float) -> dict[str, Any]:
 
 
 def test_ours_come_first_and_published_rows_say_so(tmp_path: Path) -> None:
-    table = sketches.table(sketches.read_sketches(write(tmp_path)))
+    table = sketches.table(SketchExperiment.read(write(tmp_path)))
     assert table.heads == ["Method", "From", "mAP", "mAP@200", "P@200", "Seconds"]
     assert table.rows[0][:3] == ["triplet", "run here", "30.50 ± 0.71 (0.50)"]
     published = {row[0]: row for row in table.rows[2:]}
@@ -49,31 +50,31 @@ def test_ours_come_first_and_published_rows_say_so(tmp_path: Path) -> None:
 
 
 def test_another_data_set_has_no_published_rows(tmp_path: Path) -> None:
-    found = sketches.read_sketches(write(tmp_path, dataset="made up"))
+    found = SketchExperiment.read(write(tmp_path, dataset="made up"))
     assert [row[1] for row in sketches.table(found).rows] == ["run here", "run here"]
 
 
 def test_every_metric_is_compared_seed_by_seed(tmp_path: Path) -> None:
-    told = sketches.differences(sketches.read_sketches(write(tmp_path)))
+    told = sketches.differences(SketchExperiment.read(write(tmp_path)))
     assert told[0].startswith(
         "SwAMP against triplet, mAP: +6.00 (95% interval 6.00 to 6.00): better"
     )
     assert "P@200: +0.00" in told[2] and "not decided" in told[2]
-    without = sketches.read_sketches(write(tmp_path, baseline=None))
+    without = SketchExperiment.read(write(tmp_path, baseline=None))
     assert sketches.differences(without) == []
 
 
 def test_the_page_has_a_section_for_them(tmp_path: Path) -> None:
     write(tmp_path, about="<b>what</b>")
-    shown = page.render(Everything(runs=[], sketches=sketches.read_all_sketches(tmp_path)))
+    shown = page.render(AllResults(runs=[], sketches=SketchExperiment.read_all(tmp_path)))
     assert 'id="sketches-to-images"' in shown and "&lt;b&gt;what&lt;/b&gt;" in shown
     assert 'id="synthetic-pairs"' not in shown
 
 
 def test_a_faulty_file_is_one_line(tmp_path: Path) -> None:
     path = write(tmp_path, seeds=["x"])
-    with pytest.raises(DataError, match=r"made.json: seeds.0.*manymatch sketches"):
-        sketches.read_sketches(path)
+    with pytest.raises(DataError, match=r"made.json: seeds.0.*manymatch experiment"):
+        SketchExperiment.read(path)
     moved = write(tmp_path).rename(path.with_name("other.json"))
     with pytest.raises(DataError, match="belongs to 'made'"):
-        sketches.read_sketches(moved)
+        SketchExperiment.read(moved)

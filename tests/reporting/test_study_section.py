@@ -13,8 +13,8 @@ from made_studies import GRAPH, write_studies
 
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.report import report
-from manymatch.reporting.studies import views
-from manymatch.reporting.study_results import read_studies
+from manymatch.reporting.studies import StudyView, views
+from manymatch.results.studies import Studies
 from manymatch.system.errors import DataError
 
 EVIL = "<script>alert(1)</script>\"'>"
@@ -33,6 +33,10 @@ def studied(reports: Path) -> Path:
 def page_of(reports: Path) -> str:
     report(reports)
     return (reports / "index.html").read_text(encoding="utf-8")
+
+
+def shown(reports: Path) -> list[StudyView]:
+    return views(Studies.read_all(reports), "scenes", Thumbnails())
 
 
 def edit(path: Path, change: Callable[[Any], Any]) -> None:
@@ -61,7 +65,7 @@ def test_the_page_shows_all_studies_of_the_dataset_that_has_them(studied: Path) 
 
 
 def test_tables_of_models_stand_below_each_other(studied: Path) -> None:
-    of_scenes = {view.name: view for view in views(read_studies(studied), "scenes", Thumbnails())}
+    of_scenes = {view.name: view for view in shown(studied)}
     assert list(of_scenes) == ["rich_captions", "entity_retrieval", "parse_errors", "reranking"]
     (table,) = of_scenes["rich_captions"].tables
     assert [preset for preset, _ in table.rows] == ["cora", "cora", "vsepp", "vsepp"]
@@ -76,7 +80,7 @@ def test_tables_of_models_stand_below_each_other(studied: Path) -> None:
 def test_cases_of_models_stand_side_by_side(studied: Path) -> None:
     path = studied / "studies" / "scenes" / "vsepp.json"
     edit(path, lambda value: value["studies"]["rich_captions"]["samples"].pop(0))
-    of_scenes = {view.name: view for view in views(read_studies(studied), "scenes", Thumbnails())}
+    of_scenes = {view.name: view for view in shown(studied)}
     rich = of_scenes["rich_captions"].rich
     assert [row.ranks for row in rich[:2]] == [[1, None], [5, 8]]
     assert [preset for preset, _ in of_scenes["entity_retrieval"].entities[0].answers] == [
@@ -88,7 +92,7 @@ def test_cases_of_models_stand_side_by_side(studied: Path) -> None:
 def test_about_names_the_model_where_models_differ(studied: Path) -> None:
     path = studied / "studies" / "scenes" / "vsepp.json"
     edit(path, lambda value: value["studies"]["rich_captions"].update(about="Another."))
-    found = {view.name: view.about for view in views(read_studies(studied), "scenes", Thumbnails())}
+    found = {view.name: view.about for view in shown(studied)}
     assert found["rich_captions"][1] == ("vsepp", "Another.")
     assert found["entity_retrieval"] == [(None, "All entities.")]
 

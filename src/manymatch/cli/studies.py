@@ -65,6 +65,9 @@ def experiment(
     from manymatch.experiments.experiment import Options
     from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
     from manymatch.reporting import ablations, sketches, synthetic
+    from manymatch.results.ablations import Ablation
+    from manymatch.results.sketches import SketchExperiment
+    from manymatch.results.synthetic import SyntheticExperiment
 
     if file and (preset or over):
         raise ConfigError("experiment: FILE and --preset or --over do not go together. Give one")
@@ -76,9 +79,9 @@ def experiment(
         described = experiment_of_options(preset, over or [], LAYOUT, options)
     written = perform(described)
     tables = {
-        "presets": lambda: ablations.to_markdown(ablations.read_ablation(written)),
-        "synthetic": lambda: synthetic.to_markdown(synthetic.read_experiment(written)),
-        "sketches": lambda: sketches.view(sketches.read_sketches(written)).to_markdown(),
+        "presets": lambda: ablations.to_markdown(Ablation.read(written)),
+        "synthetic": lambda: synthetic.to_markdown(SyntheticExperiment.read(written)),
+        "sketches": lambda: sketches.view(SketchExperiment.read(written)).to_markdown(),
     }
     typer.echo(tables[described.kind]())
 
@@ -144,6 +147,7 @@ def efficiency(
     """
     from manymatch.experiments.costs import measure as stage
     from manymatch.reporting import costs
+    from manymatch.results.costs import Costs
 
     params = project.params()
     names = methods.split(",") if methods else project.trained_names(params, dataset)
@@ -151,4 +155,4 @@ def efficiency(
     written = LAYOUT.efficiency(dataset)
     split = split or params.evaluation.split
     stage.measure(dataset, sources, written, split, params.scene_graphs.model)
-    typer.echo(costs.to_markdown(costs.read_costs(written)))
+    typer.echo(costs.to_markdown(Costs.read(written)))

@@ -84,17 +84,8 @@ class Layout:
         output."""
         return self.models / ".experiments" / kind
 
-    def ablation(self, dataset: str, name: str) -> Path:
-        return self.reports / "ablations" / dataset / f"{name}.json"
-
     def efficiency(self, dataset: str) -> Path:
         return self.reports / "efficiency" / f"{dataset}.json"
 
     def clusters(self, dataset: str, method: str) -> Path:
         return self.reports / "clusters" / dataset / f"{method}.json"
-
-    def synthetic(self, name: str) -> Path:
-        return self.reports / "synthetic" / f"{name}.json"
-
-    def sketches(self, name: str) -> Path:
-        return self.reports / "sketches" / f"{name}.json"

@@ -39,9 +39,12 @@ def perform(experiment: Experiment[Any, Any]) -> Path:
         for point in points(experiment.plan)
     ]
     numbers = _finish_all(experiment, [run for _, runs in rows for run in runs])
-    return experiment.write(
-        [Row(point, [(run, numbers[run.folder]) for run in runs]) for point, runs in rows]
-    )
+    finished = [Row(point, [(run, numbers[run.folder]) for run in runs]) for point, runs in rows]
+    experiment.publish(finished)
+    result = experiment.result(finished)
+    path = experiment.layout.reports / result.path.format_map(vars(result))
+    result.write(path)
+    return path
 
 
 def _run(experiment: Experiment[Any, Any], point: Point, seed: int) -> Run:

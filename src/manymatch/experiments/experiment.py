@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from manymatch.config.layout import Layout
 from manymatch.experiments.plan import Plan, Point, Settings, points
 from manymatch.experiments.run_folder import Numbers, Run
+from manymatch.results.base import Result
 from manymatch.system.errors import ManyMatchError
 
 PlanOfKind = TypeVar("PlanOfKind", bound=Plan)
@@ -117,5 +118,8 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
         """The most important number of a run, for the line of progress."""
 
     @abstractmethod
-    def write(self, rows: Sequence[Row]) -> Path:
-        """Write the file of results and return its path."""
+    def result(self, rows: Sequence[Row]) -> Result:
+        """The content of the file of results."""
+
+    def publish(self, rows: Sequence[Row]) -> None:
+        """Copy files of the runs into `reports/`, if the kind has such files."""

@@ -14,8 +14,8 @@ from manymatch.system.errors import ConfigError, nearest
 
 KINDS = {
     "presets": "manymatch.experiments.presets.experiment:PresetExperiment",
-    "synthetic": "manymatch.experiments.synthetic.experiment:SyntheticExperiment",
-    "sketches": "manymatch.experiments.sketches.experiment:SketchExperiment",
+    "synthetic": "manymatch.experiments.synthetic.experiment:SyntheticPairs",
+    "sketches": "manymatch.experiments.sketches.experiment:SketchesToImages",
 }
 """The class of each kind. A file states its kind as `experiment`; without that it is `presets`."""
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from manymatch.reporting.ablations import (
     MEASURES,
-    Ablation,
-    AblationPoint,
     Measure,
     Spread,
     spread,
     value_text,
 )
 from manymatch.reporting.charts import STYLES, Axis, Chart, Line, Tick
+from manymatch.results.ablations import Ablation, AblationPoint
 
 _PLOTTED = ("rsum", "multi.i2t.map_at_r", "multi.t2i.map_at_r")
 _FEWEST = 3

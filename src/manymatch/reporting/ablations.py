@@ -6,62 +6,13 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from manymatch.reporting import markdown, published_ablations
-from manymatch.reporting.records import OfDataset, Record
-from manymatch.reporting.results import numbers, read_placed
-from manymatch.reporting.set_results import COLLAPSED, Pairs
+from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
+from manymatch.results.sets import COLLAPSED
 
 SECONDS = "seconds"
-
-
-class AblationMetrics(Record):
-    """As evaluation wrote them, perhaps long ago: what an older file lacks is left out."""
-
-    rsum: float
-
-
-class AblationRun(Record):
-    """One training and its test metrics; `seconds` of training, if it was not interrupted;
-    `pairs` of set elements, of a method that has such."""
-
-    seed: int
-    metrics: AblationMetrics
-    seconds: float | None = None
-    pairs: Pairs | None = None
-
-
-class AblationPoint(Record):
-    """One row: the settings it is about, and a run a seed."""
-
-    label: str
-    settings: dict[str, Any]
-    runs: Annotated[list[AblationRun], Field(min_length=1)]
-
-
-class Ablation(OfDataset):
-    """`reports/ablations/D/N.json`; `keys` are the varied settings of a grid, none if the points
-    were named one by one."""
-
-    name: str
-    about: str
-    preset: str | None
-    keys: list[str]
-    seeds: list[int]
-    split: str
-    images: int
-    captions: int
-    setting: Literal["small-scale", "reproduced"]
-    points: Annotated[list[AblationPoint], Field(min_length=1)]
-
-    @property
-    def of_methods(self) -> bool:
-        """Whether the points are whole methods: then they are ranked, best first."""
-        return self.keys == ["preset"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +34,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column; `key` as in `results.numbers`, or `seconds`."""
+    """A column; `key` as in `Record.numbers`, or `seconds`."""
 
     key: str
     label: str
@@ -143,18 +94,6 @@ class Table:
     cells: list[list[Cell]]
 
 
-def read_ablations(reports: Path) -> list[Ablation]:
-    """Every ablation under `reports`, by data set and name; those of methods first."""
-    found = [read_ablation(path) for path in sorted((reports / "ablations").glob("*/*.json"))]
-    return sorted(found, key=lambda each: (each.dataset, not each.of_methods, each.name))
-
-
-def read_ablation(path: Path) -> Ablation:
-    """One file; a fault is a one-line `DataError`."""
-    again = f"run 'manymatch ablate' for {path.stem} again"
-    return read_placed(path, Ablation, again, key="name")
-
-
 def table(ablation: Ablation) -> Table:
     """Measures that no run has are left out."""
     points = ablation.points
@@ -192,7 +131,7 @@ def spread(point: AblationPoint, key: str) -> Spread | None:
 
 def _values(run: AblationRun) -> dict[str, float]:
     seconds = {} if run.seconds is None else {SECONDS: run.seconds}
-    return numbers(run.metrics) | seconds
+    return run.metrics.numbers() | seconds
 
 
 def _mean(point: AblationPoint, key: str) -> float:

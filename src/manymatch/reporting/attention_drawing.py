@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from manymatch.reporting.set_results import ImageMap
+from manymatch.results.sets import ImageMap
 
 _LEVELS, _DARKEST = 6, 0.84
 """Cells are veiled the more the less they are looked at, in so many steps."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from manymatch.reporting.curves import Curve, Curves
+from manymatch.results.curves import Curve, Curves
 
 _MOST_POINTS = 200
 """Points of a line that are drawn; longer curves are thinned evenly, first and last kept."""

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from manymatch.reporting.ablations import Ablation, AblationPoint, AblationRun, Spread
+from manymatch.reporting.ablations import Spread
 from manymatch.reporting.estimates import VERDICTS, Difference
-from manymatch.reporting.results import numbers
+from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
 
 METHODS = "{dataset}-methods"
 """The ablation that compares whole methods on a data set."""
@@ -30,7 +30,7 @@ class Quantity:
 
     def of(self, run: AblationRun) -> float | None:
         """None if the run lacks one of them."""
-        found = numbers(run.metrics)
+        found = run.metrics.numbers()
         if not all(key in found for key in self.keys):
             return None
         return statistics.fmean(found[key] for key in self.keys)

@@ -4,53 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from manymatch.reporting.queries import Thumbnails
-from manymatch.reporting.records import OfDataset, Record, Thumbnail
-from manymatch.reporting.results import read_placed
+from manymatch.results.clusters import Cluster, Clusters, Keyword
 
 MOST_CLASSES, MOST_CAPTIONS, MOST_WORDS = 12, 4, 5
 """Of a model, and of a class, that the page shows."""
-
-Keyword = tuple[str, int]
-
-
-class Used(Record):
-    """How many classes hold captions, and images."""
-
-    captions: int
-    images: int
-
-
-class MemberCaption(Record):
-    caption_id: str
-    caption: str
-
-
-class Cluster(Record):
-    """One class: its keywords with how many captions have them, and its members."""
-
-    number: int
-    nouns: list[Keyword]
-    verbs: list[Keyword]
-    captions: list[MemberCaption]
-    images: list[str]
-    thumbnails: dict[str, Thumbnail | None]
-
-
-class Clusters(OfDataset):
-    """`reports/clusters/D/P.json`; `agreement` in percent, classes with most captions first."""
-
-    preset: str
-    split: str
-    n_classes: int
-    used: Used
-    agreement: Annotated[float, Field(ge=0.0, le=100.0)]
-    classes: list[Cluster]
 
 
 @dataclass(frozen=True)
@@ -69,16 +28,6 @@ class ClustersView:
     preset: str
     summary: str
     classes: list[ClusterView]
-
-
-def read_clusters(reports: Path) -> list[Clusters]:
-    """Every file of clusters under `reports`, by data set and preset."""
-    return [_read(path) for path in sorted((reports / "clusters").glob("*/*.json"))]
-
-
-def _read(path: Path) -> Clusters:
-    again = f"run 'manymatch clusters {path.parent.name} {path.stem}' again"
-    return read_placed(path, Clusters, again)
 
 
 def views(found: Sequence[Clusters], dataset: str, thumbnails: Thumbnails) -> list[ClustersView]:

@@ -11,7 +11,7 @@ from manymatch.reporting import markdown
 from manymatch.reporting.charts import STYLES, Chart
 from manymatch.reporting.plausible_charts import charts_over_zeta
 from manymatch.reporting.published_results import PublishedResult, published_results
-from manymatch.reporting.results import Run, numbers
+from manymatch.results.runs import Run
 
 PUBLISHED = "published"
 MARKS = ("reproduced", "small-scale", "external")
@@ -125,7 +125,7 @@ def _comparison(
     of_mark = {
         mark: [each for each in runs if each[0].provenance.setting == mark] for mark in MARKS
     }
-    values = [(run, numbers(run.metrics)) for same in of_mark.values() for run, _ in same]
+    values = [(run, run.metrics.numbers()) for same in of_mark.values() for run, _ in same]
     ranked = sorted(theirs, key=lambda each: -each.values.get(keys[0], 0.0))
     return Comparison(
         title=TITLES.get((dataset, setting), f"{dataset}, {setting}"),

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.charts import Chart, Line, Tick
-from manymatch.reporting.costs import Cost, Costs, Table, number, place, sizes, table
+from manymatch.reporting.costs import Table, number, place, sizes, table
 from manymatch.reporting.published_costs import Published, published
+from manymatch.results.costs import Cost, Costs
 
 _PARTS = ("parse", "encode", "search", "query")
 """In the order of their styles; `query` is the whole."""
@@ -92,7 +93,7 @@ def _ours(cost: Cost) -> Parts:
         for name, took in fixed.items()
         if took is not None
     }
-    whole = [(images, query.whole(images)) for images, _ in search]
+    whole = [(images, query.total(images)) for images, _ in search]
     return parts | {"search": search, "query": whole}
 
 

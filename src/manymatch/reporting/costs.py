@@ -4,75 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
 
 from manymatch.reporting import markdown
 from manymatch.reporting.published_costs import Published, published
-from manymatch.reporting.records import Record
-from manymatch.reporting.results import read_json
-from manymatch.system.errors import DataError
+from manymatch.results.costs import Cost, Costs, QueryCost, TestCost
 
 TIMES = "\u00d7"
-Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
-
-
-class Query(Record):
-    """Milliseconds of a text query's parts; `search` by the number of images."""
-
-    parse: Positive | None
-    encode: Positive
-    search: Annotated[dict[Count, Positive], Field(min_length=1)]
-
-    def whole(self, images: int) -> float:
-        return (self.parse or 0.0) + self.encode + self.search[images]
-
-
-class Step(Record):
-    """Of training; the memory is a GPU's."""
-
-    seconds: Positive
-    images: Count
-    captions: Count
-    peak_gpu_memory_mb: Positive | None
-
-
-class Test(Record):
-    """Seconds of a whole split; `scaled_from`: the images whose ranking was measured, where the
-    time to rank all of them is scaled up."""
-
-    embedding: Positive
-    ranking: Positive
-    scaled_from: Count | None
-
-
-class Cost(Record):
-    """A trained model, or SCAN's cross-attention, which is not trained and has no setting."""
-
-    name: str
-    method: str
-    setting: Literal["small-scale", "reproduced"] | None
-    elements: Count
-    size: Count
-    parameters: Count
-    multiply_adds: Count
-    step: Step
-    test: Test
-    query: Query
-
-
-class Costs(Record):
-    """`reports/efficiency/D.json`."""
-
-    dataset: str
-    split: str
-    images: Count
-    captions: Count
-    hardware: str
-    rows: Annotated[list[Cost], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -119,20 +56,6 @@ COLUMNS = [
     Column("query 100000", "Query 100,000", "ms"),
 ]
 _PARTS_OF_QUERY = ("parse", "encode", "search", "query")
-
-
-def read_all_costs(reports: Path) -> list[Costs]:
-    """Of every data set under `reports` that was measured."""
-    return [read_costs(path) for path in sorted((reports / "efficiency").glob("*.json"))]
-
-
-def read_costs(path: Path) -> Costs:
-    """One file; a fault is a one-line `DataError`."""
-    again = f"run 'manymatch efficiency {path.stem}' again"
-    found = read_json(path, Costs, again)
-    if found.dataset != path.stem:
-        raise DataError(f"{path}: is of '{found.dataset}', not of what it is called; {again}")
-    return found
 
 
 def table(costs: Costs) -> Table:
@@ -183,15 +106,15 @@ def _ours(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
     return texts | _query(cost.query)
 
 
-def _seconds(test: Test, seconds: float) -> str:
+def _seconds(test: TestCost, seconds: float) -> str:
     """A time that was scaled up from a part of the images is marked as such."""
     return number(seconds) if test.scaled_from is None else f"{number(seconds)} (scaled)"
 
 
-def _query(query: Query) -> dict[str, str]:
+def _query(query: QueryCost) -> dict[str, str]:
     parts = {"parse": query.parse, "encode": query.encode}
     parts |= {f"search {images}": took for images, took in query.search.items()}
-    parts |= {f"query {images}": query.whole(images) for images in query.search}
+    parts |= {f"query {images}": query.total(images) for images in query.search}
     return {name: number(took) for name, took in parts.items() if took is not None}
 
 

@@ -10,12 +10,12 @@ from typing import TypeVar
 from manymatch.reporting.attention_drawing import Look, look
 from manymatch.reporting.heats import Heat
 from manymatch.reporting.queries import Thumbnails
-from manymatch.reporting.set_results import (
+from manymatch.results.sets import (
     CaptionMap,
     ImageMap,
     NearestCaption,
     NearestImage,
-    ShownSets,
+    SetDetails,
 )
 
 _MOST_PANELS = 8
@@ -72,7 +72,7 @@ class Panel:
     answered: list[Answered]
 
 
-Shown = Sequence[tuple[Named, ShownSets]]
+Shown = Sequence[tuple[Named, SetDetails]]
 
 
 def image_panels(
@@ -80,7 +80,7 @@ def image_panels(
 ) -> list[Panel]:
     """The sampled images; `pictures` are the numbers of their thumbnails by id."""
 
-    def answered(run: Named, sets: ShownSets) -> dict[str, Answered]:
+    def answered(run: Named, sets: SetDetails) -> dict[str, Answered]:
         maps = {found.image_id: found for found in sets.image_maps}
         return {
             query.image_id: _answered(run, query.elements, thumbnails, maps.get(query.image_id))
@@ -93,7 +93,7 @@ def image_panels(
 def caption_panels(shown: Shown, texts: dict[str, str], thumbnails: Thumbnails) -> list[Panel]:
     """The sampled captions; `texts` by id."""
 
-    def answered(run: Named, sets: ShownSets) -> dict[str, Answered]:
+    def answered(run: Named, sets: SetDetails) -> dict[str, Answered]:
         maps = {found.caption_id: _words(found) for found in sets.caption_maps}
         return {
             query.caption_id: _answered(
@@ -106,7 +106,7 @@ def caption_panels(shown: Shown, texts: dict[str, str], thumbnails: Thumbnails) 
 
 
 def _by_query(
-    shown: Shown, answered: Callable[[Named, ShownSets], dict[str, _Value]]
+    shown: Shown, answered: Callable[[Named, SetDetails], dict[str, _Value]]
 ) -> list[tuple[str, list[_Value]]]:
     """The first queries of all runs by id, each with what every run that has it answered."""
     by_run = [answered(run, sets) for run, sets in shown]

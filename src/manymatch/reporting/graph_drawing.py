@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from manymatch.scene_graphs.graph import Relation, SceneGraph
+from manymatch.results.graphs import Graph, Relation
 
 NAME_SIZE, SMALL_SIZE = 15, 12
 """Font sizes in px: objects' names; attributes and relations' labels."""
@@ -61,7 +61,7 @@ class Drawing:
     description: str
 
 
-def draw(graph: SceneGraph) -> Drawing:
+def draw(graph: Graph) -> Drawing:
     """The drawing of a graph with at least one object."""
     edges = [edge for edge in graph.relations if edge.subject != edge.object]
     lanes = _lanes(edges)
@@ -78,7 +78,7 @@ def draw(graph: SceneGraph) -> Drawing:
     )
 
 
-def describe(graph: SceneGraph) -> str:
+def describe(graph: Graph) -> str:
     """The graph in words: "dog (brown, wet), ball; dog chasing ball"."""
     objects = [
         f"{name} ({', '.join(attributes)})" if attributes else name
@@ -130,7 +130,7 @@ def _length(edge: Relation) -> int:
     return abs(edge.subject - edge.object)
 
 
-def _lines(graph: SceneGraph, index: int) -> list[str]:
+def _lines(graph: Graph, index: int) -> list[str]:
     """An object's attributes, and its relations to itself, which have no room above it."""
     loops = [edge for edge in graph.relations if edge.subject == edge.object == index]
     return [*map(_short, graph.attributes[index]), *(f"↻ {_short(edge.label)}" for edge in loops)]
@@ -139,7 +139,7 @@ def _lines(graph: SceneGraph, index: int) -> list[str]:
 class _Columns:
     """Where each object's box begins, how wide it is, and where lines leave its top."""
 
-    def __init__(self, graph: SceneGraph, edges: Sequence[Relation], lanes: list[int]) -> None:
+    def __init__(self, graph: Graph, edges: Sequence[Relation], lanes: list[int]) -> None:
         self.range = range(len(graph.objects))
         self._ports = _ports(edges, lanes)
         self.width = [self._box_width(graph, i) for i in self.range]
@@ -148,7 +148,7 @@ class _Columns:
         *self.left, end = accumulate(steps, initial=float(_MARGIN))
         self.total = end + _MARGIN
 
-    def _box_width(self, graph: SceneGraph, index: int) -> float:
+    def _box_width(self, graph: Graph, index: int) -> float:
         texts = [text_width(_short(graph.objects[index]), NAME_SIZE * 1.08)]  # set in bold
         texts += [text_width(line, SMALL_SIZE) for line in _lines(graph, index)]
         return max(max(texts) + 2 * _PADDING, _PORT * (len(self._ports[index]) + 1))
@@ -187,7 +187,7 @@ def _gaps(edges: Sequence[Relation], count: int) -> list[float]:
     return widths
 
 
-def _box(graph: SceneGraph, index: int, x: float, width: float, y: float) -> Box:
+def _box(graph: Graph, index: int, x: float, width: float, y: float) -> Box:
     lines = _lines(graph, index)
     first = y + _PADDING + NAME_SIZE + _LINE
     return Box(

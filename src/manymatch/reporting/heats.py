@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from manymatch.reporting.set_results import Pairs
+from manymatch.results.sets import ElementPairs
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Heat:
     rows: list[tuple[str, list[tuple[str, float]]]]
 
 
-def pair_heats(pairs: Pairs) -> list[Heat]:
+def pair_heats(pairs: ElementPairs) -> list[Heat]:
     """How often image element (row) and text element (column) are the best pair, and how similar
     they are."""
     share = [[(f"{100 * value:.0f}%", math.sqrt(value)) for value in row] for row in pairs.share]

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from manymatch.reporting import comparison, markdown
-from manymatch.reporting.results import Kind, Run, numbers
+from manymatch.results.runs import Kind, Run
 from manymatch.system import files
 from manymatch.system.errors import DataError
 
@@ -118,7 +118,7 @@ def tables(runs: Sequence[Run]) -> list[Table]:
 
 def table(runs: list[Run]) -> Table:
     """One table; columns that none of them has are left out."""
-    values = [numbers(run.metrics) for run in runs]
+    values = [run.metrics.numbers() for run in runs]
     columns = [column for column in COLUMNS if any(column.key in row for row in values)]
     best = {column.key: _best(column, values) for column in columns}
     cells = [[_cell(column, row, best[column.key]) for column in columns] for row in values]
@@ -147,7 +147,7 @@ SIZES = ["images", "captions"]
 def to_csv(runs: list[Run]) -> str:
     """Every number of every run at full precision; an empty field where a run has none."""
     rows = [
-        run.provenance.model_dump(include={*IDENTITY, *SIZES}) | numbers(run.metrics)
+        run.provenance.model_dump(include={*IDENTITY, *SIZES}) | run.metrics.numbers()
         for run in runs
     ]
     keys = {key: None for row in rows for key in row if key not in {*IDENTITY, *SIZES}}

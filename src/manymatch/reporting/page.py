@@ -31,8 +31,9 @@ from manymatch.reporting import (
     studies,
     synthetic,
 )
-from manymatch.reporting.everything import Everything
-from manymatch.reporting.results import Run, numbers
+from manymatch.results.ablations import Ablation
+from manymatch.results.all_results import AllResults
+from manymatch.results.runs import Run
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -59,7 +60,7 @@ class Bars:
 class AblationView:
     """An ablation with its table and its charts: of lines, or else of dots."""
 
-    ablation: ablations.Ablation
+    ablation: Ablation
     anchor: str
     sizes: str
     table: ablations.Table
@@ -113,13 +114,14 @@ class DatasetView:
     provenance: list[tuple[str, list[str]]]
 
 
-def render(found: Everything) -> str:
+def render(results: AllResults) -> str:
     """The page of all that was found; of data sets without a run the ablations alone."""
     thumbnails = queries.Thumbnails()
     datasets = [
-        _dataset(name, runs, found, thumbnails) for name, runs in leaderboard.by_dataset(found.runs)
+        _dataset(name, runs, results, thumbnails)
+        for name, runs in leaderboard.by_dataset(results.runs)
     ]
-    others = _ablations_only(found.ablations, {view.name for view in datasets})
+    others = _ablations_only(results.ablations, {view.name for view in datasets})
     script = (_TEMPLATES / "script.js").read_text(encoding="utf-8")
     style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
     template = _environment().get_template("page.html")
@@ -128,8 +130,8 @@ def render(found: Everything) -> str:
         datasets=datasets,
         others=others,
         experiments={
-            "Synthetic pairs": [synthetic.view(each) for each in found.experiments],
-            "Sketches to images": [sketches.view(each) for each in found.sketches],
+            "Synthetic pairs": [synthetic.view(each) for each in results.synthetic],
+            "Sketches to images": [sketches.view(each) for each in results.sketches],
         },
         thumbnails=thumbnails.numbers,
         style=Markup(style),
@@ -158,10 +160,10 @@ def _hash(script: str) -> str:
 
 
 def _dataset(
-    name: str, runs: list[Run], found: Everything, thumbnails: queries.Thumbnails
+    name: str, runs: list[Run], results: AllResults, thumbnails: queries.Thumbnails
 ) -> DatasetView:
     anchor = _anchor(name)
-    tried = [each for each in found.ablations if each.dataset == name]
+    tried = [each for each in results.ablations if each.dataset == name]
     views = [_run(anchor, run, position) for position, run in enumerate(runs)]
     curves = [(view.run.preset, view.style, view.run.curves) for view in views]
     return DatasetView(
@@ -184,9 +186,9 @@ def _dataset(
         images=queries.image_panels(runs, thumbnails),
         captions=queries.caption_panels(runs, thumbnails),
         sets=sets.view([(view.run, view.style) for view in views], thumbnails),
-        studies=studies.views(found.studies, name, thumbnails),
-        clusters=clusters.views(found.clusters, name, thumbnails),
-        costs=cost_charts.view(found.costs, name),
+        studies=studies.views(results.studies, name, thumbnails),
+        clusters=clusters.views(results.clusters, name, thumbnails),
+        costs=cost_charts.view(results.costs, name),
         provenance=_provenance(runs),
     )
 
@@ -197,7 +199,7 @@ def _run(dataset: str, run: Run, position: int) -> RunView:
     return RunView(run, anchor, style, charts.loss_charts(run.curves, style))
 
 
-def _ablations_only(tried: Sequence[ablations.Ablation], known: set[str]) -> list[AblationsView]:
+def _ablations_only(tried: Sequence[Ablation], known: set[str]) -> list[AblationsView]:
     by_name: dict[str, list[AblationView]] = {}
     for each in tried:
         if each.dataset not in known:
@@ -209,7 +211,7 @@ def _ablations_only(tried: Sequence[ablations.Ablation], known: set[str]) -> lis
     ]
 
 
-def _ablation(dataset: str, ablation: ablations.Ablation) -> AblationView:
+def _ablation(dataset: str, ablation: Ablation) -> AblationView:
     table = ablations.table(ablation)
     lines = ablation_charts.line_charts(ablation)
     return AblationView(
@@ -242,7 +244,7 @@ def _bars(views: list[RunView]) -> list[Bars]:
 
 
 def _values(views: list[RunView], key: str) -> list[tuple[RunView, float]]:
-    return [(view, numbers(view.run.metrics)[key]) for view in views]
+    return [(view, view.run.metrics.numbers()[key]) for view in views]
 
 
 _LABELS = {

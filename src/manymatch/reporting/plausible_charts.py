@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from manymatch.reporting.charts import Axis, Chart, Line, Tick
-from manymatch.reporting.results import Run, numbers
+from manymatch.results.runs import Run
 
 Points = list[tuple[int, float]]
 """(zeta, PMRP in percent), zeta rising."""
@@ -30,7 +30,7 @@ def _points(run: Run, setting: str, way: str) -> Points:
     prefix, suffix = f"pmrp.{setting}.zeta", f".{way}"
     return sorted(
         (int(key[len(prefix) : -len(suffix)]), value)
-        for key, value in numbers(run.metrics).items()
+        for key, value in run.metrics.numbers().items()
         if key.startswith(prefix) and key.endswith(suffix)
     )
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from manymatch.reporting.graph_drawing import Drawing, draw
-from manymatch.reporting.records import RetrievedCaption, RetrievedImage
-from manymatch.reporting.results import CaptionQuery, ImageQuery, Run, Samples
+from manymatch.results.retrieval import RetrievedCaption, RetrievedImage
+from manymatch.results.runs import Run
+from manymatch.results.samples import CaptionQuery, ImageQuery, Samples
 
 MOST_QUERIES, MOST_ANSWERS = 16, 10
 """Queries a direction and answers a method that the page shows: bounds its size."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from manymatch.reporting import claims, leaderboard, page
 from manymatch.reporting.ablations import to_markdown
-from manymatch.reporting.everything import Everything
+from manymatch.results.all_results import AllResults
 from manymatch.system import files
 from manymatch.system.progress import say
 
@@ -19,14 +19,14 @@ def report(reports: Path) -> None:
     are on this machine `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line,
     with the file) if there is no result or a malformed one; earlier outputs then stay as they were.
     """
-    found = Everything.read(reports)
-    of_methods = [to_markdown(each) for each in found.ablations if each.of_methods]
-    tables = [leaderboard.to_markdown(found.runs), *of_methods]
+    results = AllResults.read(reports)
+    of_methods = [to_markdown(each) for each in results.ablations if each.of_methods]
+    tables = [leaderboard.to_markdown(results.runs), *of_methods]
     outputs = {
-        "index.html": page.render(found),
-        "leaderboard.csv": leaderboard.to_csv(found.runs),
-        "leaderboard.md": "\n".join([*tables, *claims.to_markdown(found.ablations)]),
+        "index.html": page.render(results),
+        "leaderboard.csv": leaderboard.to_csv(results.runs),
+        "leaderboard.md": "\n".join([*tables, *claims.to_markdown(results.ablations)]),
     }
     for name, text in outputs.items():
         files.write_text(reports / name, text)
-    say(f"{len(found.runs)} results: open {reports / 'index.html'}")
+    say(f"{len(results.runs)} results: open {reports / 'index.html'}")

@@ -9,13 +9,13 @@ from manymatch.reporting.element_panels import Named, Panel, caption_panels, ima
 from manymatch.reporting.heats import Heat, pair_heats
 from manymatch.reporting.published_ablations import PublishedAblation, of_sets
 from manymatch.reporting.queries import Thumbnails
-from manymatch.reporting.results import Run
-from manymatch.reporting.set_results import (
+from manymatch.results.runs import Run
+from manymatch.results.sets import (
     COLLAPSED,
-    SIDE,
+    PLANE_SIDE,
     ElementMetrics,
     Modality,
-    Places,
+    ProjectedSets,
     Projection,
 )
 
@@ -138,14 +138,14 @@ def _side(metrics: ElementMetrics | None, selections: list[str]) -> Side:
 def plane_of(name: Named, projection: Projection) -> Plane:
     """The points of each element of each modality; images' lie on top, of which there are as a
     rule fewer."""
-    sides: list[tuple[Modality, Places]] = [
+    sides: list[tuple[Modality, ProjectedSets]] = [
         ("texts", projection.texts),
         ("images", projection.images),
     ]
     return Plane(
         run=name,
         clouds=[
-            Cloud(element, modality, "".join(f"M{x} {SIDE - y}h0" for x, y in points))
+            Cloud(element, modality, "".join(f"M{x} {PLANE_SIDE - y}h0" for x, y in points))
             for modality, side in sides
             for element, points in enumerate(zip(*side.places, strict=True))
         ],

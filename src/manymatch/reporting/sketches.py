@@ -4,15 +4,10 @@ data set."""
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from manymatch.reporting.estimates import VERDICTS, Estimate, ExperimentView, Table, against, judged
 from manymatch.reporting.published_results import published_results
-from manymatch.reporting.records import Named, Record
-from manymatch.reporting.results import read_named
+from manymatch.results.sketches import SketchExperiment, SketchPoint
 
 METRICS = {"map": "mAP", "map_at_200": "mAP@200", "p_at_200": "P@200"}
 """As they are called in the files, and as papers call them."""
@@ -22,55 +17,14 @@ _NOTE = (
 )
 
 
-class SketchRun(Record):
-    """One training with one seed; metrics of the unseen classes, in percent."""
-
-    seed: int
-    map: float
-    map_at_200: float
-    p_at_200: float
-    seconds: float
-
-
-class SketchPoint(Record):
-    """One row: a run a seed."""
-
-    label: str
-    runs: Annotated[list[SketchRun], Field(min_length=1)]
-
-    def values(self, metric: str) -> dict[int, float]:
-        """By seed."""
-        return {run.seed: getattr(run, metric) for run in self.runs}
-
-
-class SketchResults(Named):
-    """`reports/sketches/NAME.json`."""
-
-    about: str
-    dataset: str
-    baseline: str | None
-    seeds: list[int]
-    points: Annotated[list[SketchPoint], Field(min_length=1)]
-
-
-def read_all_sketches(reports: Path) -> list[SketchResults]:
-    """Every experiment under `reports`, by name."""
-    return [read_sketches(path) for path in sorted((reports / "sketches").glob("*.json"))]
-
-
-def read_sketches(path: Path) -> SketchResults:
-    """One file; a fault is a one-line `DataError`."""
-    return read_named(path, SketchResults, "run 'manymatch sketches' for it again")
-
-
-def view(found: SketchResults) -> ExperimentView:
+def view(found: SketchExperiment) -> ExperimentView:
     """All that the page says about `found`."""
     seeds = ", ".join(map(str, found.seeds))
     spread = f"Ours: mean ± standard deviation (standard error) of seeds {seeds}. {VERDICTS}"
     return ExperimentView(found.name, found.about, table(found), _NOTE + spread, differences(found))
 
 
-def table(found: SketchResults) -> Table:
+def table(found: SketchExperiment) -> Table:
     """Our points, then the papers' rows, marked as published."""
     ours = [[point.label, "run here", *_cells(point)] for point in found.points]
     return Table(["Method", "From", *METRICS.values(), "Seconds"], [*ours, *_theirs(found.dataset)])
@@ -94,7 +48,7 @@ def _theirs(dataset: str) -> list[list[str]]:
     ]
 
 
-def differences(found: SketchResults) -> list[str]:
+def differences(found: SketchExperiment) -> list[str]:
     """A sentence for each point and metric but the baseline; see `estimates.judged`."""
     return [
         judged(

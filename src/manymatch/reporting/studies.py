@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from manymatch.reporting.charts import STYLES, Axis, Chart, Line, Tick
 from manymatch.reporting.graph_drawing import Drawing, draw
 from manymatch.reporting.queries import Thumbnails
-from manymatch.reporting.study_results import (
+from manymatch.results.studies import (
     Cell,
     EntityQuery,
     GraphError,
     RichCaption,
-    Studied,
+    Studies,
     Study,
     StudyTable,
 )
@@ -81,11 +81,11 @@ class StudyView:
     errors: list[ErrorPanel] = field(default_factory=list)
 
 
-def views(studied: Sequence[Studied], dataset: str, thumbnails: Thumbnails) -> list[StudyView]:
+def views(studied: Sequence[Studies], dataset: str, thumbnails: Thumbnails) -> list[StudyView]:
     """Of one data set's models, a view a study."""
     by_name: dict[str, Of] = {}
     for each in (found for found in studied if found.dataset == dataset):
-        for name, study in each.studies.found().items():
+        for name, study in each.studies.present().items():
             by_name.setdefault(name, []).append((each.preset, study))
     return [_view(name, found, thumbnails) for name, found in by_name.items()]
 

@@ -5,75 +5,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
+from typing import get_args
 
 from manymatch.reporting.estimates import VERDICTS, Estimate, ExperimentView, Table, against, judged
-from manymatch.reporting.records import Named, Record
-from manymatch.reporting.results import read_named
+from manymatch.results.synthetic import Kind, SyntheticExperiment, SyntheticPoint
 
-KINDS = ("pair", "class")
-
-
-class Recalls(Record):
-    """R@1 in percent, and the median rank."""
-
-    r1: float
-    medr: float
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-class Assignment(Record):
-    """`error`: of the classes' shares at the end; `steps`: Newton steps that would solve it."""
-
-    error: float
-    steps: int
-
-
-class SyntheticRun(Record):
-    """One training with one seed."""
-
-    seed: int
-    pair: Recalls
-    class_: Annotated[Recalls, Field(alias="class")]
-    assignment: Assignment | None
-    seconds: float
-    processor_seconds: float
-
-    def recalls(self, kind: str) -> Recalls:
-        return self.pair if kind == "pair" else self.class_
-
-
-class SyntheticPoint(Record):
-    """One row: a run a seed."""
-
-    label: str
-    runs: Annotated[list[SyntheticRun], Field(min_length=1)]
-
-
-class Experiment(Named):
-    """`reports/synthetic/NAME.json`; `published` is R@1 by point and kind."""
-
-    about: str
-    baseline: str | None
-    published: dict[str, dict[str, float]]
-    seeds: list[int]
-    points: Annotated[list[SyntheticPoint], Field(min_length=1)]
-
-
-def read_experiments(reports: Path) -> list[Experiment]:
-    """Every experiment under `reports`: those with a paper's numbers first, then by name."""
-    found = [read_experiment(path) for path in sorted((reports / "synthetic").glob("*.json"))]
-    return sorted(found, key=lambda each: (not each.published, each.name))
-
-
-def read_experiment(path: Path) -> Experiment:
-    """One file; a fault is a one-line `DataError`."""
-    return read_named(path, Experiment, "run 'manymatch synthetic' for it again")
-
-
-def table(experiment: Experiment) -> Table:
+def table(experiment: SyntheticExperiment) -> Table:
     """Columns that no point has anything for are left out."""
     columns: dict[str, list[str]] = {"Setting": [point.label for point in experiment.points]}
     for kind in KINDS:
@@ -87,15 +27,15 @@ def table(experiment: Experiment) -> Table:
     return Table(list(kept), [list(row) for row in zip(*kept.values(), strict=True)])
 
 
-def _r1(point: SyntheticPoint, kind: str) -> Estimate:
-    return Estimate.of([run.recalls(kind).r1 for run in point.runs])
+def _r1(point: SyntheticPoint, kind: Kind) -> Estimate:
+    return Estimate.of([run.recall(kind).r1 for run in point.runs])
 
 
-def _medr(point: SyntheticPoint, kind: str) -> str:
-    return _range([run.recalls(kind).medr for run in point.runs])
+def _medr(point: SyntheticPoint, kind: Kind) -> str:
+    return _range([run.recall(kind).medr for run in point.runs])
 
 
-def _published(experiment: Experiment, point: SyntheticPoint, kind: str) -> str:
+def _published(experiment: SyntheticExperiment, point: SyntheticPoint, kind: Kind) -> str:
     found = experiment.published.get(point.label, {}).get(kind)
     return "" if found is None else f"{found:.2f}"
 
@@ -125,20 +65,20 @@ def _seconds(point: SyntheticPoint) -> str:
     return f"{wall:.0f} ({processor:.0f})"
 
 
-def differences(experiment: Experiment) -> list[str]:
+def differences(experiment: SyntheticExperiment) -> list[str]:
     """A sentence for each point and kind but the baseline; see `estimates.judged`."""
     return [
         judged(
             f"{point.label} against {base.label}, {kind} R@1",
-            {run.seed: run.recalls(kind).r1 for run in point.runs},
-            {run.seed: run.recalls(kind).r1 for run in base.runs},
+            {run.seed: run.recall(kind).r1 for run in point.runs},
+            {run.seed: run.recall(kind).r1 for run in base.runs},
         )
         for point, base in against(experiment.points, experiment.baseline)
         for kind in KINDS
     ]
 
 
-def note(experiment: Experiment) -> str:
+def note(experiment: SyntheticExperiment) -> str:
     """What the columns mean."""
     seeds = ", ".join(map(str, experiment.seeds))
     parts = [
@@ -158,12 +98,12 @@ def note(experiment: Experiment) -> str:
     return " ".join(parts)
 
 
-def to_markdown(experiment: Experiment) -> str:
+def to_markdown(experiment: SyntheticExperiment) -> str:
     """The table, and what it says about chance."""
     return view(experiment).to_markdown()
 
 
-def view(experiment: Experiment) -> ExperimentView:
+def view(experiment: SyntheticExperiment) -> ExperimentView:
     """All that the page says about `experiment`."""
     return ExperimentView(
         experiment.name,

@@ -24,7 +24,7 @@ from manymatch.experiments.costs import cost, measure
 from manymatch.experiments.costs.measure import Source
 from manymatch.experiments.costs.timing import median_seconds, seconds
 from manymatch.experiments.costs.training_step import step_seconds, training_step
-from manymatch.reporting.costs import read_costs
+from manymatch.results.costs import Costs
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.read import batches
 from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
@@ -84,7 +84,7 @@ def test_a_model_a_row_and_scan_behind_them(sources: list[Source], output: Path)
     for name, row in rows.items():
         assert list(map(int, row["query"]["search"])) == list(GALLERIES)
         assert (row["query"]["parse"] is None) == (name != "cora")
-    assert read_costs(output).rows[1].query.search[10] == rows["dive"]["query"]["search"]["10"]
+    assert Costs.read(output).rows[1].query.search[10] == rows["dive"]["query"]["search"]["10"]
 
 
 def test_times_are_positive_and_of_what_they_say(sources: list[Source], output: Path) -> None:
@@ -227,7 +227,7 @@ def test_the_command_measures_what_is_trained_or_chosen_and_prints_the_table(
     names: list[str],
 ) -> None:
     run(monkeypatch, *arguments)
-    rows = read_costs(checkout.reports / "efficiency" / "tiny.json").rows
+    rows = Costs.read(checkout.reports / "efficiency" / "tiny.json").rows
     assert [row.name for row in rows] == [*names, "cross-attention"]
     table = capfd.readouterr().out
     assert all(f"| {name} | small-scale |" in table for name in names)

@@ -23,7 +23,7 @@ from manymatch.experiments.studies.reranking import reranking
 from manymatch.experiments.studies.subject import Subject
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.studies import views
-from manymatch.reporting.study_results import read_studies
+from manymatch.results.studies import Studies
 
 IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "external"}
 
@@ -86,7 +86,7 @@ def test_the_report_shows_theirs_beside_ours(
     folder = tmp_path / "studies" / "tiny"
     study.study(model, data.shards, folder / "cora.json", only=["rich_captions", "reranking"])
     studied(data, matrix, folder / "theirs.json")
-    rich, again = views(read_studies(tmp_path), "tiny", Thumbnails())
+    rich, again = views(Studies.read_all(tmp_path), "tiny", Thumbnails())
     assert rich.presets == ["cora", "theirs"]
     assert rich.tables[0].rows[0][1] == rich.tables[0].rows[2][1]
     assert all(ours == theirs for ours, theirs in (row.ranks for row in rich.rich))

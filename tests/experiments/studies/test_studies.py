@@ -22,7 +22,7 @@ from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import Subject
 from manymatch.reporting.queries import Thumbnails
 from manymatch.reporting.studies import views
-from manymatch.reporting.study_results import read_studies
+from manymatch.results.studies import Studies
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.sample import CaptionEntry
 from manymatch.system.errors import ConfigError
@@ -62,7 +62,7 @@ def test_the_report_reads_what_a_study_writes(
 ) -> None:
     reports = tmp_path / "reports"
     written = run(models[name], data, reports / "studies" / "tiny" / f"{name}.json")
-    found = read_studies(reports)
+    found = Studies.read_all(reports)
     assert [each.preset for each in found] == [name]
     for view in views(found, "tiny", Thumbnails()):
         study = written["studies"][view.name]

@@ -17,7 +17,7 @@ from manymatch.experiments.engine import perform
 from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file
 from manymatch.experiments.plan import points
-from manymatch.experiments.synthetic.experiment import SyntheticExperiment, SyntheticPlan
+from manymatch.experiments.synthetic.experiment import SyntheticPairs, SyntheticPlan
 from manymatch.experiments.synthetic.run import run
 from manymatch.experiments.synthetic.settings import RunSettings
 from manymatch.system.errors import ConfigError
@@ -40,9 +40,9 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def small(
     folder: Path, name: str = "small", jobs: int | None = None, **change: Any
-) -> SyntheticExperiment:
+) -> SyntheticPairs:
     plan = SyntheticPlan.model_validate(SMALL | change)
-    return SyntheticExperiment(name, plan, Layout(folder), Options(jobs=jobs))
+    return SyntheticPairs(name, plan, Layout(folder), Options(jobs=jobs))
 
 
 def record(path: Path) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def test_the_command_prints_the_table(
     told = capsys.readouterr().out
     assert worked == ["contrastive, seed 4", "SwAMP, seed 4"]
     assert "| SwAMP |" in told and "SwAMP against contrastive, pair R@1" in told
-    assert Layout(tmp_path).synthetic("small").is_file()
+    assert (tmp_path / "reports" / "synthetic" / "small.json").is_file()
 
 
 @pytest.mark.parametrize(

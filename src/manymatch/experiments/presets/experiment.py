@@ -16,6 +16,7 @@ from manymatch.experiments.plan import PRESET, Point
 from manymatch.experiments.presets.plan import PresetPlan
 from manymatch.experiments.run_folder import Numbers
 from manymatch.methods import check_model, method_class
+from manymatch.results.ablations import Ablation
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import read_index
 from manymatch.system import files
@@ -72,9 +73,9 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         seconds = f", trained in {numbers['seconds']:.0f} s" if numbers["seconds"] else ""
         return f"rsum {numbers['metrics']['rsum']:.1f}{seconds}"
 
-    def write(self, rows: Sequence[Row]) -> Path:
+    def result(self, rows: Sequence[Row]) -> Ablation:
         _, numbers = rows[0].runs[0]
-        record = {
+        result = {
             "name": self.name,
             **self.plan.model_dump(include={"about", "dataset", "preset", "set", "seeds"}),
             "keys": list(self.plan.over),
@@ -92,9 +93,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
                 for row in rows
             ],
         }
-        target = self.layout.ablation(self.plan.dataset, self.name)
-        files.write_json(target, record)
-        return target
+        return Ablation.model_validate(result)
 
     def _mark(self, rows: Sequence[Row]) -> str:
         """`reproduced` only if every run is."""

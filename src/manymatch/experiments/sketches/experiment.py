@@ -22,6 +22,7 @@ from manymatch.experiments.sketches import run as training
 from manymatch.experiments.sketches.data import Data, Side, files_of, read_data
 from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
 from manymatch.features.extract import pick_device
+from manymatch.results.sketches import SketchExperiment
 from manymatch.system import files
 from manymatch.system.progress import say
 
@@ -37,7 +38,7 @@ class SketchPlan(ComparedPlan):
     data: DataSettings
 
 
-class SketchExperiment(Experiment[SketchPlan, SketchSettings]):
+class SketchesToImages(Experiment[SketchPlan, SketchSettings]):
     """Writes `reports/sketches/NAME.json` and, as run files, the best images of every sketch:
     `reports/runs/sketches/NAME/POINT-SEED.trec`."""
 
@@ -79,40 +80,41 @@ class SketchExperiment(Experiment[SketchPlan, SketchSettings]):
     def headline(self, numbers: Numbers) -> str:
         return f"mAP {numbers['map']:.2f} of epoch {numbers['epoch']}"
 
-    def write(self, rows: Sequence[Row]) -> Path:
-        efforts = [numbers["effort"] for row in rows for _, numbers in row.runs]
-        most = {key: max(each[key] for each in efforts) for key in efforts[0] if "memory" in key}
-        points = []
+    def publish(self, rows: Sequence[Row]) -> None:
         for row in rows:
-            runs = []
-            for run, numbers in row.runs:
-                self._publish_ranks(run.folder / RANKS, f"{row.point.label}-{run.seed}")
-                metrics = {key: value for key, value in numbers.items() if key != "effort"}
-                runs.append({"seed": run.seed, **metrics})
-            settings = row.runs[0][0].settings.model_dump(mode="json")
-            points.append({"label": row.point.label, "settings": settings, "runs": runs})
-        record = {
+            for run, _ in row.runs:
+                name = f"{quote(row.point.label, safe='')}-{run.seed}.trec"
+                with files.replacing(self.layout.run("sketches", self.name) / name) as partial:
+                    shutil.copyfile(run.folder / RANKS, partial)
+
+    def result(self, rows: Sequence[Row]) -> SketchExperiment:
+        efforts = [numbers["effort"] for row in rows for _, numbers in row.runs]
+        peaks = {key: max(each[key] for each in efforts) for key in efforts[0] if "peak" in key}
+        result = {
             "name": self.name,
             **self.plan.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
             **self.sizes,
-            "points": points,
+            "points": [
+                {
+                    "label": row.point.label,
+                    "settings": row.runs[0][0].settings.model_dump(mode="json"),
+                    "runs": [
+                        {"seed": run.seed, **{k: v for k, v in numbers.items() if k != "effort"}}
+                        for run, numbers in row.runs
+                    ],
+                }
+                for row in rows
+            ],
             "provenance": {
                 "files": self.hashes,
                 "version": __version__,
                 "git_revision": git_revision(Path()),
                 "device": efforts[0]["device"],
-                "seconds": round(sum(each["seconds"] for each in efforts), 1),
-                **most,
+                "seconds": round(sum(effort["seconds"] for effort in efforts), 1),
+                **peaks,
             },
         }
-        target = self.layout.sketches(self.name)
-        files.write_json(target, record)
-        return target
-
-    def _publish_ranks(self, ranks: Path, name: str) -> None:
-        target = self.layout.run("sketches", self.name) / f"{quote(name, safe='')}.trec"
-        with files.replacing(target) as partial:
-            shutil.copyfile(ranks, partial)
+        return SketchExperiment.model_validate(result)
 
 
 _data_of_this_process = lru_cache(maxsize=1)(read_data)

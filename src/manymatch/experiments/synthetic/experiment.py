@@ -16,11 +16,9 @@ from manymatch.experiments.plan import ComparedPlan, Point
 from manymatch.experiments.run_folder import Numbers
 from manymatch.experiments.synthetic import run as training
 from manymatch.experiments.synthetic.settings import RunSettings
-from manymatch.system import files
+from manymatch.results.synthetic import Kind as Relevance
+from manymatch.results.synthetic import SyntheticExperiment
 from manymatch.system.parallel_map import on_one_core
-
-Relevance = Literal["pair", "class"]
-"""Which points are correct answers: the partner alone, or every point of the same class."""
 
 
 class SyntheticPlan(ComparedPlan):
@@ -34,7 +32,7 @@ class SyntheticPlan(ComparedPlan):
         return [*super().labels_mentioned(), *self.published]
 
 
-class SyntheticExperiment(Experiment[SyntheticPlan, RunSettings]):
+class SyntheticPairs(Experiment[SyntheticPlan, RunSettings]):
     """Writes `reports/synthetic/NAME.json`."""
 
     kind = "synthetic"
@@ -58,9 +56,9 @@ class SyntheticExperiment(Experiment[SyntheticPlan, RunSettings]):
     def headline(self, numbers: Numbers) -> str:
         return f"R@1 of pairs {numbers['pair']['r1']:.1f}"
 
-    def write(self, rows: Sequence[Row]) -> Path:
+    def result(self, rows: Sequence[Row]) -> SyntheticExperiment:
         stated = {"about", "baseline", "published", "seeds"}
-        record = {
+        result = {
             "name": self.name,
             **self.plan.model_dump(mode="json", include=stated),
             "points": [
@@ -72,6 +70,4 @@ class SyntheticExperiment(Experiment[SyntheticPlan, RunSettings]):
                 for row in rows
             ],
         }
-        target = self.layout.synthetic(self.name)
-        files.write_json(target, record)
-        return target
+        return SyntheticExperiment.model_validate(result)

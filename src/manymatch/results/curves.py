@@ -1,4 +1,4 @@
-"""Training curves as dvclive writes them: one tab-separated file a logged value."""
+"""Training curves as dvclive writes them: one tab-separated file for each logged value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from manymatch.system.errors import DataError
 
 @dataclass(frozen=True)
 class Curve:
-    """A logged value over the steps, e.g. `validation/rsum`; values are finite."""
+    """A logged value over the steps, e.g. `validation/rsum`. All values are finite."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -28,11 +28,15 @@ class Curve:
 
 
 Curves = dict[str, Curve]
-"""Curves by name; empty where the run's curves are not on this machine."""
+"""Curves by name. The dictionary is empty if the run's curves are not on this machine."""
 
 
 def read_curves(folder: Path) -> Curves:
-    """`folder/plots/metrics/**/*.tsv`; curves without a finite value are left out."""
+    """Read `folder/plots/metrics/**/*.tsv`. Curves without a finite value are left out.
+
+    Raises:
+        DataError: a file is not a table of steps and values.
+    """
     root = folder / "plots" / "metrics"
     curves = [_read_curve(path, root) for path in sorted(root.rglob("*.tsv"))]
     return {curve.name: curve for curve in curves if curve.points}
@@ -47,7 +51,7 @@ def _read_curve(path: Path, root: Path) -> Curve:
             for row in reader:
                 points.append(_point(row, path, reader.line_num))
     except (UnicodeDecodeError, csv.Error):
-        raise DataError(f"{path}: not a table that dvclive wrote; train the model again") from None
+        raise DataError(f"{path}: not a table that dvclive wrote. Train the model again.") from None
     return Curve(name, tuple((step, value) for step, value in points if math.isfinite(value)))
 
 
@@ -56,6 +60,6 @@ def _point(row: dict[str, str], path: Path, line: int) -> tuple[float, float]:
         return float(row["step"]), float(row[path.stem])
     except (KeyError, TypeError, ValueError):
         raise DataError(
-            f"{path}:{line}: expected the columns 'step' and '{path.stem}' with a number in each; "
-            "train the model again"
+            f"{path}:{line}: expected the columns 'step' and '{path.stem}' with a number in each. "
+            "Train the model again."
         ) from None

@@ -1,35 +1,35 @@
-"""What studies found of trained models, read back and checked: `reports/studies/D/P.json`."""
+"""Studies of a trained model: tables, and a few samples to look at."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import model_validator
 
-from manymatch.reporting.records import OfDataset, Record, Thumbnail
-from manymatch.reporting.results import Graph, read_placed
+from manymatch.results.base import Record, Result
+from manymatch.results.graphs import Graph
+from manymatch.results.retrieval import Thumbnail
 
-Cell = str | float | None
+Cell = str | int | float | None
 _Sample = TypeVar("_Sample")
 
 
 class StudyTable(Record):
-    """Texts and numbers as they are to be shown, a cell a column."""
+    """Texts and numbers as the report shows them; each row has one cell for each column."""
 
     title: str
     columns: list[str]
     rows: list[list[Cell]]
 
     @model_validator(mode="after")
-    def _a_cell_a_column(self) -> StudyTable:
+    def _check_cells(self) -> StudyTable:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"table '{self.title}': a row has not a cell for each column")
         return self
 
 
 class Study(Record, Generic[_Sample]):
-    """One study of one model; `samples` are a few cases to look at."""
+    """One study of one model. `about` says in a sentence or two what was done."""
 
     title: str
     about: str
@@ -38,7 +38,7 @@ class Study(Record, Generic[_Sample]):
 
 
 class RichCaption(Record):
-    """A caption that says much, and the rank of its image."""
+    """A caption with a large scene graph, and the rank of the caption's image."""
 
     caption_id: str
     caption: str
@@ -46,8 +46,8 @@ class RichCaption(Record):
     rank: int
 
 
-class FoundEntity(Record):
-    """An entity, its score for the image, and whether it is true of it."""
+class RetrievedEntity(Record):
+    """An entity, its score for the image, and whether the entity is true of the image."""
 
     entity: str
     score: float
@@ -55,12 +55,12 @@ class FoundEntity(Record):
 
 
 class EntityQuery(Record):
-    """An image, its captions, and the entities that a model ranked first."""
+    """An image, its captions, and the entities that the model ranked first."""
 
     image_id: str
     thumbnail: Thumbnail | None
     captions: list[str]
-    entities: list[FoundEntity]
+    entities: list[RetrievedEntity]
 
 
 class GraphError(Record):
@@ -74,7 +74,7 @@ class GraphError(Record):
 
 
 class StudiesByName(Record):
-    """The known studies, and any other one, of which only the tables are shown."""
+    """The known studies, and other studies, of which the report shows only the tables."""
 
     __pydantic_extra__: dict[str, Study[Any]]
 
@@ -83,27 +83,26 @@ class StudiesByName(Record):
     parse_errors: Study[GraphError] | None = None
     reranking: Study[Any] | None = None
 
-    def found(self) -> dict[str, Study[Any]]:
-        """Those that are there."""
+    def present(self) -> dict[str, Study[Any]]:
+        """The studies that the file holds, by name."""
         known = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: study for name, study in known.items() if study} | self.__pydantic_extra__
 
 
-class Studied(OfDataset):
-    """All studies of one model."""
+class Studies(Result):
+    """All studies of one model. Scores of another program have no `seed` and no
+    `checkpoint_sha256`."""
 
+    path: ClassVar[str] = "studies/{dataset}/{preset}.json"
+    remedy: ClassVar[str] = (
+        "Run 'manymatch study {dataset} {preset}' again "
+        "('manymatch score' for the scores of another program)."
+    )
+
+    dataset: str
     split: str
     preset: str
     method: str
+    seed: int | None = None
+    checkpoint_sha256: str | None = None
     studies: StudiesByName
-
-
-def read_studies(reports: Path) -> list[Studied]:
-    """Every file of studies, by data set and preset; a fault is a one-line `DataError`."""
-    return [_read(path) for path in sorted((reports / "studies").glob("*/*.json"))]
-
-
-def _read(path: Path) -> Studied:
-    place = f"{path.parent.name} {path.stem}"
-    again = f"run 'manymatch study {place}' again ('manymatch score' for another model's scores)"
-    return read_placed(path, Studied, again)

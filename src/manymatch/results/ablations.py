@@ -1,0 +1,66 @@
+"""Ablations: the metrics of each point with each seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from manymatch.results.base import Record, Result
+from manymatch.results.sets import ElementPairs
+
+
+class AblationMetrics(Record):
+    """The metrics that `evaluate` wrote. Older files lack some of the keys."""
+
+    rsum: float
+
+
+class AblationRun(Record):
+    """One training and its test metrics. `seconds` is None if training was interrupted; `pairs`
+    are those of set elements, if the method has sets."""
+
+    seed: int
+    metrics: AblationMetrics
+    seconds: float | None = None
+    pairs: ElementPairs | None = None
+
+
+class AblationPoint(Record):
+    """One row: the settings that vary, and one run for each seed."""
+
+    label: str
+    settings: dict[str, Any]
+    runs: Annotated[list[AblationRun], Field(min_length=1)]
+
+
+class Ablation(Result):
+    """`keys` are the varied settings of a grid; the list is empty if the points have names."""
+
+    path: ClassVar[str] = "ablations/{dataset}/{name}.json"
+    remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
+
+    dataset: str
+    name: str
+    about: str
+    preset: str | None
+    keys: list[str]
+    seeds: list[int]
+    split: str
+    images: int
+    captions: int
+    setting: Literal["small-scale", "reproduced"]
+    points: Annotated[list[AblationPoint], Field(min_length=1)]
+
+    @property
+    def of_methods(self) -> bool:
+        """Whether the points are whole methods. Such points are shown best first."""
+        return self.keys == ["preset"]
+
+    @classmethod
+    def read_all(cls, reports: Path) -> list[Self]:
+        """All ablations by data set and name; those of methods come first."""
+        return sorted(
+            super().read_all(reports), key=lambda each: (each.dataset, not each.of_methods)
+        )

@@ -1,0 +1,44 @@
+"""All results below the folder `reports`, read and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from manymatch.results.ablations import Ablation
+from manymatch.results.clusters import Clusters
+from manymatch.results.costs import Costs
+from manymatch.results.runs import Run, read_runs
+from manymatch.results.sketches import SketchExperiment
+from manymatch.results.studies import Studies
+from manymatch.results.synthetic import SyntheticExperiment
+
+
+@dataclass(frozen=True)
+class AllResults:
+    """Each list is in the order of the class's `read_all`; `runs` has at least one run."""
+
+    runs: list[Run]
+    ablations: list[Ablation] = field(default_factory=list)
+    clusters: list[Clusters] = field(default_factory=list)
+    studies: list[Studies] = field(default_factory=list)
+    costs: list[Costs] = field(default_factory=list)
+    synthetic: list[SyntheticExperiment] = field(default_factory=list)
+    sketches: list[SketchExperiment] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, reports: Path) -> AllResults:
+        """Read every result file.
+
+        Raises:
+            DataError: there is no run, or a file is malformed; one line with the file and the key.
+        """
+        return cls(
+            runs=read_runs(reports),
+            ablations=Ablation.read_all(reports),
+            clusters=Clusters.read_all(reports),
+            studies=Studies.read_all(reports),
+            costs=Costs.read_all(reports),
+            synthetic=SyntheticExperiment.read_all(reports),
+            sketches=SketchExperiment.read_all(reports),
+        )

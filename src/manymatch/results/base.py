@@ -1,0 +1,109 @@
+"""The base of all result files: reading with checks, writing, and where each kind of file lies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from manymatch.system import files
+from manymatch.system.errors import DataError
+
+_MAX_BYTES = 256 * 1024**2
+"""A larger file is not a result file, and is not read into memory."""
+
+
+class Record(BaseModel):
+    """A group of values in a result file. Unknown keys are kept."""
+
+    model_config = ConfigDict(
+        extra="allow", frozen=True, allow_inf_nan=False, populate_by_name=True
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        """The values as a JSON file holds them; values that nobody set are left out."""
+        return self.model_dump(exclude_unset=True, by_alias=True)
+
+    def numbers(self) -> dict[str, float]:
+        """All numbers under dotted names: `i2t.r1`, `multi.t2i.map_at_r`."""
+        return dict(_flattened(self.model_dump(exclude_none=True)))
+
+
+class Result(Record):
+    """A whole result file."""
+
+    path: ClassVar[str]
+    """Where a file of this kind lies below the folder `reports`. The parts in braces are also the
+    names of fields, if the class has such fields."""
+    remedy: ClassVar[str]
+    """How to make a faulty file again: a sentence with the parts of `path` in braces."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read and check a file.
+
+        Raises:
+            DataError: the file is missing or malformed, or its content belongs to another path.
+                The message is one line with the file, the key, and how to make the file again.
+        """
+        names = cls._names_in(path)
+        remedy = cls.remedy.format(**names)
+        try:
+            if path.stat().st_size > _MAX_BYTES:
+                raise DataError(f"{path}: too large for a result file. {remedy}")
+            result = cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            raise DataError(f"{path}: the file is missing. {remedy}") from None
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValidationError as error:
+            raise DataError(f"{path}: {_first_fault(error)}. {remedy}") from None
+        expected = {key: name for key, name in names.items() if key in cls.model_fields}
+        actual = {key: getattr(result, key) for key in expected}
+        if actual != expected:
+            raise DataError(
+                f"{path}: the content belongs to '{'/'.join(actual.values())}'. {remedy}"
+            )
+        return result
+
+    @classmethod
+    def read_all(cls, reports: Path) -> list[Self]:
+        """All files of this kind below the folder `reports`, sorted by path."""
+        return [cls.read(path) for path in cls.paths(reports)]
+
+    @classmethod
+    def paths(cls, reports: Path) -> list[Path]:
+        """The files of this kind below the folder `reports`, sorted."""
+        pattern = re.sub(r"\{\w+\}", "*", cls.path)
+        return sorted(reports.glob(pattern), key=lambda path: path.with_suffix("").parts)
+
+    def write(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        files.write_json(path, self.to_json())
+
+    @classmethod
+    def _names_in(cls, path: Path) -> dict[str, str]:
+        """The parts of `path` by the names that `cls.path` gives them."""
+        keys = Path(cls.path).with_suffix("").parts
+        parts = path.with_suffix("").absolute().parts[-len(keys) :]
+        return {
+            key[1:-1]: part for key, part in zip(keys, parts, strict=True) if key.startswith("{")
+        }
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    key = ".".join(map(str, fault["loc"]))
+    message = fault["msg"].partition("\n")[0]
+    return f"{key}: {message}" if key else message
+
+
+def _flattened(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{prefix}{key}.")
+        elif isinstance(value, int | float):
+            yield prefix + key, value

@@ -1,0 +1,68 @@
+"""Experiments on synthetic pairs: recalls of each point with each seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from manymatch.results.base import Record, Result
+
+Kind = Literal["pair", "class"]
+"""What counts as a positive: the sample's partner, or any sample of the same class."""
+
+
+class SyntheticRecall(Record):
+    """R@1 in percent, and the median rank."""
+
+    r1: float
+    medr: float
+
+
+class AssignmentFit(Record):
+    """How well the last queue was assigned: the largest `error` of a class's share, in samples,
+    and the number of Newton `steps` that would solve the assignment."""
+
+    error: float
+    steps: int
+
+
+class SyntheticRun(Record):
+    """One training with one seed."""
+
+    seed: int
+    pair: SyntheticRecall
+    class_: Annotated[SyntheticRecall, Field(alias="class")]
+    assignment: AssignmentFit | None
+    seconds: float
+    processor_seconds: float
+
+    def recall(self, kind: Kind) -> SyntheticRecall:
+        return self.pair if kind == "pair" else self.class_
+
+
+class SyntheticPoint(Record):
+    """One row: one run for each seed."""
+
+    label: str
+    runs: Annotated[list[SyntheticRun], Field(min_length=1)]
+
+
+class SyntheticExperiment(Result):
+    """`published` has the paper's R@1 by point and kind."""
+
+    path: ClassVar[str] = "synthetic/{name}.json"
+    remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
+
+    name: str
+    about: str
+    baseline: str | None
+    published: dict[str, dict[str, float]]
+    seeds: list[int]
+    points: Annotated[list[SyntheticPoint], Field(min_length=1)]
+
+    @classmethod
+    def read_all(cls, reports: Path) -> list[Self]:
+        """All experiments by name; those with a paper's numbers come first."""
+        return sorted(super().read_all(reports), key=lambda each: not each.published)
