@@ -57,7 +57,7 @@ def side_by_side(
     `work` and the items must be picklable. If a process dies, a `ManyMatchError` is raised that
     calls the work `what`.
     """
-    threads = max(1, (os.cpu_count() or 1) // workers)
+    threads = max(1, torch.get_num_threads() // workers)
     counter = multiprocessing.get_context("spawn").Value("i", 0)
     with process_pool(workers, what, _set_up, (threads, gpus, counter)) as pool:
         waiting = {pool.submit(caught, work, item): item for item in items}
