@@ -53,12 +53,15 @@ def experiment(
         bool, typer.Option("--accept-stale", help="Count results of other source code as finished.")
     ] = False,
 ) -> None:
-    """Run every point of an experiment with every seed, and print the table of results.
+    """Run every point of an experiment with every seed: one table of results.
 
-    The key `experiment` of FILE states the kind of the experiment: presets with one thing changed
-    at a time (the default; reports/ablations/DATASET/NAME.json), SwAMP's synthetic pairs
-    (reports/synthetic/NAME.json) or sketches to images (reports/sketches/NAME.json).
-    Finished runs are kept in models/.experiments: after an interrupt or an
+    The key `experiment` of FILE states the kind of the experiment:
+    presets (the default), a preset with one thing changed at a time:
+    reports/ablations/DATASET/NAME.json;
+    synthetic, SwAMP's synthetic pairs: reports/synthetic/NAME.json;
+    sketches, images for sketches of unseen classes: reports/sketches/NAME.json.
+
+    Finished runs are kept in models/.experiments. After an interrupt or an
     extension, the same command does the missing runs only.
     """
     from manymatch.experiments.engine import perform

@@ -20,11 +20,11 @@ from manymatch.system.errors import DataError
 _ROWS = 4096
 """The number of rows that are read at once."""
 _FEWEST = 3
-"""The least number of classes to train on: one is held out, and a negative needs a second one."""
+"""The fewest classes to train on: one is held out, and a negative needs a second one."""
 
 
 class Side(NamedTuple):
-    """One modality: `vectors (n, D)` of length 1 in float16, and the class numbers `labels (n,)`."""
+    """One modality: `vectors (n, D)` of length 1 in float16, and class numbers `labels (n,)`."""
 
     vectors: Tensor
     labels: Tensor
