@@ -47,6 +47,20 @@ class Row(NamedTuple):
     point: Point
     runs: Sequence[tuple[Run, Numbers]]
 
+    @property
+    def settings(self) -> Any:
+        """The complete settings of the point, with the first seed."""
+        return self.runs[0][0].settings
+
+    def as_json(self, *private: str) -> dict[str, Any]:
+        """Label, complete settings and the numbers of all runs except the `private` ones."""
+        runs = [
+            {"seed": run.seed, **{key: numbers[key] for key in numbers if key not in private}}
+            for run, numbers in self.runs
+        ]
+        settings = self.settings.model_dump(mode="json")
+        return {"label": self.point.label, "settings": settings, "runs": runs}
+
 
 class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
     """One experiment of one kind; `engine.perform` calls the methods in the order in which they

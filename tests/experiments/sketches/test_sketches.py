@@ -283,7 +283,6 @@ def test_the_committed_experiments_are_valid(path: Path) -> None:
     ("change", "told"),
     [
         ({"points": {"a": {"wait": 1}}}, "did you mean 'weight'?"),
-        ({"baseline": "b"}, "no point is called 'b'"),
         ({"data": {"sketches": []}}, "made.yaml: data.sketches"),
     ],
 )

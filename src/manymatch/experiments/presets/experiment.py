@@ -87,7 +87,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
                 {
                     "label": row.point.label,
                     "settings": row.point.settings,
-                    "resolved": row.runs[0][0].settings.model_dump(mode="json", exclude={"seed"}),
+                    "resolved": row.settings.model_dump(mode="json", exclude={"seed"}),
                     "runs": [{"seed": run.seed, **numbers} for run, numbers in row.runs],
                 }
                 for row in rows

@@ -94,17 +94,7 @@ class SketchesToImages(Experiment[SketchPlan, SketchSettings]):
             "name": self.name,
             **self.plan.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
             **self.sizes,
-            "points": [
-                {
-                    "label": row.point.label,
-                    "settings": row.runs[0][0].settings.model_dump(mode="json"),
-                    "runs": [
-                        {"seed": run.seed, **{k: v for k, v in numbers.items() if k != "effort"}}
-                        for run, numbers in row.runs
-                    ],
-                }
-                for row in rows
-            ],
+            "points": [row.as_json("effort") for row in rows],
             "provenance": {
                 "files": self.hashes,
                 "version": __version__,

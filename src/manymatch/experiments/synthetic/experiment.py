@@ -61,13 +61,6 @@ class SyntheticPairs(Experiment[SyntheticPlan, RunSettings]):
         result = {
             "name": self.name,
             **self.plan.model_dump(mode="json", include=stated),
-            "points": [
-                {
-                    "label": row.point.label,
-                    "settings": row.runs[0][0].settings.model_dump(mode="json"),
-                    "runs": [{"seed": run.seed, **numbers} for run, numbers in row.runs],
-                }
-                for row in rows
-            ],
+            "points": [row.as_json() for row in rows],
         }
         return SyntheticExperiment.model_validate(result)
