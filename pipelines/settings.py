@@ -185,7 +185,7 @@ def _check(texts: dict[Path, str], judge: Callable[[Path], object]) -> None:
     """Run `manymatch check` and `judge` in a copy of all settings with the changed files."""
     with tempfile.TemporaryDirectory() as copy:
         files.write_text(Path(copy, ".dvc", "config"), "[core]\nno_scm = true\n")
-        for name in (LAYOUT.params, LAYOUT.presets, Path("ablations"), Path("dvc.yaml")):
+        for name in (LAYOUT.params, LAYOUT.presets, Path("experiments"), Path("dvc.yaml")):
             if name.is_dir():
                 shutil.copytree(name, Path(copy, name))
             elif name.is_file():

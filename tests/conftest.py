@@ -13,7 +13,7 @@ from workspace import Workspace, stages_run
 ROOT = Path(__file__).parents[1]
 TINY = {"train": 48, "validation": 16, "test": 16}
 SMALL_MODEL = {"training.epochs": 2, "training.images_per_batch": 16}
-CONFIGURED = ("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "presets", "ablations")
+CONFIGURED = ("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "presets", "experiments")
 SHOWN = (*CONFIGURED, "src", "README.md")
 
 
@@ -52,7 +52,7 @@ def new_workspace(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
         workspace = Workspace(folder)
         workspace.run("git", "init", "-q")
         runs = {"datasets": ["scenes"], "presets": ["vsepp", "cora"], "features": ["lite0"]}
-        workspace.edit("params.yaml", {**runs, "ensembles": [], "ablations": {}})
+        workspace.edit("params.yaml", {**runs, "ensembles": [], "experiments": {}})
         workspace.edit("params.yaml", {f"sources.scenes.{key}": n for key, n in TINY.items()})
         workspace.edit("params.yaml", {"shards.images_per_shard": 16, "evaluation.samples": 3})
         for preset in ("vsepp", "cora"):

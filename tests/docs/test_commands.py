@@ -1,4 +1,4 @@
-"""The commands that the pages on ablations, studies and protocols name: `manymatch` takes them."""
+"""`manymatch` takes the commands on the pages about experiments, studies and protocols."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ import typer
 from manymatch.cli import app
 from manymatch.config.layout import Layout
 from manymatch.evaluation.protocols.suite import PROTOCOLS
-from manymatch.experiments.ablation.command import plan_from_file, plan_from_options
-from manymatch.experiments.ablation.plan import read_plan
-from manymatch.experiments.ablation.presets import check_plan
+from manymatch.experiments.experiment import Options
+from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
 from manymatch.experiments.studies import STUDIES
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
     name: (ROOT / "docs" / f"{name}.md").read_text()
-    for name in ("ablations", "studies", "protocols")
+    for name in ("experiments", "studies", "protocols")
 }
 COMMANDS = [
     command
@@ -39,22 +38,21 @@ def test_the_command_line_takes_it(text: str) -> None:
     group = typer.main.get_command(app)
     command = group.commands[name]  # type: ignore[attr-defined]
     values = command.make_context(name, words).params
-    if name != "ablate":
+    if name != "experiment":
         return
+    options = Options(seeds=values["seeds"])
     if values["file"]:
-        _, plan = plan_from_file(ROOT / values["file"], Layout(ROOT))
+        experiment_of_file(ROOT / values["file"], Layout(ROOT), options).check()
     else:
-        seeds = values["seeds"] or "0"
-        _, plan = plan_from_options(values["preset"], values["over"], seeds, "scenes", {})
-    check_plan(ROOT / "presets", plan)
+        experiment_of_options(values["preset"], values["over"], Layout(ROOT), options).check()
 
 
-def test_the_file_on_the_page_is_an_ablation(tmp_path: Path) -> None:
-    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGES["ablations"], re.DOTALL | re.MULTILINE)
+def test_the_file_on_the_page_is_an_experiment(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGES["experiments"], re.DOTALL | re.MULTILINE)
     path = tmp_path / "page.yaml"
     path.write_text(text, encoding="utf-8")
     for dataset in ("scenes", "flickr8k", "cub", "coco"):
-        check_plan(ROOT / "presets", read_plan(path, dataset))
+        experiment_of_file(path, Layout(ROOT), Options(dataset=dataset)).check()
 
 
 def test_every_study_is_described() -> None:

@@ -1,4 +1,5 @@
-"""Made-up result files of `manymatch synthetic` and `manymatch clusters`, for the report."""
+"""Result files of synthetic pairs (`manymatch experiment`) and of `manymatch clusters`, for the
+report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that would go side by side, one by one in this process, where they begin sooner."""
+"""Replaces worker processes, which start slowly, by one run after the other in this process."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from typing import Any
 
 import pytest
 
-from manymatch.experiments.ablation.workers import caught
+from manymatch.experiments.workers import caught
 
 
-def run_one_by_one(monkeypatch: pytest.MonkeyPatch, place: str) -> list[str]:
-    """Replace `side_by_side` where `place` names it; the labels of the jobs as they are done."""
+def run_one_by_one(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let the engine of experiments do one run after the other.
+
+    Returns:
+        A list to which the label of each run is added when the run starts.
+    """
     labels: list[str] = []
 
-    def one_by_one(work: Any, jobs: list[Any], *_: Any) -> Iterator[Any]:
-        for job in jobs:
-            labels.append(job.label)
-            yield job, caught(work, job)
+    def one_by_one(work: Any, runs: list[Any], *_: Any) -> Iterator[Any]:
+        for run in runs:
+            labels.append(run.label)
+            yield run, caught(work, run)
 
-    monkeypatch.setattr(place, one_by_one)
+    monkeypatch.setattr("manymatch.experiments.engine.side_by_side", one_by_one)
     return labels

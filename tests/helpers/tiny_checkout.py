@@ -15,7 +15,9 @@ from tiny_data import make_data
 from manymatch.config.layout import Layout
 from manymatch.config.strict import validate
 from manymatch.datasets.base import RELEVANCE
-from manymatch.experiments.ablation.plan import Plan, checked
+from manymatch.experiments.experiment import Options
+from manymatch.experiments.presets.experiment import PresetExperiment
+from manymatch.experiments.presets.plan import PresetPlan
 
 PRESET: dict[str, Any] = {
     "method": "vsepp",
@@ -36,13 +38,15 @@ class Checkout:
     def runs(self) -> list[Path]:
         """The folders of finished runs."""
         return sorted(
-            path.parent for path in self.layout.ablation_runs("tiny").glob("*/result.json")
+            path.parent for path in self.layout.experiment_runs("presets").glob("*/result.json")
         )
 
-    def plan(self, **value: Any) -> Plan:
-        """An ablation of `vsepp`."""
-        whole = {"dataset": "tiny", "preset": "vsepp", **value}
-        return checked(validate(Plan, whole, "test"), "test")
+    def plan(self, **value: Any) -> PresetPlan:
+        """A plan that varies the preset `vsepp`."""
+        return validate(PresetPlan, {"dataset": "tiny", "preset": "vsepp", **value}, "test")
+
+    def experiment(self, plan: PresetPlan, name: str = "what", **options: Any) -> PresetExperiment:
+        return PresetExperiment(name, plan, self.layout, Options(**options))
 
 
 def make_checkout(root: Path, work: Path) -> Checkout:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 from made_clips import write_word2vec
+from plans import plan_of
 from small_methods import WIDTH, encode
 
 from manymatch.config.preset import Preset, WarmStart
 from manymatch.encoders.word_vectors import WordTable
-from manymatch.experiments.ablation.plan import points, read_plan
-from manymatch.experiments.ablation.presets import preset_of
+from manymatch.experiments.plan import points
+from manymatch.experiments.presets.experiment import preset_of
 from manymatch.methods import build_method
 from manymatch.methods.howto100m import import_howto100m
 from manymatch.methods.swamp_video import WordMaximum
@@ -151,7 +152,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dataset", ["youcook2", "msrvtt", "lsmdc"])
 @pytest.mark.parametrize("name", ["swamp-weight", "swamp-appendix"])
 def test_the_ablations_of_swamp_are_sound_for_clips(name: str, dataset: str) -> None:
-    plan = read_plan(ROOT / "ablations" / f"{name}.yaml").model_copy(update={"dataset": dataset})
+    plan = plan_of(ROOT / "experiments" / f"{name}.yaml", dataset=dataset)
     presets = [preset_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
     assert {preset.method for preset in presets} == {"swamp_video"}
     words = Vocabulary([*Vocabulary.SPECIAL, "cut", "egg"])

@@ -19,7 +19,7 @@ ENTRY = {
     "train": "training/train.py",
     "evaluate": "evaluation/evaluate.py",
     "ensemble": "evaluation/ensemble.py",
-    "ablate": "experiments/ablation/ablate.py",
+    "experiment": "experiments/presets/experiment.py",
     "report": "reporting/report.py",
 }
 SHARED = ("config", "datasets/base.py", "scene_graphs/graph.py")

@@ -113,19 +113,21 @@ def test_a_new_dataset_reruns_nothing_of_scenes(committed: Workspace, tmp_path: 
         assert json.loads(metrics.read_text())["i2t"]["r10"] > 0
 
 
-def test_ensembles_ablations_and_warm_starts_are_stages_of_their_own(committed: Workspace) -> None:
+def test_ensembles_experiments_and_warm_starts_have_own_stages(
+    committed: Workspace,
+) -> None:
     plan = {"preset": "vsepp", "over": {"size": [16, 32]}, "set": {"training.epochs": 1}}
-    (committed.folder / "ablations" / "width.yaml").write_text(yaml.safe_dump(plan))
+    (committed.folder / "experiments" / "width.yaml").write_text(yaml.safe_dump(plan))
     presets = committed.folder / "presets" / "scenes"
     preset = yaml.safe_load((presets / "vsepp.yaml").read_text())
     preset["warm_start"] = {"model": "scenes/vsepp"}
     (presets / "after.yaml").write_text(yaml.safe_dump(preset))
     after = {"dataset": "scenes", "method": "after", "model": "scenes/vsepp"}
-    committed.edit("params.yaml", {"ensembles": ["vsepp+cora"], "ablations": {"width": "scenes"}})
+    committed.edit("params.yaml", {"ensembles": ["vsepp+cora"], "experiments": {"width": "scenes"}})
     committed.edit("params.yaml", {"warm_starts": {"scenes-after": after}})
     committed.run("manymatch", "check")
     ran = stages_run(committed.run("dvc", "repro"))
-    alone = {"ablate@width", "ensemble@scenes-vsepp+cora"}
+    alone = {"experiment@width", "ensemble@scenes-vsepp+cora"}
     warm = ["warm_train@scenes-after", "warm_evaluate@scenes-after"]
     assert set(ran) == {*alone, *warm, "report"} and ran[-1] == "report"
     assert ran.index(warm[0]) < ran.index(warm[1])

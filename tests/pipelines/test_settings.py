@@ -22,7 +22,7 @@ CORA = Path("presets/scenes/cora.yaml")
 def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The settings of the checkout, to be changed."""
     shutil.copy(root / "params.yaml", tmp_path)
-    for name in ("presets", "ablations"):
+    for name in ("presets", "experiments"):
         shutil.copytree(root / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -7,8 +7,8 @@ it names for its settings.
 - A run is a published preset (`coco/dive_butd_bigru`) or a point of one of SwAMP's other
   experiments (`synthetic/swamp/contrastive`, `sketches/sketchy/SwAMP`). `preset` may have wildcards
   and alternatives between `|`; the small presets of other data sets never match.
-- A row of a grid names a file (`ablations/dive-alpha`, `synthetic/appendix`). Its value lists all
-  values of the paper's table or figure. The points of the file must have them, and may have more.
+- A row of a grid names an experiment (`presets/dive-alpha`, `synthetic/appendix`). Its value lists
+  all values of the paper's table or figure. The points must have them, and may have more.
 - `setting` is a dotted key of the whole preset, the method's defaults filled in.
   `training.parameter_groups[image.sets.].lr_scale` is that of the parameters whose names begin with
   `image.sets.`: of the first group that they match, or the default if they match none.
@@ -31,19 +31,19 @@ from typing import Any
 import pytest
 import yaml
 
+from manymatch.config.layout import Layout
 from manymatch.config.preset import ParameterGroup, read_preset
-from manymatch.config.strict import Strict
-from manymatch.experiments.ablation.plan import points, read_plan
-from manymatch.experiments.sketches.settings import SketchSettings, read_sketches
-from manymatch.experiments.synthetic.plan import read_experiment, run_settings, settings_of
+from manymatch.experiments.experiment import Experiment
+from manymatch.experiments.kinds import experiment_of_file
+from manymatch.experiments.plan import points
 from manymatch.methods import check_model
 
 ROOT = Path(__file__).parents[2]
 PAPERS = {"dive", "swamp", "msrm", "maxmatch", "cora", "vsepp", "vse_infinity", "pvse", "pcme"}
 DATASETS = {"flickr30k", "coco", "cub", "youcook2", "msrvtt", "lsmdc"}
 CAPTIONS_OF_AN_IMAGE = {"flickr30k": 5, "coco": 5, "cub": 10}
-GRIDS = ("ablations/", "synthetic/appendix")
-"""Beginnings of the names of files whose rows list what their points vary."""
+GRIDS = ("presets/", "synthetic/appendix")
+"""Beginnings of the names of experiments whose rows list what their points vary."""
 BATCH = "training.images_per_batch"
 GROUP = re.compile(r"training\.parameter_groups\[(.+)\]\.(\w+)")
 
@@ -59,20 +59,25 @@ def published_presets() -> dict[str, dict[str, Any]]:
     return presets
 
 
+def experiments() -> dict[str, Experiment[Any, Any]]:
+    """All experiments by KIND/NAME."""
+    layout = Layout(ROOT)
+    files = sorted((ROOT / "experiments").glob("*.yaml"))
+    listed = [experiment_of_file(path, layout) for path in files]
+    return {f"{each.kind}/{each.name}": each for each in listed}
+
+
 def experiment_points() -> dict[str, dict[str, Any]]:
-    """The settings of the points of SwAMP's other experiments, by FOLDER/FILE/POINT."""
-    points: dict[str, Mapping[str, Strict]] = {
-        "synthetic/swamp": run_settings(read_experiment(ROOT / "synthetic" / "swamp.yaml"))
-    }
-    for path in sorted((ROOT / "sketches").glob("*.yaml")):
-        points[f"sketches/{path.stem}"] = settings_of(SketchSettings, read_sketches(path))
+    """The settings of the points of SwAMP's other experiments, by KIND/NAME/POINT."""
     return {
-        f"{file}/{point}": settings.model_dump()
-        for file, settings_by_point in points.items()
-        for point, settings in settings_by_point.items()
+        f"{name}/{point.label}": each.settings(point, seed=0).model_dump()
+        for name, each in EXPERIMENTS.items()
+        if name == "synthetic/swamp" or each.kind == "sketches"
+        for point in points(each.plan)
     }
 
 
+EXPERIMENTS = experiments()
 RUNS = published_presets() | experiment_points()
 with (Path(__file__).parent / "papers.csv").open(encoding="utf-8", newline="") as lines:
     ALL_ROWS = list(csv.DictReader(lines))
@@ -85,15 +90,14 @@ def runs_of(row: Mapping[str, str]) -> list[str]:
     return [name for name in RUNS if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def values_in(file: str, setting: str) -> list[Any]:
-    """The values of `setting` at the points of an experiment, or at those points of an ablation
-    that name it."""
-    path = ROOT / f"{file}.yaml"
-    if file.startswith("synthetic/"):
-        each = run_settings(read_experiment(path)).values()
-        return [settings.model_dump()[setting] for settings in each]
-    named = [point.settings for point in points(read_plan(path))]
-    return [settings[setting] for settings in named if setting in settings]
+def values_in(name: str, setting: str) -> list[Any]:
+    """The values of `setting` at the points of an experiment. A point on presets that does not name
+    the setting is left out."""
+    experiment = EXPERIMENTS[name]
+    listed = points(experiment.plan)
+    if experiment.kind != "presets":
+        return [experiment.settings(point, 0).model_dump()[setting] for point in listed]
+    return [point.settings[setting] for point in listed if setting in point.settings]
 
 
 def value_of(run: Mapping[str, Any], setting: str) -> Any:

@@ -246,5 +246,5 @@ def test_a_faulty_file_is_one_line(reports: Path, fault: str) -> None:
     path.write_text(change(path.read_text()))
     with pytest.raises(DataError) as error:
         report(reports)
-    assert words in str(error.value) and "manymatch ablate" in str(error.value)
+    assert words in str(error.value) and "manymatch experiment" in str(error.value)
     assert "\n" not in str(error.value)

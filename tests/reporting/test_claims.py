@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from made_ablations import write_ablation
+from plans import plan_of
 from scipy import stats
 
-from manymatch.experiments.ablation.plan import points, read_plan
+from manymatch.experiments.plan import points
 from manymatch.reporting import claims
 from manymatch.reporting.report import report
 from manymatch.results.ablations import Ablation, AblationRun
@@ -127,8 +128,8 @@ def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:
 @pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: claim.text)
 def test_claims_are_about_points_that_the_ablations_have(claim: claims.Claim, dataset: str) -> None:
     for side in (claim.better, claim.other):
-        path = ROOT / "ablations" / f"{side.ablation.format(dataset=dataset)}.yaml"
-        plan = read_plan(path)
+        name = side.ablation.format(dataset=dataset)
+        plan = plan_of(ROOT / "experiments" / f"{name}.yaml")
         assert set(side.labels) <= {point.label for point in points(plan)}
         assert len(plan.seeds) == 3
 

@@ -43,10 +43,10 @@ def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
 
 @pytest.mark.parametrize("name", published_ablations.OF_ABLATION)
 def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
-    assert (ROOT / "ablations" / f"{name}.yaml").is_file()
+    assert (ROOT / "experiments" / f"{name}.yaml").is_file()
     paper, section, _ = published_ablations.OF_ABLATION[name]
     assert published_ablations.beside(name)
-    text = (ROOT / "ablations" / f"{name}.yaml").read_text()
+    text = (ROOT / "experiments" / f"{name}.yaml").read_text()
     assert paper in text and section.removesuffix(" 3").removesuffix(" 4") in text
 
 

@@ -73,7 +73,7 @@ def test_the_page_has_a_section_for_them(tmp_path: Path) -> None:
 
 def test_a_faulty_file_is_one_line(tmp_path: Path) -> None:
     path = write(tmp_path, seeds=["x"])
-    with pytest.raises(DataError, match=r"made.json: seeds.0.*manymatch sketches"):
+    with pytest.raises(DataError, match=r"made.json: seeds.0.*manymatch experiment"):
         SketchExperiment.read(path)
     moved = write(tmp_path).rename(path.with_name("other.json"))
     with pytest.raises(DataError, match="belongs to 'made'"):

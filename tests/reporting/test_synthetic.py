@@ -88,7 +88,7 @@ def test_experiments_of_a_paper_come_first(tmp_path: Path) -> None:
 def test_a_faulty_file_is_one_line(tmp_path: Path) -> None:
     path = write_experiment(tmp_path, "what", AHEAD)
     path.write_text(path.read_text().replace('"pair": {"r1": 80.0,', '"pair": {"r1": "high",'))
-    with pytest.raises(DataError, match=r"what.json: points.0.runs.0.pair.r1.*manymatch synthetic"):
+    with pytest.raises(DataError, match=r"what.json: points.0.runs.0.pair.r1.*experiment"):
         SyntheticExperiment.read(path)
     moved = write_experiment(tmp_path, "what", AHEAD).rename(path.with_name("x.json"))
     with pytest.raises(DataError, match="belongs to 'what'"):

@@ -18,8 +18,8 @@ commands = typer.Typer()
 def check() -> None:
     """Check params.yaml and the presets it names, and say what will run."""
     from manymatch import datasets
-    from manymatch.experiments.ablation.command import plan_from_file
-    from manymatch.experiments.ablation.presets import check_plan
+    from manymatch.experiments.experiment import Options
+    from manymatch.experiments.kinds import experiment_of_file
     from manymatch.features import check_name
     from manymatch.features.importers import check_format
 
@@ -42,8 +42,8 @@ def check() -> None:
                 f"Rename the key to '{name}'."
             )
         _check_preset(params, started.dataset, started.preset, starts_from=started.model)
-    for name, dataset in params.ablations.items():
-        check_plan(LAYOUT.presets, plan_from_file(LAYOUT.plan(name), LAYOUT, dataset)[1])
+    for name, dataset in params.experiments.items():
+        experiment_of_file(LAYOUT.experiment(name), LAYOUT, Options(dataset=dataset)).check()
     say(
         f"datasets {', '.join(params.datasets)}; presets {', '.join(params.presets)}; "
         f"warm starts {', '.join(params.warm_starts) or 'none'}; "

@@ -58,11 +58,11 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
             ]
     for start in params.warm_starts.values():
         stages |= _model_stages(start.dataset, start.preset)
-    for name, dataset in params.ablations.items():
+    for name, dataset in params.experiments.items():
         presets = sorted((LAYOUT.presets / dataset).glob("*.yaml"))
-        stages[f"ablate/{name}"] = [
-            "manymatch.experiments.ablation.ablate",
-            "manymatch.experiments.ablation.command",
+        stages[f"experiment/{name}"] = [
+            "manymatch.experiments.engine",
+            "manymatch.experiments.kinds",
             *dict.fromkeys(_method(dataset, preset.stem) for preset in presets),
         ]
     return stages
@@ -73,9 +73,8 @@ def _data_stages(params: Params, dataset: str) -> dict[str, list[str]]:
     from manymatch.features import importers
 
     own = datasets.entry_point(dataset)
-    settings = f"manymatch.datasets.{dataset}.settings"
     stages = {
-        f"download/{dataset}": ["manymatch.datasets.download", own, settings],
+        f"download/{dataset}": ["manymatch.datasets.download", own],
         f"captions/{dataset}": [
             "manymatch.datasets.captions",
             own,

@@ -8,67 +8,85 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import DatasetName, Overrides, PresetName, Split
+from manymatch.cli.options import DatasetName, PresetName, Split
 from manymatch.cli.project import LAYOUT
 from manymatch.system.errors import ConfigError
 
 commands = typer.Typer()
 
+SettingsOfPoints = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting of every point, such as size=64."),
+]
+
 
 @commands.command()
-def ablate(
+def experiment(
+    file: Annotated[
+        Path | None, typer.Argument(help="The experiment: experiments/NAME.yaml.")
+    ] = None,
     preset: Annotated[
-        str | None, typer.Argument(help="The preset to vary: presets/DATASET/PRESET.yaml.")
+        str | None, typer.Option(help="Without FILE: the preset to vary, presets/DATASET/PRESET.")
     ] = None,
     over: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=V1,V2",
-            help="What varies: similarity.alpha=1,4,16, training.epochs=5,10, preset=vsepp,cora. "
-            "Several make a grid.",
+            help="Without FILE: what varies, such as similarity.alpha=1,4,16, "
+            "training.epochs=5,10 or preset=vsepp,cora. Several --over make a grid.",
         ),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The dataset of the presets, instead of FILE's or scenes.")
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(metavar="S1,S2", help="Train each point with these seeds; default: 0."),
+        typer.Option(metavar="S1,S2", help="Run every point with these seeds, not FILE's or 0."),
     ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="A dataset; default: that of FILE, or scenes.")
-    ] = None,
-    overrides: Overrides = None,
-    file: Annotated[
-        Path | None, typer.Option(help="Read the whole ablation from ablations/NAME.yaml.")
-    ] = None,
+    overrides: SettingsOfPoints = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time; default: one for each core or GPU.")
+        int | None, typer.Option(min=1, help="Runs at a time. Default: one for each GPU or core.")
     ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")] = "auto",
     keep: Annotated[bool, typer.Option("--keep", help="Keep the trained models.")] = False,
     accept_stale: Annotated[
-        bool, typer.Option("--accept-stale", help="Accept earlier results of other code.")
+        bool, typer.Option("--accept-stale", help="Count results of other source code as finished.")
     ] = False,
 ) -> None:
-    """Train a preset with one thing changed at a time: reports/ablations/DATASET/NAME.json.
+    """Run every point of an experiment with every seed: one table of results.
 
-    Finished runs are kept in models/.ablations. After a kill, or when points are added, only the
-    missing runs are trained.
+    The key `experiment` of FILE states the kind of the experiment:
+    presets (the default), a preset with one thing changed at a time:
+    reports/ablations/DATASET/NAME.json;
+    synthetic, SwAMP's synthetic pairs: reports/synthetic/NAME.json;
+    sketches, images for sketches of unseen classes: reports/sketches/NAME.json.
+
+    Finished runs are kept in models/.experiments. After an interrupt or an
+    extension, the same command does the missing runs only.
     """
-    from manymatch.experiments.ablation import ablate as stage
-    from manymatch.experiments.ablation import command
-    from manymatch.reporting import ablations
+    from manymatch.experiments.engine import perform
+    from manymatch.experiments.experiment import Options
+    from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
+    from manymatch.reporting import ablations, sketches, synthetic
     from manymatch.results.ablations import Ablation
+    from manymatch.results.sketches import SketchExperiment
+    from manymatch.results.synthetic import SyntheticExperiment
 
-    if file and (preset or over or seeds):
-        raise ConfigError("ablate: give either --file or a preset with --over, not both")
+    if file and (preset or over):
+        raise ConfigError("experiment: FILE and --preset or --over do not go together. Give one")
     settings = dict(project.override(text) for text in overrides or [])
+    options = Options(dataset, seeds, settings, jobs, device, keep, accept_stale)
     if file:
-        name, plan = command.plan_from_file(file, LAYOUT, dataset, settings)
+        described = experiment_of_file(file, LAYOUT, options)
     else:
-        name, plan = command.plan_from_options(
-            preset, over or [], seeds or "0", dataset or "scenes", settings
-        )
-    options = stage.Options(jobs, keep, accept_stale)
-    written = stage.ablate(name, plan, LAYOUT, project.params().evaluation.split, options)
-    typer.echo(ablations.to_markdown(Ablation.read(written)))
+        described = experiment_of_options(preset, over or [], LAYOUT, options)
+    written = perform(described)
+    tables = {
+        "presets": lambda: ablations.to_markdown(Ablation.read(written)),
+        "synthetic": lambda: synthetic.to_markdown(SyntheticExperiment.read(written)),
+        "sketches": lambda: sketches.view(SketchExperiment.read(written)).to_markdown(),
+    }
+    typer.echo(tables[described.kind]())
 
 
 @commands.command()
@@ -143,54 +161,3 @@ def efficiency(
     split = split or params.evaluation.split
     stage.measure(dataset, sources, written, split, params.scene_graphs.model)
     typer.echo(costs.to_markdown(Costs.read(written)))
-
-
-@commands.command()
-def synthetic(
-    file: Annotated[
-        Path | None, typer.Option(help="The experiment; default: synthetic/swamp.yaml.")
-    ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(metavar="S1,S2", help="Seeds in place of the file's.")
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Runs at a time, each on one core; default: all cores."),
-    ] = None,
-) -> None:
-    """Repeat SwAMP's experiment on synthetic pairs: reports/synthetic/NAME.json.
-
-    The experiment needs no data. Finished runs are kept in models/.synthetic. After a kill, or when
-    points are added, only the missing runs are done.
-    """
-    from manymatch.experiments.synthetic import experiment as stage
-    from manymatch.experiments.synthetic import plan
-    from manymatch.reporting import synthetic as tables
-    from manymatch.results.synthetic import SyntheticExperiment
-
-    path = file or LAYOUT.experiment("swamp")
-    chosen = plan.read_experiment(path, seeds)
-    written = stage.perform(path.stem, chosen, LAYOUT, jobs)
-    typer.echo(tables.to_markdown(SyntheticExperiment.read(written)))
-
-
-@commands.command()
-def sketches(
-    file: Annotated[Path, typer.Argument(help="The experiment: sketches/NAME.yaml.")],
-    seeds: Annotated[
-        str | None, typer.Option(metavar="S1,S2", help="Seeds in place of the file's.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-) -> None:
-    """Retrieve images for sketches of unseen classes: reports/sketches/NAME.json.
-
-    Each seed trains on published features of the seen classes; FILE names the feature files.
-    """
-    from manymatch.experiments.sketches import experiment as stage
-    from manymatch.experiments.sketches.settings import read_sketches
-    from manymatch.reporting import sketches as tables
-    from manymatch.results.sketches import SketchExperiment
-    from manymatch.system.device import pick_device
-
-    written = stage.perform(file.stem, read_sketches(file, seeds), LAYOUT, pick_device(device))
-    typer.echo(tables.view(SketchExperiment.read(written)).to_markdown())

@@ -110,39 +110,17 @@ class Layout:
     def study(self, dataset: str, preset: str) -> Path:
         return self.reports / "studies" / dataset / f"{preset}.json"
 
-    def plan(self, name: str) -> Path:
-        """The file that says what an ablation varies."""
-        return self.root / "ablations" / f"{name}.yaml"
+    def experiment(self, name: str) -> Path:
+        """The file that describes an experiment."""
+        return self.root / "experiments" / f"{name}.yaml"
 
-    def ablation(self, dataset: str, name: str) -> Path:
-        return self.reports / "ablations" / dataset / f"{name}.json"
-
-    def ablation_runs(self, dataset: str) -> Path:
-        """Finished and unfinished runs of all ablations; like `checkpoints`, no stage's output."""
-        return self.models / ".ablations" / dataset
+    def experiment_runs(self, kind: str) -> Path:
+        """The folders of all runs of one kind of experiment; like `checkpoints`, no stage's
+        output."""
+        return self.models / ".experiments" / kind
 
     def efficiency(self, dataset: str) -> Path:
         return self.reports / "efficiency" / f"{dataset}.json"
 
     def clusters(self, dataset: str, preset: str) -> Path:
         return self.reports / "clusters" / dataset / f"{preset}.json"
-
-    def experiment(self, name: str) -> Path:
-        """The file that describes an experiment on synthetic pairs."""
-        return self.root / "synthetic" / f"{name}.yaml"
-
-    def synthetic(self, name: str) -> Path:
-        return self.reports / "synthetic" / f"{name}.json"
-
-    @property
-    def synthetic_runs(self) -> Path:
-        """Finished runs of all experiments on synthetic pairs."""
-        return self.models / ".synthetic"
-
-    def sketches(self, name: str) -> Path:
-        return self.reports / "sketches" / f"{name}.json"
-
-    @property
-    def sketch_runs(self) -> Path:
-        """Finished runs of all experiments on sketches."""
-        return self.models / ".sketches"

@@ -103,8 +103,8 @@ class Params(Strict):
     warm_starts: dict[str, WarmStarted] = Field(default_factory=dict)
     """By DATASET-PRESET."""
     ensembles: tuple[Ensemble, ...] = ()
-    ablations: dict[Name, Name] = Field(default_factory=dict)
-    """Dataset of each file in `ablations/`, which is named without `.yaml`."""
+    experiments: dict[Name, Name] = Field(default_factory=dict)
+    """The dataset of each file in `experiments/`, which is named without `.yaml`."""
     sources: dict[str, dict[str, Any]]
     captions: Captions = Captions()
     extraction: dict[str, Extraction]

@@ -191,7 +191,7 @@ def read_preset(path: Path, overrides: dict[str, Any] | None = None) -> Preset:
 def setting_after(stated: Preset, changed: Preset) -> Setting:
     """What the preset `stated` in a file may be called once it was `changed`: its `reproduced`
     holds for another seed and other devices, and no change makes one. The points of a paper's
-    ablation are the exception (see `ablation.presets.preset_of`)."""
+    ablation are the exception (see `experiments.presets.experiment.preset_of`)."""
     return changed.setting if _results(stated) == _results(changed) else "small-scale"
 
 

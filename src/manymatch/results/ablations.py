@@ -39,7 +39,7 @@ class Ablation(Result):
     """`keys` are the varied settings of a grid; the list is empty if the points have names."""
 
     path: ClassVar[str] = "ablations/{dataset}/{name}.json"
-    remedy: ClassVar[str] = "Run 'manymatch ablate' for {name} again."
+    remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
 
     dataset: str
     name: str

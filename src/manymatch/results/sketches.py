@@ -34,7 +34,7 @@ class SketchExperiment(Result):
     """All points of an experiment on one data set of sketches."""
 
     path: ClassVar[str] = "sketches/{name}.json"
-    remedy: ClassVar[str] = "Run 'manymatch sketches' for {name} again."
+    remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
 
     name: str
     about: str

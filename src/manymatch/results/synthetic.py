@@ -53,7 +53,7 @@ class SyntheticExperiment(Result):
     """`published` has the paper's R@1 by point and kind."""
 
     path: ClassVar[str] = "synthetic/{name}.json"
-    remedy: ClassVar[str] = "Run 'manymatch synthetic' for {name} again."
+    remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
 
     name: str
     about: str

@@ -12,15 +12,18 @@ import pytest
 import torch
 import yaml
 from made_sketches import CLASSES, UNSEEN, WIDTH, write_sketches
+from one_by_one import run_one_by_one
 from typer.testing import CliRunner
 
 from manymatch import cli
+from manymatch.config.layout import Layout
 from manymatch.config.strict import validate
-from manymatch.experiments.sketches import experiment as experiment_stage
+from manymatch.experiments.kinds import experiment_of_file
+from manymatch.experiments.plan import points
+from manymatch.experiments.sketches import experiment as module
 from manymatch.experiments.sketches.data import class_of, read_data
 from manymatch.experiments.sketches.run import Partners, _loss, run
-from manymatch.experiments.sketches.settings import DataSettings, SketchSettings, read_sketches
-from manymatch.experiments.synthetic.plan import settings_of
+from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
 from manymatch.methods.matching import Matching
@@ -105,8 +108,8 @@ def test_a_number_that_is_not_finite_is_named(data: dict[str, Any]) -> None:
         ("sketches", "features", lambda rows: rows[:-1], "480 classes for the 479 rows"),
         ("sketches", "features", lambda rows: rows[0], "not (rows, width)"),
         ("sketches", "features", lambda rows: rows.astype("S3"), "not real numbers"),
-        ("sketches", "classes", lambda rows: rows[:, None], "not a name or number"),
-        ("sketches", "classes", lambda rows: np.ones(len(rows)), "not a name or number"),
+        ("sketches", "classes", lambda rows: rows[:, None], "not one name or number"),
+        ("sketches", "classes", lambda rows: np.ones(len(rows)), "not one name or number"),
         ("sketches", "classes", lambda rows: rows[:3], "3 classes for the 480 rows"),
     ],
 )
@@ -124,7 +127,7 @@ def test_an_archive_under_the_name_of_an_array(data: dict[str, Any]) -> None:
 
 def test_parts_of_different_width(data: dict[str, Any]) -> None:
     spoil(data["images"][1]["features"], lambda rows: rows[:, 1:])
-    assert f"{WIDTH - 1} numbers a row, before it {WIDTH}" in refusal(data)
+    assert f"{WIDTH - 1} numbers in a row, but {WIDTH}" in refusal(data)
 
 
 class Bomb:
@@ -156,7 +159,7 @@ def test_a_file_that_is_cut_off(data: dict[str, Any], key: str, kept: int) -> No
 @pytest.mark.parametrize(
     ("unseen", "reason"),
     [
-        (["zebra"], "unseen class 'zebra' has no sketches or no images; correct 'unseen'"),
+        (["zebra"], "class 'zebra' has no sketches or no images"),
         ([f"kind-{k}" for k in range(22)], "2 classes with sketches and images are left"),
     ],
 )
@@ -213,7 +216,9 @@ def test_a_run_is_the_same_again_and_another_seed_is_not(data: dict[str, Any]) -
 def test_the_command_trains_tests_and_writes(
     data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run_one_by_one(monkeypatch)
     experiment = {
+        "experiment": "sketches",
         "about": "Made-up sketches.",
         "dataset": "sketchy-extended",
         "data": data,
@@ -224,7 +229,7 @@ def test_the_command_trains_tests_and_writes(
     }
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
     monkeypatch.chdir(tmp_path)
-    found = CliRunner().invoke(cli.app, ["sketches", "made.yaml"], catch_exceptions=False)
+    found = CliRunner().invoke(cli.app, ["experiment", "made.yaml"], catch_exceptions=False)
     assert found.exit_code == 0 and "SwAMP" in found.output
     record = json.loads((tmp_path / "reports/sketches/made.json").read_text())
     assert record["classes"] == {"seen": 18, "unseen": 6}
@@ -246,8 +251,8 @@ def test_the_command_trains_tests_and_writes(
 
     # Finished runs are kept: a second go with one seed more trains that one alone.
     trained = []
-    monkeypatch.setattr(experiment_stage.run, "run", lambda *of: trained.append(of[2]) or run(*of))
-    command = ["sketches", "made.yaml", "--seeds", "0,1,2"]
+    monkeypatch.setattr(module.training, "run", lambda *of: trained.append(of[2]) or run(*of))
+    command = ["experiment", "made.yaml", "--seeds", "0,1,2"]
     CliRunner().invoke(cli.app, command, catch_exceptions=False)
     assert trained == [2, 2]
     longer = json.loads((tmp_path / "reports/sketches/made.json").read_text())
@@ -257,38 +262,37 @@ def test_the_command_trains_tests_and_writes(
     # Runs on other data are others: one class fewer is unseen.
     experiment["data"] = data | {"unseen": UNSEEN[1:]}
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
-    CliRunner().invoke(cli.app, ["sketches", "made.yaml", "--seeds", "0"], catch_exceptions=False)
+    CliRunner().invoke(cli.app, ["experiment", "made.yaml", "--seeds", "0"], catch_exceptions=False)
     assert trained == [2, 2, 0, 0]
 
 
-FILES = sorted((Path(__file__).parents[3] / "sketches").glob("*.yaml"))
+FILES = sorted((Path(__file__).parents[3] / "experiments").glob("sketches-*.yaml"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_committed_experiments_are_valid(path: Path) -> None:
-    found = read_sketches(path)
-    chosen = settings_of(SketchSettings, found)
-    assert f"manymatch sketches sketches/{path.name}" in path.read_text()
+    experiment = experiment_of_file(path, Layout(path.parents[1]))
+    chosen = {point.label: experiment.settings(point, 0) for point in points(experiment.plan)}
+    assert f"manymatch experiment experiments/{path.name}\n" in path.read_text()
     assert chosen["triplet"].weight == 0.0 and chosen["SwAMP"].weight == 0.1
-    assert chosen["SwAMP"].queue == (2000 if path.stem == "quickdraw" else 1000)
-    assert found.dataset in {each.dataset for each in published_results()}
+    assert chosen["SwAMP"].queue == (2000 if experiment.name == "quickdraw" else 1000)
+    assert experiment.plan.dataset in {each.dataset for each in published_results()}
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"points": {"a": {"wait": 1}}}, "did you mean 'weight'?"),
-        ({"baseline": "b"}, "no point is called 'b'"),
         ({"data": {"sketches": []}}, "made.yaml: data.sketches"),
     ],
 )
 def test_a_faulty_file_is_one_line(
     change: dict[str, Any], told: str, data, tmp_path: Path, monkeypatch, capsys
 ) -> None:
-    whole = {"dataset": "x", "data": data, "points": {"a": {}}, "seeds": [0]} | change
+    whole = {"experiment": "sketches", "dataset": "x", "data": data, "points": {"a": {}}} | change
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(whole))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["manymatch", "sketches", "made.yaml"])
+    monkeypatch.setattr("sys.argv", ["manymatch", "experiment", "made.yaml"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     error = capsys.readouterr().err.strip()

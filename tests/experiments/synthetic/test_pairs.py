@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from manymatch.experiments.synthetic.pairs import CLASSES, PAIRS_A_CLASS, _seen, make_pairs
+from manymatch.experiments.synthetic.pairs import CLASSES, PAIRS_A_CLASS, _mapped, make_pairs
 
 
 def test_sizes_are_the_papers() -> None:
@@ -24,7 +24,7 @@ def test_a_modality_is_a_network_with_two_hidden_layers_of_50_units() -> None:
         weights = torch.randn(inputs, outputs, generator=drawn) / inputs**0.5
         values = values @ weights + torch.randn(outputs, generator=drawn)
         values = values.relu() if outputs == 50 else values
-    torch.testing.assert_close(_seen(points, torch.Generator().manual_seed(2)), values)
+    torch.testing.assert_close(_mapped(points, torch.Generator().manual_seed(2)), values)
 
 
 def test_a_seed_is_a_world_of_its_own() -> None:
@@ -33,7 +33,7 @@ def test_a_seed_is_a_world_of_its_own() -> None:
     assert not torch.equal(first.a, other.a)
 
 
-def test_partners_are_the_same_point_seen_twice() -> None:
+def test_partners_are_the_same_point_mapped_twice() -> None:
     """A linear map from one view finds the other far better for partners than for strangers of
     the same class, and classes far better than chance."""
     training, _, test = make_pairs(0)

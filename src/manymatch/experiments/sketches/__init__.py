@@ -1,1 +1,1 @@
-"""SwAMP's third task: images for sketches of classes that were never seen in training."""
+"""SwAMP's third task: sketches retrieve images of classes that training has not seen."""

@@ -1,4 +1,4 @@
-"""Published features of sketches and images, and their classes."""
+"""Reads features of sketches and images, and the classes of both."""
 
 from __future__ import annotations
 
@@ -18,27 +18,30 @@ from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
 
 _ROWS = 4096
-"""Rows read at once."""
+"""The number of rows that are read at once."""
 _FEWEST = 3
-"""Classes to train on: one is held out, and a negative needs a second."""
+"""The fewest classes to train on: one is held out, and a negative needs a second one."""
 
 
 class Side(NamedTuple):
-    """One modality: `vectors (n, D)` of length 1, float16, and `labels (n,)`, classes' numbers."""
+    """One modality: `vectors (n, D)` of length 1 in float16, and class numbers `labels (n,)`."""
 
     vectors: Tensor
     labels: Tensor
 
     def of(self, classes: Tensor) -> Side:
         """The rows of these classes."""
-        chosen = torch.isin(self.labels, classes)
-        return Side(self.vectors[chosen], self.labels[chosen])
+        rows = torch.isin(self.labels, classes)
+        return Side(self.vectors[rows], self.labels[rows])
 
 
 @dataclass(frozen=True)
 class Data:
-    """Both modalities. `classes`: their names by number. `seen` and `unseen`: the numbers of those
-    that may be trained on and those that may not, ascending, of both modalities all."""
+    """Both modalities.
+
+    `classes` are the names of the classes by number. `seen` and `unseen` are the ascending numbers
+    of the classes that may and may not be trained on; both modalities have all of these classes.
+    """
 
     sketches: Side
     images: Side
@@ -48,11 +51,11 @@ class Data:
 
 
 def read_data(settings: DataSettings) -> Data:
-    """Everything that `settings` name; half the memory of the features as float32.
+    """Read all files of `settings`. The features take half the memory of float32.
 
     Raises:
-        DataError: a file is missing, damaged or does not fit the others, a number is not finite,
-            or a class that is to be unseen has no sketches or no images.
+        DataError: a file is missing or damaged or does not fit the others, a number is not finite,
+            or an unseen class has no sketches or no images.
     """
     sides = [_read_side(parts) for parts in (settings.sketches, settings.images)]
     shared = set.intersection(*(set(names) for _, names in sides))
@@ -60,20 +63,20 @@ def read_data(settings: DataSettings) -> Data:
     for name in unseen:
         if name not in shared:
             raise DataError(
-                f"unseen class '{name}' has no sketches or no images; correct 'unseen' or name "
-                "the files that have them"
+                f"data.unseen: class '{name}' has no sketches or no images. Correct 'unseen', or "
+                "add the files of the class"
             )
     seen = shared - set(unseen)
     if len(seen) < _FEWEST:
         raise DataError(
-            f"{len(seen)} classes with sketches and images are left to train on, {_FEWEST} are "
-            "needed; 'unseen' names too many, or sketches and images call classes differently"
+            f"data: {len(seen)} classes with sketches and images are left to train on, {_FEWEST} "
+            "are needed. Shorten 'unseen', or give classes the same names on both sides"
         )
     classes = sorted({name for _, names in sides for name in names})
     numbers = {name: number for number, name in enumerate(classes)}
     sketches, images = (Side(vectors, _numbered(names, numbers)) for vectors, names in sides)
-    parts = (_numbered(sorted(each), numbers) for each in (seen, set(unseen)))
-    return Data(sketches, images, classes, *parts)
+    groups = (_numbered(sorted(group), numbers) for group in (seen, set(unseen)))
+    return Data(sketches, images, classes, *groups)
 
 
 def _numbered(names: Iterable[str], numbers: Mapping[str, int]) -> Tensor:
@@ -81,7 +84,7 @@ def _numbered(names: Iterable[str], numbers: Mapping[str, int]) -> Tensor:
 
 
 def files_of(settings: DataSettings) -> Iterator[str]:
-    """The files that `settings` name, as written there."""
+    """The files of `settings`, as the settings write them."""
     for part in (*settings.sketches, *settings.images):
         yield from (part.features, part.classes)
     if isinstance(settings.unseen, str):
@@ -92,17 +95,19 @@ def _read_side(parts: Sequence[Part]) -> tuple[Tensor, list[str]]:
     vectors: list[Tensor] = []
     names: list[str] = []
     for part in parts:
-        found, of_rows = _read_features(part.features), _read_classes(Path(part.classes))
-        if len(found) != len(of_rows):
+        features, classes = _read_features(part.features), _read_classes(Path(part.classes))
+        if len(features) != len(classes):
             raise DataError(
-                f"{part.classes}: {len(of_rows)} classes for the {len(found)} rows of "
-                f"{part.features}"
+                f"{part.classes}: {len(classes)} classes for the {len(features)} rows of "
+                f"{part.features}. Name the files that belong together"
             )
-        if vectors and found.shape[1] != vectors[0].shape[1]:
-            width = vectors[0].shape[1]
-            raise DataError(f"{part.features}: {found.shape[1]} numbers a row, before it {width}")
-        vectors.append(found)
-        names += of_rows
+        if vectors and features.shape[1] != vectors[0].shape[1]:
+            raise DataError(
+                f"{part.features}: {features.shape[1]} numbers in a row, but "
+                f"{vectors[0].shape[1]} in the files before. Use features of one backbone"
+            )
+        vectors.append(features)
+        names += classes
     return torch.cat(vectors), names
 
 
@@ -110,13 +115,13 @@ def _read_features(text: str) -> Tensor:
     """`(n, D)` float16, a block of rows at a time."""
     array = open_array(text)
     if len(array.shape) != 2 or 0 in array.shape:
-        raise DataError(f"{array.where}: shape {array.shape}, not (rows, width)")
+        raise DataError(f"{array.where}: the shape is {array.shape}, not (rows, width)")
     vectors = torch.empty(array.shape, dtype=torch.float16)
     for start in range(0, len(vectors), _ROWS):
         block = array.read(slice(start, start + _ROWS))
-        spoilt = ~block.isfinite().all(1)
-        if spoilt.any():
-            row = start + int(spoilt.nonzero()[0])
+        faulty = ~block.isfinite().all(1)
+        if faulty.any():
+            row = start + int(faulty.nonzero()[0])
             raise DataError(f"{array.where}: row {row} holds NaN or infinity")
         vectors[start : start + _ROWS] = normalize(block, dim=1).half()
     return vectors
@@ -130,7 +135,9 @@ def _read_classes(path: Path) -> list[str]:
         return [class_of(line) for _, line in numbered_lines(path)]
     values = load_array(path, mapped=True)
     if values.ndim != 1 or values.dtype.kind not in "iuSU":
-        raise DataError(f"{path}: {values.dtype} {values.shape}, not a name or number a row")
+        raise DataError(
+            f"{path}: {values.dtype} {values.shape} is not one name or number for each row"
+        )
     return [class_of(_text(value)) for value in values]
 
 
@@ -139,14 +146,17 @@ def _text(value: object) -> str:
 
 
 def class_of(text: str) -> str:
-    """What class a line means: `sketch/zebra/n1-2.png`, the same and its number, `zebra 3`, or
-    the name itself."""
+    """The class that a line names.
+
+    A line is a path (`sketch/zebra/n1-2.png`, the class is the folder) or the name of the class
+    (`zebra`). Both may be followed by a number (`zebra 3`).
+    """
     head, _, last = text.strip().rpartition(" ")
     name = PurePosixPath(head if head and last.isdigit() else text.strip())
     return name.parent.name or name.name
 
 
-def _unseen(given: Sequence[str] | str) -> list[str]:
-    if isinstance(given, str):
-        return _read_classes(Path(given))
-    return list(given)
+def _unseen(names_or_file: Sequence[str] | str) -> list[str]:
+    if isinstance(names_or_file, str):
+        return _read_classes(Path(names_or_file))
+    return list(names_or_file)

@@ -1,109 +1,112 @@
-"""The command `sketches`: every point of an experiment with every seed, as one JSON file.
-
-{"name", "about", "dataset", "baseline", "seeds", "classes": {"seen", "unseen"},
- "sketches": {"seen", "unseen"}, "images": {"seen", "unseen"},
- "points": [{"label", "settings", "runs": [{"seed", "map", "map_at_200", "map_at_200_r",
-                                            "p_at_200", "validation", "epoch", "seconds"}]}],
- "provenance": {"files": [[NAME, SHA256]], "version", "git_revision", "device", ...}}
-"""
+"""Experiments on sketches (SwAMP, section 5.2): a run trains on some classes, tests on others."""
 
 from __future__ import annotations
 
-import functools
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
-import torch
-
 from manymatch import __version__
-from manymatch.config.layout import Layout
+from manymatch.config.strict import validate
 from manymatch.evaluation.external.arrays import file_of
-from manymatch.experiments.ablation import kept
-from manymatch.experiments.sketches import run
+from manymatch.experiments.experiment import Experiment, Row
+from manymatch.experiments.plan import ComparedPlan, Point
+from manymatch.experiments.run_folder import Numbers
+from manymatch.experiments.sketches import run as training
 from manymatch.experiments.sketches.data import Data, Side, files_of, read_data
-from manymatch.experiments.sketches.settings import SketchExperiment, SketchSettings
-from manymatch.experiments.synthetic.plan import settings_of
+from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
+from manymatch.results.sketches import SketchExperiment
 from manymatch.system import files
 from manymatch.system.code_hash import code_hash
+from manymatch.system.device import pick_device
 from manymatch.system.machine import Clock
 from manymatch.system.progress import say
 
-
-def perform(
-    name: str, experiment: SketchExperiment, layout: Layout, device: torch.device = run.CPU
-) -> Path:
-    """Run what is missing of `experiment` on `device` and write `reports/sketches/NAME.json`
-    and the run files `reports/runs/sketches/NAME/POINT-SEED.trec`.
-
-    Finished runs are kept in `models/.sketches`, so that a killed or extended experiment does only
-    the rest.
-
-    Raises:
-        ConfigError: a point's settings do not fit; DataError: the data (before any training).
-    """
-    clock = Clock()
-    points = settings_of(SketchSettings, experiment)
-    data = read_data(experiment.data)
-    say(f"{name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen")
-    origin = _origin(experiment)
-    known = {"settings": experiment.data.model_dump(mode="json"), "files": origin["files"]}
-    place = Place(layout.sketch_runs, layout.run("sketches", name), known, device)
-    record = {
-        "name": name,
-        **experiment.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
-        **_sizes(data),
-        "points": [
-            _point(label, chosen, data, experiment.seeds, place) for label, chosen in points.items()
-        ],
-        "provenance": {**origin, **clock.usage(str(device)).model_dump(exclude_none=True)},
-    }
-    target = layout.sketches(name)
-    files.write_json(target, record)
-    return target
+RANKS = "ranks.trec"
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where runs are kept and where their run files go, what tells the data that they read, and
-    what they run on."""
+class SketchPlan(ComparedPlan):
+    """The settings of a point are those of `SketchSettings`."""
 
-    folder: Path
-    ranks: Path
-    known: dict[str, Any]
-    device: torch.device
-
-    def finished(
-        self, settings: SketchSettings, data: Data, seed: int, target: Path
-    ) -> dict[str, Any]:
-        """The result of a run, now or from before; its run file is copied to `target`."""
-        key = kept.key_of(
-            settings=settings.model_dump(mode="json"),
-            seed=seed,
-            data=self.known,
-            device=self.device.type,
-            code=code_hash(run.__name__),
-        )
-        ranks = self.folder / f"{key}.trec"
-        work = functools.partial(run.run, settings, data, seed, self.device, ranks)
-        result = kept.finished(self.folder / f"{key}.json", work)
-        with files.replacing(target) as partial:
-            shutil.copyfile(ranks, partial)
-        return result
+    experiment: Literal["sketches"]
+    dataset: str
+    """The name of the data set in published results."""
+    data: DataSettings
 
 
-def _point(
-    label: str, settings: SketchSettings, data: Data, seeds: list[int], place: Place
-) -> dict[str, Any]:
-    runs = []
-    for seed in seeds:
-        target = place.ranks / f"{quote(label, safe='')}-{seed}.trec"
-        found = place.finished(settings, data, seed, target)
-        say(f"{label}, seed {seed}: mAP {found['map']:.2f} of epoch {found['epoch']}")
-        runs.append({"seed": seed, **found})
-    return {"label": label, "settings": settings.model_dump(mode="json"), "runs": runs}
+class SketchesToImages(Experiment[SketchPlan, SketchSettings]):
+    """Writes `reports/sketches/NAME.json` and, as run files, the best images of every sketch:
+    `reports/runs/sketches/NAME/POINT-SEED.trec`."""
+
+    kind = "sketches"
+    plan_type = SketchPlan
+    options_of_kind = frozenset({"--device"})
+    one_run_a_core = False
+    files_of_a_run = (RANKS,)
+
+    def settings(self, point: Point, seed: int) -> SketchSettings:
+        return validate(SketchSettings, {**self.plan.set, **point.settings}, "settings")
+
+    def prepare(self) -> None:
+        data = read_data(self.plan.data)
+        say(f"{self.name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen classes")
+        self.sizes = _sizes(data)
+        names = sorted({file_of(text) for text in files_of(self.plan.data)})
+        self.hashes = [[file.name, files.sha256(file)] for file in names]
+
+    def inputs(self, settings: SketchSettings) -> dict[str, Any]:
+        return {
+            "settings": settings.model_dump(mode="json"),
+            "data": self.plan.data.model_dump(mode="json"),
+            "files": self.hashes,
+            "device": pick_device(self.options.device).type,
+        }
+
+    def code(self, settings: SketchSettings) -> str:
+        return code_hash(training.__name__)
+
+    def run(self, settings: SketchSettings, seed: int, folder: Path) -> Numbers:
+        clock = Clock()
+        # The engine has hidden the GPUs that belong to other runs.
+        device = pick_device("auto" if self.options.device != "cpu" else "cpu")
+        data = _data_of_this_process(self.plan.data)
+        numbers = training.run(settings, data, seed, device, folder / RANKS)
+        return {**numbers, "usage": clock.usage(str(device)).model_dump(exclude_none=True)}
+
+    def headline(self, numbers: Numbers) -> str:
+        return f"mAP {numbers['map']:.2f} of epoch {numbers['epoch']}"
+
+    def publish(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            for run, _ in row.runs:
+                name = f"{quote(row.point.label, safe='')}-{run.seed}.trec"
+                with files.replacing(self.layout.run("sketches", self.name) / name) as partial:
+                    shutil.copyfile(run.folder / RANKS, partial)
+
+    def result(self, rows: Sequence[Row]) -> SketchExperiment:
+        usages = [numbers["usage"] for row in rows for _, numbers in row.runs]
+        peaks = {key: max(usage[key] for usage in usages) for key in usages[0] if "peak" in key}
+        result = {
+            "name": self.name,
+            **self.plan.model_dump(mode="json", include={"about", "dataset", "baseline", "seeds"}),
+            **self.sizes,
+            "points": [row.as_json("usage") for row in rows],
+            "provenance": {
+                "files": self.hashes,
+                "version": __version__,
+                **{key: usages[-1].get(key) for key in ("date", "host", "device", "git_revision")},
+                "seconds": round(sum(usage["seconds"] for usage in usages), 1),
+                **peaks,
+            },
+        }
+        return SketchExperiment.model_validate(result)
+
+
+_data_of_this_process = lru_cache(maxsize=1)(read_data)
+"""The runs of one process share the features, which may take gigabytes."""
 
 
 def _sizes(data: Data) -> dict[str, dict[str, int]]:
@@ -114,13 +117,4 @@ def _sizes(data: Data) -> dict[str, dict[str, int]]:
         "classes": {"seen": len(data.seen), "unseen": len(data.unseen)},
         "sketches": count(data.sketches),
         "images": count(data.images),
-    }
-
-
-def _origin(experiment: SketchExperiment) -> dict[str, Any]:
-    """The data by name (without folders) and hash, and the code."""
-    named = sorted({file_of(text) for text in files_of(experiment.data)})
-    return {
-        "files": [[file.name, files.sha256(file)] for file in named],
-        "version": __version__,
     }

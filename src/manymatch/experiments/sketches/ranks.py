@@ -1,4 +1,4 @@
-"""The best images of every sketch, as a run file."""
+"""Writes the best images of every sketch as a TREC run file."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from manymatch.evaluation.run_files import write_run
 from manymatch.experiments.sketches.metrics import CUT
 
 _QUERIES = 1024
-"""Queries ranked at once."""
+"""The number of queries that are ranked at once."""
 
 
 def write_ranks(
     target: Path, queries: Tensor, gallery: Tensor, names: tuple[list[str], list[str]]
 ) -> None:
-    """The first 200 images of each query, which the metrics that are cut need; `names` of the
-    queries `(n, D)` and of the gallery `(m, D)`, which are L2-normalised."""
-    best = [
+    """Write the first 200 images of each query, which the metrics at 200 need.
+
+    Args:
+        queries, gallery: `(n, D)` and `(m, D)`, L2-normalised.
+        names: the names of the queries and of the images in the gallery.
+    """
+    blocks = [
         torch.topk(block @ gallery.T, min(CUT, len(gallery))) for block in queries.split(_QUERIES)
     ]
-    items = torch.cat([found.indices for found in best])
-    scores = torch.cat([found.values for found in best])
+    items = torch.cat([block.indices for block in blocks])
+    scores = torch.cat([block.values for block in blocks])
     write_run(target, Direction(torch.empty(0), items, scores), *names, target.stem)
 
 
 def named(labels: Tensor, classes: list[str]) -> list[str]:
-    """CLASS/NUMBER of each row, which a tool can tell the right images by."""
+    """The name CLASS/NUMBER of each row, from which other tools can read the positives."""
     return [f"{classes[label]}/{row}" for row, label in enumerate(labels.tolist())]

@@ -1,4 +1,4 @@
-"""One training on the seen classes, and how well images of the unseen ones are found."""
+"""One training on the seen classes, and the test on the unseen classes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from manymatch.methods.swapped_labels import swapped_labels
 
 CPU = torch.device("cpu")
 _ROWS = 4096
-"""Rows embedded at once."""
+"""The number of rows that are embedded at once."""
 
 
 class Heads(nn.Module):
-    """A network of two layers for each modality, to the unit sphere."""
+    """A network of two layers for each modality. Embeddings have length 1."""
 
     def __init__(self, settings: SketchSettings, sketch_width: int, image_width: int) -> None:
         super().__init__()
@@ -39,14 +39,14 @@ class Heads(nn.Module):
         )
 
     def forward(self, sketches: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
-        """`(n, F)` and `(m, G)` of any precision -> `(n, D)` and `(m, D)` of length 1."""
+        """Embed features `(n, F)` and `(m, G)` of any precision as `(n, D)` and `(m, D)`."""
         return _embedded(self.sketch, sketches), _embedded(self.image, images)
 
 
 def _embedded(head: nn.Module, vectors: Tensor) -> Tensor:
-    """A block of rows at a time, on the head's device; float16 serves to keep them alone."""
+    """Embed a block of rows at a time on the head's device. float16 is for storage only."""
     device = next(head.parameters()).device
-    # Entries of vectors of length 1 are the smaller the more there are.
+    # The entries of a vector of length 1 shrink with the width: scale them back to about 1.
     scale = vectors.shape[1] ** 0.5
     parts = [head(part.to(device).float() * scale) for part in vectors.split(_ROWS)]
     return normalize(torch.cat(parts), dim=1)
@@ -59,12 +59,15 @@ def run(
     device: torch.device = CPU,
     ranks: Path | None = None,
 ) -> dict[str, Any]:
-    """Train from `seed` on `device` and test the epoch of the best validation mAP; the best images
-    of the test go to the run file `ranks`.
+    """Train on `device`, and test the epoch with the best validation mAP.
+
+    Args:
+        seed: decides the held-out classes, the initial weights and the batches.
+        ranks: the run file for the best images of the test; None writes no file.
 
     Returns:
-        The metrics of `retrieval` on the unseen classes; `validation`, the mAP of the classes
-        that were held out; `epoch` (1-based), `seconds`.
+        The metrics of `retrieval` on the unseen classes; `validation`, the mAP of the held-out
+        classes; `epoch` (1-based); `seconds`.
     """
     started = time.perf_counter()
     torch.manual_seed(seed)
@@ -81,7 +84,7 @@ def run(
 
 
 def _held_out(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """Some of the seen classes, and the others; two at least are trained on."""
+    """The held-out classes and the classes to train on, which are at least two."""
     count = min(max(1, round(share * len(seen))), len(seen) - 2)
     order = seen[torch.randperm(len(seen))]
     return order[:count], order[count:]
@@ -90,14 +93,14 @@ def _held_out(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:
 def _fit(
     heads: Heads, settings: SketchSettings, data: Data, trained: Tensor, held: Tensor
 ) -> tuple[int, float]:
-    """Give `heads` the weights of the best epoch; which it is, and its validation mAP."""
+    """Train `heads` and load the best epoch's weights; return that epoch and its validation mAP."""
     sketches, partners = data.sketches.of(trained), Partners(data.images.of(trained))
     matching = Matching(settings)
     labels = swapped_labels(settings, settings.size)
     parts = nn.ModuleList([heads] if labels is None else [heads, labels])
     parts.to(next(heads.parameters()).device)
     optimizer = torch.optim.Adam(parts.parameters(), lr=settings.lr, fused=True)
-    best, weights, chosen = -1.0, heads.state_dict(), 0
+    best, weights, best_epoch = -1.0, heads.state_dict(), 0
     for epoch in range(settings.epochs):
         matching.start_epoch(epoch)
         for rows in torch.randperm(len(sketches.labels)).split(settings.batch):
@@ -107,15 +110,15 @@ def _fit(
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        reached = score(heads, data, held)["map"]
-        if reached > best:
-            best, weights, chosen = reached, copy.deepcopy(heads.state_dict()), epoch + 1
+        validation = score(heads, data, held)["map"]
+        if validation > best:
+            best, weights, best_epoch = validation, copy.deepcopy(heads.state_dict()), epoch + 1
     heads.load_state_dict(weights)
-    return chosen, best
+    return best_epoch, best
 
 
 class Partners:
-    """Images by class, to draw a partner for each sketch from."""
+    """Images sorted by class, from which a partner for each sketch is drawn."""
 
     def __init__(self, images: Side) -> None:
         order = images.labels.argsort(stable=True)
@@ -124,9 +127,9 @@ class Partners:
         self._first = self._counts.cumsum(0) - self._counts
 
     def draw(self, classes: Tensor) -> Tensor:
-        """`(n, F)`: a random image of each of `classes (n,)`."""
-        places = (torch.rand(len(classes)) * self._counts[classes]).long()
-        return self._vectors[self._first[classes] + places]
+        """The features `(n, F)` of a random image of each class in `classes (n,)`."""
+        offsets = (torch.rand(len(classes)) * self._counts[classes]).long()
+        return self._vectors[self._first[classes] + offsets]
 
 
 def _loss(
@@ -135,20 +138,20 @@ def _loss(
     matching: Matching,
     labels: SwappedLabels | None,
 ) -> Tensor:
-    """SwAMP's objective; images of a sketch's own class are no negatives of the contrastive
+    """SwAMP's objective. Other images of a sketch's class are no negatives of the contrastive
     loss."""
     sketches, images = pairs
     classes = classes.to(sketches.device)
-    others = classes[:, None] == classes
-    others.fill_diagonal_(False)
-    scores = (sketches @ images.T).masked_fill(others, -torch.inf)
+    same_class = classes[:, None] == classes
+    same_class.fill_diagonal_(False)
+    scores = (sketches @ images.T).masked_fill(same_class, -torch.inf)
     contrastive = matching.terms(scores, torch.arange(len(classes), device=classes.device))
     return torch.stack(list(objective(contrastive, labels, sketches, images).values())).sum()
 
 
 @torch.no_grad()
 def score(heads: Heads, data: Data, classes: Tensor, ranks: Path | None = None) -> dict[str, float]:
-    """`retrieval` of the images of `classes` for their sketches, whose best go to `ranks`."""
+    """The metrics of `retrieval` on `classes`. The best images are written to `ranks`, if given."""
     sketches, images = data.sketches.of(classes), data.images.of(classes)
     queries, gallery = (part.cpu() for part in heads(sketches.vectors, images.vectors))
     if ranks is not None:

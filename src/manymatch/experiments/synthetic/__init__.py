@@ -1,1 +1,1 @@
-"""SwAMP's synthetic experiment: two made-up modalities of points from known classes."""
+"""SwAMP's synthetic experiment: pairs of points in two generated modalities, with known classes."""

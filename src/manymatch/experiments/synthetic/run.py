@@ -1,4 +1,4 @@
-"""One training on synthetic pairs, and its test."""
+"""One training on synthetic pairs, and the test of the trained encoders."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from manymatch.losses.triplet import triplet
 from manymatch.methods.swapped_labels import swapped_labels
 
 TOLERANCE = 1e-4
-"""To which assignments are solved where it is counted how many steps that takes."""
+"""The tolerance of the solution whose Newton steps `assignment` counts."""
 
 
 class Encoders(nn.Module):
-    """A network with two hidden layers for each modality, to the unit sphere."""
+    """A network with two hidden layers for each modality. Embeddings have length 1."""
 
     def __init__(self, hidden: int, size: int) -> None:
         super().__init__()
@@ -43,7 +43,8 @@ def _network(hidden: int, size: int) -> nn.Sequential:
 
 
 class Trained(NamedTuple):
-    """Encoders with the weights of the best `epoch`, labels as the last one left them."""
+    """Encoders with the weights of the best `epoch` (1-based), and the labels after the last
+    epoch."""
 
     encoders: Encoders
     labels: SwappedLabels | None
@@ -51,19 +52,20 @@ class Trained(NamedTuple):
 
 
 def run(settings: RunSettings, seed: int) -> dict[str, Any]:
-    """Train from `seed`, which also draws the data, and test the epoch of best validation R@1.
+    """Draw the data, train, and test the epoch with the best validation R@1.
+
+    Args:
+        seed: decides the data, the initial weights and the batches.
 
     Returns:
-        `pair` and `class`: `recall_metrics` of test b for test a, where the own b or any b of
-        the same class is right; `epoch`; `seconds` by the wall's clock and `processor_seconds`;
-        and `assignment`, see there.
+        `pair` and `class`: the `recalls` of the test pairs; `epoch` (1-based); `assignment`, see
+        there; `seconds` and `processor_seconds`.
     """
     wall, processor = time.perf_counter(), time.process_time()
     training, validation, test = make_pairs(seed)
     trained = train(settings, seed, training, validation)
-    found = recalls(*_embedded(trained.encoders, test), test.label)
     return {
-        **found,
+        **recalls(*_embedded(trained.encoders, test), test.label),
         "epoch": trained.epoch,
         "assignment": assignment(trained.labels),
         "seconds": round(time.perf_counter() - wall, 1),
@@ -72,7 +74,7 @@ def run(settings: RunSettings, seed: int) -> dict[str, Any]:
 
 
 def train(settings: RunSettings, seed: int, training: Pairs, validation: Pairs) -> Trained:
-    """Train on `training` and keep the epoch (1-based) of best R@1 on `validation`."""
+    """Train on `training`, and keep the epoch with the best R@1 on `validation`."""
     torch.manual_seed(seed)
     encoders = Encoders(settings.hidden, settings.size)
     labels = swapped_labels(settings, settings.size)
@@ -91,20 +93,20 @@ def _fit(
     validation: Pairs,
     settings: RunSettings,
 ) -> tuple[dict[str, Tensor], int]:
-    """The weights of the epoch (1-based) with the best validation R@1 of pairs."""
+    """The weights of the epoch with the best validation R@1 of pairs, and that epoch (1-based)."""
     trained = nn.ModuleList([encoders] if labels is None else [encoders, labels])
     optimizer = torch.optim.Adam(trained.parameters(), lr=settings.lr, fused=True)
-    best, weights, chosen = -1.0, encoders.state_dict(), 0
+    best, weights, best_epoch = -1.0, encoders.state_dict(), 0
     for epoch in range(1, settings.epochs + 1):
         for rows in torch.randperm(len(training.label)).split(settings.batch):
             loss = _loss(encoders, labels, training.rows(rows), settings)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        reached = recalls(*_embedded(encoders, validation), validation.label)["pair"]["r1"]
-        if reached > best:
-            best, weights, chosen = reached, copy.deepcopy(encoders.state_dict()), epoch
-    return weights, chosen
+        r1 = recalls(*_embedded(encoders, validation), validation.label)["pair"]["r1"]
+        if r1 > best:
+            best, weights, best_epoch = r1, copy.deepcopy(encoders.state_dict()), epoch
+    return weights, best_epoch
 
 
 def _loss(
@@ -121,24 +123,32 @@ def _embedded(encoders: Encoders, pairs: Pairs) -> tuple[Tensor, Tensor]:
 
 
 def recalls(a: Tensor, b: Tensor, label: Tensor) -> dict[str, dict[str, float]]:
-    """`recall_metrics` of the best right b for each a; a wrong b of equal score ranks first."""
+    """`recall_metrics` of b for queries a, by the best positive of each query.
+
+    The positive of `pair` is the partner, the positives of `class` are all b of the same class. A
+    negative with an equal score ranks before the positive.
+    """
     scores = a @ b.T
-    right = {
+    positive = {
         "pair": torch.eye(len(label), dtype=torch.bool),
         "class": label[:, None] == label,
     }
-    return {kind: recall_metrics(_ranks(scores, mask)) for kind, mask in right.items()}
+    return {kind: recall_metrics(_ranks(scores, mask)) for kind, mask in positive.items()}
 
 
-def _ranks(scores: Tensor, right: Tensor) -> Tensor:
-    best = scores.masked_fill(~right, -torch.inf).amax(1, keepdim=True)
-    return 1 + ((scores >= best) & ~right).sum(1)
+def _ranks(scores: Tensor, positive: Tensor) -> Tensor:
+    best = scores.masked_fill(~positive, -torch.inf).amax(1, keepdim=True)
+    return 1 + ((scores >= best) & ~positive).sum(1)
 
 
 @torch.no_grad()
 def assignment(labels: SwappedLabels | None) -> dict[str, float] | None:
-    """How the queue of a is assigned: the `error` of the classes' shares under these settings, and
-    the Newton `steps` that solve it to `TOLERANCE`, from nothing. None where there is no queue."""
+    """How well the queue of a is assigned to classes; None without a queue.
+
+    Returns:
+        `error`: the largest error of a class's share with the settings of `labels`, in samples;
+        `steps`: the Newton steps that solve the assignment to `TOLERANCE` without a start.
+    """
     if labels is None or not int(labels.images.queue.filled):
         return None
     log_p = queued_log_p(labels)
@@ -150,6 +160,6 @@ def assignment(labels: SwappedLabels | None) -> dict[str, float] | None:
 
 
 def queued_log_p(labels: SwappedLabels) -> Tensor:
-    """`(n, n_classes)` class log-probabilities of what waits in the queue of a."""
+    """`(n, n_classes)` class log-probabilities of the samples in the queue of a."""
     queue = labels.images.queue
     return labels.classes(queue.rows[: int(queue.filled)])

@@ -11,20 +11,20 @@ from manymatch.methods.swapped_labels import LabelSettings
 
 
 class RunSettings(LabelSettings):
-    """One training. The defaults are those of SwAMP's appendix E; see `pairs.py` for the data.
+    """The settings of one training. `weight: 0` trains with the contrastive loss alone.
 
-    `weight: 0` is the contrastive loss alone.
+    The defaults are those of SwAMP, appendix E. The data are those of `pairs.py`.
     """
 
     tau: Positive = 0.01
     eta: Positive = 20.0
     margin: Positive = 0.1
     size: Count = 5
-    """Of the embeddings."""
+    """The size of the embeddings."""
     hidden: Count = 50
-    """Units of each of the encoders' two hidden layers."""
+    """The units of each of the two hidden layers of an encoder."""
     epochs: Count = 100
     contrastive_epochs: Annotated[int, Field(ge=0)] = 0
-    """Before them, with weight 0: the warm start."""
+    """The warm start: epochs with the contrastive loss alone, before `epochs`."""
     batch: Count = 128
     lr: Positive = 1e-3

@@ -1,0 +1,109 @@
+"""Performs an experiment of any kind: read from top to bottom.
+
+plan -> points x seeds -> the runs that are not finished -> worker processes -> file of results
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from manymatch.experiments.experiment import Experiment, Row
+from manymatch.experiments.plan import Point, points
+from manymatch.experiments.run_folder import Numbers, Run, key_of
+from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
+from manymatch.system.errors import ManyMatchError
+from manymatch.system.progress import say
+
+
+def perform(experiment: Experiment[Any, Any]) -> Path:
+    """Do the runs of `experiment` that are not finished, and write the file of results.
+
+    The numbers of finished runs are kept, so that an experiment that was killed or extended does
+    the missing runs only. An interrupted training continues after its last epoch.
+
+    Returns:
+        The path of the file of results.
+
+    Raises:
+        ConfigError, DataError: the settings of a point or the data do not fit. Nothing has run.
+        ManyMatchError: a run failed. All other runs have been finished.
+    """
+    experiment.check()
+    experiment.prepare()
+    rows = [
+        (point, [_run(experiment, point, seed) for seed in experiment.plan.seeds])
+        for point in points(experiment.plan)
+    ]
+    numbers = _finish_all(experiment, [run for _, runs in rows for run in runs])
+    finished = [Row(point, [(run, numbers[run.folder]) for run in runs]) for point, runs in rows]
+    experiment.publish(finished)
+    result = experiment.result(finished)
+    path = experiment.layout.reports / result.path.format_map(vars(result))
+    result.write(path)
+    return path
+
+
+def _run(experiment: Experiment[Any, Any], point: Point, seed: int) -> Run:
+    settings = experiment.settings(point, seed)
+    key = key_of(settings=experiment.inputs(settings), seed=seed)
+    return Run(
+        label=f"{point.label}, seed {seed}",
+        settings=settings,
+        seed=seed,
+        code=experiment.code(settings),
+        folder=experiment.layout.experiment_runs(experiment.kind) / key,
+    )
+
+
+def _finish_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[Path, Numbers]:
+    """The numbers of all `runs` by folder. Equal runs have the same folder and are done once."""
+    name, options = experiment.name, experiment.options
+    different = {run.folder: run for run in runs}
+    kept = {folder: run.numbers(options.accept_stale) for folder, run in different.items()}
+    finished = {folder: numbers for folder, numbers in kept.items() if numbers is not None}
+    missing = [run for folder, run in different.items() if folder not in finished]
+    say(f"{name}: {len(different)} runs, {len(finished)} of them finished before")
+    if not missing:
+        return finished
+
+    gpus = gpus_of(options.device) if "--device" in experiment.options_of_kind else []
+    workers = workers_for(options.jobs, len(missing), gpus, experiment.one_run_a_core)
+    logs = missing[0].folder.parent / "*" / "log.txt"
+    say(f"{name}: {workers} at a time; the messages of the runs are in {logs}")
+    work = partial(finish, experiment=experiment)
+    failed: list[str] = []
+    started = time.monotonic()
+    outcomes = side_by_side(work, missing, workers, gpus, name)
+    for done, (run, outcome) in enumerate(outcomes, start=1):
+        if isinstance(outcome, ManyMatchError):
+            failed.append(run.label)
+            say(f"{run.label}: failed: {outcome}")
+            continue
+        finished[run.folder] = outcome
+        left = len(missing) - done
+        minutes = (time.monotonic() - started) / done * left / 60
+        rest = f"{left} left, about {minutes:.0f} min" if left else "the last"
+        say(f"{run.label}: {experiment.headline(outcome)}; {rest}")
+    if failed:
+        raise ManyMatchError(
+            f"{name}: {len(failed)} of {len(missing)} runs failed ({'; '.join(failed)}). "
+            "The other runs are kept: correct these and run the same command again"
+        )
+    return finished
+
+
+def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
+    """The numbers of `run`, which another process may have finished meanwhile."""
+    with run.alone():
+        numbers = run.numbers(experiment.options.accept_stale)
+        if numbers is None:
+            with run.begin():
+                numbers = experiment.run(run.settings, run.seed, run.folder)
+            run.finish(numbers)
+        model = ["model"] if experiment.options.keep else []
+        run.tidy("result.json", "log.txt", *experiment.files_of_a_run, *model)
+    return numbers

@@ -1,0 +1,145 @@
+"""Experiments on presets: a point is a preset with some settings changed, a run trains a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from manymatch.config.params import read_params
+from manymatch.config.preset import Preset, preset_path, read_preset
+from manymatch.evaluation.provenance import setting_of
+from manymatch.experiments.experiment import Experiment, Row
+from manymatch.experiments.plan import PRESET, Point
+from manymatch.experiments.presets.plan import PresetPlan
+from manymatch.experiments.run_folder import Numbers
+from manymatch.methods import check_model, entry_point, method_class
+from manymatch.results.ablations import Ablation
+from manymatch.shards.index import NAME as INDEX
+from manymatch.shards.index import read_index
+from manymatch.system import files
+from manymatch.system.code_hash import code_hash
+from manymatch.system.errors import ConfigError, DataError, nearest
+from manymatch.training.warm_start import find_source
+
+_STAGES = "manymatch.training.train", "manymatch.evaluation.evaluate"
+
+
+class PresetExperiment(Experiment[PresetPlan, Preset]):
+    """Writes `reports/ablations/DATASET/NAME.json`."""
+
+    kind = "presets"
+    plan_type = PresetPlan
+    options_of_kind = frozenset({"--dataset", "--device", "--keep"})
+
+    @cached_property
+    def split(self) -> str:
+        """The split that the models are evaluated on."""
+        return read_params(self.layout.params).evaluation.split
+
+    def settings(self, point: Point, seed: int) -> Preset:
+        return preset_of(self.layout.presets, self.plan, point, seed)
+
+    def inputs(self, settings: Preset) -> dict[str, Any]:
+        layout, dataset = self.layout, self.plan.dataset
+        shards = layout.shards(dataset, settings.features)
+        read_index(shards).split(self.split)
+        tables = {
+            "vocabulary": layout.vocabulary(dataset),
+            "captions": layout.captions(dataset),
+            "relevance": layout.relevance(dataset),
+        }
+        for path in tables.values():
+            if not path.is_file():
+                raise DataError(f"{path}: no such file. Run the stage 'captions' first")
+        start = find_source(settings, layout.models)
+        return {
+            "preset": settings.to_yaml(),
+            "split": self.split,
+            "start": start.sha256 if start else "",
+            "shards": files.sha256(shards / INDEX),
+            **{name: files.sha256(path) for name, path in tables.items()},
+        }
+
+    def code(self, settings: Preset) -> str:
+        return code_hash(*_STAGES, entry_point(settings.method))
+
+    def run(self, settings: Preset, seed: int, folder: Path) -> Numbers:
+        from manymatch.experiments.presets.run import train_and_evaluate
+
+        numbers = train_and_evaluate(settings, self.layout, self.plan.dataset, self.split, folder)
+        return {**numbers, "sources": self.code(settings)}
+
+    def headline(self, numbers: Numbers) -> str:
+        seconds = f", trained in {numbers['seconds']:.0f} s" if numbers["seconds"] else ""
+        return f"rsum {numbers['metrics']['rsum']:.1f}{seconds}"
+
+    def result(self, rows: Sequence[Row]) -> Ablation:
+        _, numbers = rows[0].runs[0]
+        result = {
+            "name": self.name,
+            **self.plan.model_dump(include={"about", "dataset", "preset", "set", "seeds"}),
+            "keys": list(self.plan.over),
+            "split": self.split,
+            "images": numbers["images"],
+            "captions": numbers["captions"],
+            "setting": self._mark(rows),
+            "points": [
+                {
+                    "label": row.point.label,
+                    "settings": row.point.settings,
+                    "resolved": row.settings.model_dump(mode="json", exclude={"seed"}),
+                    "runs": [{"seed": run.seed, **numbers} for run, numbers in row.runs],
+                }
+                for row in rows
+            ],
+        }
+        return Ablation.model_validate(result)
+
+    def _mark(self, rows: Sequence[Row]) -> str:
+        """`reproduced` only if every run is."""
+        presets = [run.settings for row in rows for run, _ in row.runs]
+        marks = {
+            setting_of(preset, read_index(self.layout.shards(self.plan.dataset, preset.features)))
+            for preset in presets
+        }
+        return marks.pop() if len(marks) == 1 else "small-scale"
+
+
+def preset_of(presets: Path, plan: PresetPlan, point: Point, seed: int) -> Preset:
+    """The preset of one run. A point that a paper printed keeps the mark of its preset.
+
+    Args:
+        presets: the folder of the presets (`presets/DATASET/NAME.yaml`).
+
+    Raises:
+        ConfigError: a preset or key is unknown (the message names the nearest), or a value does
+            not fit.
+    """
+    settings = {**plan.set, **point.settings}
+    path = preset_path(presets, plan.dataset, settings.pop(PRESET, plan.preset))
+    stated = read_preset(path)
+    method = settings.get("method", stated.method)
+    overrides = {_full_key(key, method): value for key, value in settings.items()}
+    preset = read_preset(path, {**overrides, "seed": seed})
+    if plan.dataset in plan.published:
+        preset = preset.model_copy(update={"setting": stated.setting})
+    check_model(preset.method, preset.model)
+    if preset.training.devices not in (1, "auto"):
+        raise ConfigError(
+            "training.devices: an experiment trains each run on one device. Set it to 'auto'"
+        )
+    return preset
+
+
+def _full_key(key: str, method: str) -> str:
+    """`key` as a key of the preset: a key that the preset does not have belongs to the model."""
+    first = key.partition(".")[0]
+    if first in Preset.model_fields:
+        return key
+    of_model = method_class(method).Settings.model_fields
+    if first not in of_model:
+        known = {PRESET, *Preset.model_fields, *of_model} - {"seed"}
+        raise ConfigError(f"unknown key '{key}' of method '{method}'{nearest(first, known)}")
+    return f"model.{key}"

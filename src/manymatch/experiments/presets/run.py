@@ -1,0 +1,75 @@
+"""One run of an experiment on presets: trains a model, evaluates the model, returns the numbers."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from manymatch.config.layout import Layout, ResultFiles
+from manymatch.config.preset import Preset
+from manymatch.evaluation.evaluate import evaluate
+from manymatch.experiments.run_folder import Numbers
+from manymatch.methods.checkpoint import FACTS
+from manymatch.system.machine import MachineRecord
+from manymatch.training.train import train
+
+_FROM_PROVENANCE = (
+    "parameters",
+    "images",
+    "captions",
+    "checkpoint_sha256",
+    "data_sha256",
+    "version",
+)
+
+
+def train_and_evaluate(
+    preset: Preset, layout: Layout, dataset: str, split: str, folder: Path
+) -> Numbers:
+    """Train `preset` on `dataset` and evaluate the model on `split`.
+
+    A training that was interrupted in `folder` continues after its last epoch.
+
+    Returns:
+        The metrics with the facts of training and evaluation. `seconds` of training are None if
+        the training was interrupted. `pairs` (which set elements meet) exist for methods of sets.
+    """
+    model, written = folder / "model", ResultFiles.inside(folder)
+    shards = layout.shards(dataset, preset.features)
+    seconds = None
+    if not model.exists():  # a run that was killed after the training has a model already
+        checkpoints = folder / "checkpoints"
+        resumed = checkpoints.exists()
+        started = time.monotonic()
+        vocabulary = layout.vocabulary(dataset)
+        train(preset, shards, vocabulary, model, folder / "curves", checkpoints, layout.models)
+        seconds = None if resumed else round(time.monotonic() - started, 1)
+    evaluate(
+        model,
+        shards,
+        layout.relevance(dataset),
+        written,
+        captions=layout.captions(dataset),
+        split=split,
+        depth=0,
+        samples=0,
+    )
+    facts, origin, sets = _read(model / FACTS), _read(written.provenance), written.run / "sets.json"
+    usage = MachineRecord.read(written.machine).root["evaluate"]
+    return {
+        "metrics": _read(written.full),
+        "seconds": seconds,
+        "epoch": facts["epoch"],
+        "epochs": facts["epochs"],
+        "validation_rsum": facts["rsum"],
+        **({"pairs": _read(sets)["pairs"]} if sets.exists() else {}),
+        **{name: origin[name] for name in _FROM_PROVENANCE},
+        "device": usage.device,
+        "git_revision": usage.git_revision,
+    }
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,80 @@
+"""The folder of one run: what an interrupted run needs to continue, and what a finished run leaves.
+
+`models/.experiments/KIND/KEY/` holds `result.json` of a finished run and, while the run is not
+finished, whatever its kind of experiment writes there (checkpoints, a model). `log.txt` holds the
+messages of the run. KEY is the hash of everything that the run depends on except the code, so
+that two experiments share a run that they have in common.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manymatch import __version__
+from manymatch.system import files
+
+Numbers = dict[str, Any]
+"""What a run measured, as JSON values."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: settings, seed, the hash of the code, and the folder of the run."""
+
+    label: str
+    settings: Any
+    seed: int
+    code: str
+    folder: Path
+
+    def numbers(self, accept_stale: bool = False) -> Numbers | None:
+        """The numbers of the finished run; None if the run is not finished, or if other code
+        finished the run and `accept_stale` is false."""
+        try:
+            result = json.loads((self.folder / "result.json").read_text(encoding="utf-8"))
+            numbers: Numbers = result["numbers"]
+            current = accept_stale or result["code"] == self.code
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return numbers if current else None
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until no other process works on this run, and keep other processes out."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+
+    @contextlib.contextmanager
+    def begin(self) -> Iterator[None]:
+        """Remove what other code left in the folder, and write the block's messages to the log."""
+        mark = self.folder / "code"
+        if not mark.is_file() or mark.read_text(encoding="utf-8") != self.code:
+            self.tidy()
+            files.write_text(mark, self.code)
+        path = self.folder / "log.txt"
+        with path.open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
+            yield
+
+    def finish(self, numbers: Numbers) -> None:
+        files.write_json(self.folder / "result.json", {"code": self.code, "numbers": numbers})
+
+    def tidy(self, *names: str) -> None:
+        """Remove everything but the lock and the files or folders called `names`."""
+        for path in self.folder.iterdir():
+            if path.name not in {"lock", *names}:
+                files.remove(path)
+
+
+def key_of(**values: Any) -> str:
+    """Equal values have equal keys; the values must be JSON values."""
+    text = json.dumps({**values, "version": __version__}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,256 @@
+"""An experiment on presets trains the missing runs only, also after a kill, and names faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from killing import kill_during
+from small_methods import SMALL_SETS
+from tiny_checkout import PRESET, Checkout
+
+from manymatch.config.preset import read_preset
+from manymatch.evaluation.evaluate import evaluate
+from manymatch.evaluation.protocols.suite import OF_DATASET
+from manymatch.experiments.engine import perform
+from manymatch.experiments.presets import experiment as module
+from manymatch.experiments.presets import run as running
+from manymatch.experiments.presets.plan import PresetPlan
+from manymatch.experiments.run_folder import Run
+from manymatch.system.errors import ConfigError, DataError, ManyMatchError
+from manymatch.system.files import remove
+from manymatch.training.train import train
+
+LR = "training.optimizer.lr"
+
+
+def record(
+    checkout: Checkout, plan: PresetPlan, name: str = "what", **options: Any
+) -> dict[str, Any]:
+    written = perform(checkout.experiment(plan, name, **options))
+    assert written == checkout.layout.reports / "ablations" / "tiny" / f"{name}.json"
+    value: dict[str, Any] = json.loads(written.read_text())
+    return value
+
+
+def rsums(record: dict[str, Any]) -> dict[str, list[float]]:
+    """Of each point, one a seed."""
+    return {
+        point["label"]: [run["metrics"]["rsum"] for run in point["runs"]]
+        for point in record["points"]
+    }
+
+
+def test_every_point_is_trained_with_every_seed(checkout: Checkout, worked: list[str]) -> None:
+    plan = checkout.plan(over={"size": [4, 8]}, seeds=[0, 1], about="How wide?")
+    found = record(checkout, plan)
+    assert worked == ["size=4, seed 0", "size=4, seed 1", "size=8, seed 0", "size=8, seed 1"]
+    assert [point["settings"] for point in found["points"]] == [{"size": 4}, {"size": 8}]
+    assert found["keys"] == ["size"] and found["about"] == "How wide?"
+    assert (found["images"], found["captions"], found["split"]) == (8, 24, "test")
+    run = found["points"][1]["runs"][1]
+    assert (run["seed"], run["epochs"]) == (1, 2)
+    assert run["seconds"] > 0 and "multi" in run["metrics"]
+    assert found["points"][0]["resolved"]["model"]["size"] == 4
+
+
+def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: list[str]) -> None:
+    found = record(checkout, checkout.plan(over={"size": [4]}), keep=True)
+    (run,) = found["points"][0]["runs"]
+    preset = read_preset(checkout.runs[0] / "model" / "preset.yaml")
+    layout, out = checkout.layout, checkout.layout.root / "by-hand"
+    shards = layout.shards("tiny", "grid")
+    places = [out / name for name in ("model", "curves", "checkpoints")]
+    train(preset, shards, layout.vocabulary("tiny"), *places)
+    written = [out / name for name in ("metrics.json", "provenance.json", "run")]
+    evaluate(places[0], shards, layout.relevance("tiny"), *written)
+    assert run["metrics"] == json.loads(written[0].read_text())
+    assert run["checkpoint_sha256"] == json.loads(written[1].read_text())["checkpoint_sha256"]
+
+
+def test_runs_of_set_methods_say_whether_their_sets_are_alive(
+    checkout: Checkout, worked: list[str]
+) -> None:
+    preset = {**PRESET, "method": "dive", "model": SMALL_SETS}
+    (checkout.layout.presets / "tiny" / "dive.yaml").write_text(yaml.safe_dump(preset))
+    found = record(checkout, checkout.plan(over={"preset": ["dive", "vsepp"]}))
+    of_sets, of_vector = (point["runs"][0] for point in found["points"])
+    sets, vector = of_sets["metrics"], of_vector["metrics"]
+    variances = [sets["sets"][side]["log_circular_variance"] for side in ("images", "texts")]
+    assert all(variance < 0 for variance in variances)
+    assert "sets" not in vector
+    assert sum(map(sum, of_sets["pairs"]["share"])) == pytest.approx(1, abs=1e-3)
+    assert "pairs" not in of_vector
+
+
+def test_finished_runs_are_never_trained_again(checkout: Checkout, worked: list[str]) -> None:
+    first = record(checkout, checkout.plan(over={"size": [4, 8]}))
+    worked.clear()
+    assert record(checkout, checkout.plan(over={"size": [4, 8]})) == first
+    assert worked == []
+    # A value, a seed, and another ablation that has a point in common.
+    extended = record(checkout, checkout.plan(over={"size": [8, 6]}, seeds=[0, 1]), "other")
+    assert worked == ["size=8, seed 1", "size=6, seed 0", "size=6, seed 1"]
+    assert extended["points"][0]["runs"][0] == first["points"][1]["runs"][0]
+
+
+def test_a_data_set_s_protocols_apply_to_every_run(
+    checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OF_DATASET, "tiny", ("classes",))
+    (point,) = record(checkout, checkout.plan(over={"size": [4]}))["points"]
+    assert 0 < point["runs"][0]["metrics"]["classes"]["all_classes"]["i2t"]["r1"] <= 100
+
+
+def test_equal_points_are_trained_once(checkout: Checkout, worked: list[str]) -> None:
+    points = {"as it is": {}, "said again": {"size": 8}, "other": {"size": 4}}
+    found = record(checkout, checkout.plan(points=points))
+    assert worked == ["said again, seed 0", "other, seed 0"]
+    same = rsums(found)
+    assert same["as it is"] == same["said again"]
+
+
+@pytest.mark.parametrize("changed", ["vocabulary", "captions", "relevance", "shards"])
+def test_other_data_are_another_run(checkout: Checkout, worked: list[str], changed: str) -> None:
+    plan = checkout.plan(over={"size": [4]})
+    record(checkout, plan)
+    worked.clear()
+    layout = checkout.layout
+    path = {
+        "vocabulary": layout.vocabulary("tiny"),
+        "captions": layout.captions("tiny"),
+        "relevance": layout.relevance("tiny"),
+        "shards": layout.shards("tiny", "grid") / "index.json",
+    }[changed]
+    if changed == "relevance":
+        _judge_another_pair(path)
+    else:
+        path.write_bytes(path.read_bytes() + b"\n")
+    record(checkout, plan)
+    assert worked == ["size=4, seed 0"]
+
+
+def _judge_another_pair(path: Path) -> None:
+    table = pq.read_table(path)
+    row = {"image_id": "test.2", "caption_id": "test.3#0"}
+    pq.write_table(pa.concat_tables([table, pa.Table.from_pylist([row], table.schema)]), path)
+
+
+def test_results_of_other_code_count_only_if_told_so(
+    checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = checkout.plan(over={"size": [4]})
+    first = record(checkout, plan)
+    worked.clear()
+    monkeypatch.setattr(module, "code_hash", lambda *entries: "changed")
+    assert record(checkout, plan, accept_stale=True) == first
+    assert worked == []
+    record(checkout, plan)
+    assert worked == ["size=4, seed 0"]
+
+
+def test_models_stay_only_if_told_so(checkout: Checkout, worked: list[str]) -> None:
+    record(checkout, checkout.plan(over={"size": [4]}))
+    assert {path.name for path in checkout.runs[0].iterdir()} == {"result.json", "lock", "log.txt"}
+    record(checkout, checkout.plan(over={"size": [6]}), "kept", keep=True)
+    weights = [run / "model" / "model.safetensors" for run in checkout.runs]
+    assert [path.exists() for path in weights].count(True) == 1
+
+
+KILLS = {
+    "in the middle of training": ("manymatch.training.epoch_end.EpochEnd._row", 4),
+    "before it is evaluated": ("manymatch.experiments.presets.run.evaluate", 2),
+    "after its result is kept": ("manymatch.experiments.run_folder.Run.tidy", 4),
+}
+
+
+@pytest.mark.parametrize("moment", KILLS)
+def test_killed_and_run_again_it_ends_with_the_same_numbers(
+    checkout: Checkout, worked: list[str], moment: str
+) -> None:
+    plan = checkout.plan(over={"size": [4, 6]}, seeds=[0, 1])
+    kill_during(lambda: record(checkout, plan), *KILLS[moment])
+    finished = len(checkout.runs)
+    assert 0 < finished < 4
+    found = record(checkout, plan)
+    assert len(worked) == 4 - finished
+    undisturbed = record(_emptied(checkout), plan)
+    assert rsums(found) == rsums(undisturbed)
+
+
+def _emptied(checkout: Checkout) -> Checkout:
+    remove(checkout.layout.experiment_runs("presets"))
+    return checkout
+
+
+def test_nothing_of_a_run_that_other_code_began_is_used(
+    checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = checkout.plan(over={"size": [4]})
+    kill_during(lambda: record(checkout, plan), "manymatch.experiments.presets.run.evaluate", 1)
+    monkeypatch.setattr(module, "code_hash", lambda *entries: "changed")
+    found = record(checkout, plan)
+    assert found["points"][0]["runs"][0]["seconds"] is not None  # trained anew, and whole
+    assert worked == ["size=4, seed 0"]
+
+
+def test_a_failed_run_is_named_and_the_others_are_finished(
+    checkout: Checkout, worked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = checkout.plan(over={LR: [1e30, 0.01]})
+    with pytest.raises(ManyMatchError) as error:
+        record(checkout, plan)
+    assert "1 of 2 runs failed (lr=1e+30, seed 0)" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "lr=1e+30, seed 0: failed: training diverged" in capsys.readouterr().err
+    assert len(checkout.runs) == 1
+    assert not (checkout.layout.reports / "ablations").exists()
+
+
+def test_a_faulty_point_is_named_before_anything_is_trained(
+    checkout: Checkout, worked: list[str]
+) -> None:
+    with pytest.raises(ConfigError, match="point 'size=big': model of method 'vsepp': size"):
+        record(checkout, checkout.plan(over={"size": [4, "big"]}))
+    (checkout.layout.vocabulary("tiny")).unlink()
+    with pytest.raises(DataError, match="Run the stage 'captions'"):
+        record(checkout, checkout.plan(over={"size": [4]}))
+    assert worked == []
+
+
+def test_progress_is_a_line_a_run(
+    checkout: Checkout, worked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(checkout, checkout.plan(over={"size": [4, 6]}))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "what: 2 runs, 0 of them finished before"
+    assert len(lines) == 4
+    assert lines[2].startswith("size=4, seed 0: rsum ") and "1 left" in lines[2]
+    assert lines[3].endswith("the last")
+    log = (checkout.runs[0] / "log.txt").read_text()
+    assert "epoch 2/2" in log
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_taken(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, worked: list[str]
+) -> None:
+    plan = checkout.plan(over={"size": [4]})
+    first = record(checkout, plan)
+    (result,) = (path / "result.json" for path in checkout.runs)
+    finished = result.rename(result.with_suffix(".later"))
+    read = Run.numbers
+
+    def finished_after_the_first_look(run: Run, accept_stale: bool = False) -> Any:
+        numbers = read(run, accept_stale)
+        finished.rename(result) if finished.exists() else None
+        return numbers
+
+    monkeypatch.setattr(Run, "numbers", finished_after_the_first_look)
+    monkeypatch.setattr(running, "train", None)
+    assert record(checkout, plan) == first
+    assert len(worked) == 2

@@ -1,0 +1,137 @@
+"""The experiments on presets that come with the project: every point builds, every file runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from plans import plan_of
+from small_methods import NAMES, OF_CLIPS
+
+from manymatch.config.layout import Layout
+from manymatch.config.preset import Preset, read_preset
+from manymatch.config.strict import read_yaml, validate
+from manymatch.experiments.costs.operations import multiply_adds
+from manymatch.experiments.plan import points
+from manymatch.experiments.presets.experiment import preset_of
+from manymatch.experiments.presets.plan import PresetPlan, datasets
+from manymatch.methods import build_method, check_model, vocabulary_of
+from manymatch.reporting.published_ablations import OF_ABLATION
+from manymatch.text.vocabulary import Vocabulary
+
+ROOT = Path(__file__).parents[3]
+FILES = [
+    path
+    for path in sorted((ROOT / "experiments").glob("*.yaml"))
+    if read_yaml(path).get("experiment", "presets") == "presets"
+]
+METHOD_TABLES = ("scenes-methods", "flickr8k-methods")
+LAYOUT = Layout(ROOT)
+STATED = {path.stem: validate(PresetPlan, read_yaml(path), str(path)) for path in FILES}
+ELSEWHERE = [
+    (name, dataset)
+    for name, plan in STATED.items()
+    for dataset in datasets(plan)
+    if dataset != plan.dataset
+]
+"""Each file with each data set that it names, but the one that it runs on by itself."""
+
+
+def presets_of(name: str, dataset: str | None = None, **settings: object) -> dict[str, Preset]:
+    """The presets of the points by label, as `manymatch experiment` makes them."""
+    plan = plan_of(LAYOUT.experiment(name), dataset=dataset, settings=settings)
+    return {point.label: preset_of(LAYOUT.presets, plan, point, 0) for point in points(plan)}
+
+
+@pytest.mark.parametrize(("name", "dataset"), ELSEWHERE)
+def test_every_point_has_a_preset_on_every_data_set_of_the_file(name: str, dataset: str) -> None:
+    presets = presets_of(name, dataset)
+    assert len({preset.to_yaml() for preset in presets.values()}) == len(presets) > 1
+    small = dataset in {"scenes", "flickr8k"}
+    assert all(preset.setting == "small-scale" for preset in presets.values()) or not small
+
+
+@pytest.mark.parametrize("name", [name for name, plan in STATED.items() if plan.published])
+def test_points_of_a_paper_keep_the_mark_of_their_preset(name: str) -> None:
+    for dataset, table in STATED[name].published.items():
+        changed = presets_of(name, dataset, **{"training.epochs": 7})
+        assert {preset.setting for preset in changed.values()} == {"small-scale"}
+        plan = plan_of(LAYOUT.experiment(name), dataset=dataset)
+        presets = {p.label: p.settings.get("preset", plan.preset) for p in points(plan)}
+        stated = {
+            label: read_preset(LAYOUT.presets / dataset / f"{preset}.yaml").setting
+            for label, preset in presets.items()
+        }
+        marks = {label: preset.setting for label, preset in presets_of(name, dataset).items()}
+        assert marks == stated
+        assert table in plan.about
+        if name in OF_ABLATION:
+            assert table == ", ".join(OF_ABLATION[name][:2])
+
+
+def test_pvse_with_maxmatch_is_the_published_preset() -> None:
+    found = presets_of("maxmatch-pvse", "flickr30k")["PVSE + MaxMatch"]
+    path = LAYOUT.presets / "flickr30k" / "maxmatch_pvse_resnet152_bigru.yaml"
+    published = read_preset(path)
+    models = [check_model(preset.method, preset.model) for preset in (found, published)]
+    assert models[0] == models[1]
+    assert found.model_copy(update={"model": {}}) == published.model_copy(update={"model": {}})
+
+
+def test_vse_infinity_has_the_size_at_which_it_costs_what_dive_costs() -> None:
+    wide = max(preset.model["size"] for preset in presets_of("vse_infinity-size").values())
+    presets = LAYOUT.presets / "flickr30k"
+    dive = encoding_cost(read_preset(presets / "dive_butd_bigru.yaml"), {})
+    path = presets / "vse_infinity_butd_bigru.yaml"
+    costs = [encoding_cost(read_preset(path), {"size": size}) for size in (1024, wide)]
+    assert costs[0] < 0.3 * dive
+    assert costs[1] == pytest.approx(dive, rel=0.01)
+
+
+def encoding_cost(preset: Preset, change: dict[str, int]) -> int:
+    """Multiply-adds of encoding 36 regions and 12 words, of size 300."""
+    text = {**preset.model["text"], "word_vectors": "learned", "glove_file": None, "word_size": 300}
+    model = {**preset.model, **change, "text": text}
+    words = Vocabulary([*Vocabulary.SPECIAL, "a", "dog"])
+    method: Any = build_method(preset.method, model, vocabulary=words, feature_width=2048).eval()
+    regions, read = torch.zeros(1, 36, 2048), torch.full((1, 12), len(words) - 1)
+    sides = (
+        (
+            method.encode_images,
+            SimpleNamespace(features=regions, region_mask=regions[:, :, 0] == 0),
+        ),
+        (method.encode_texts, SimpleNamespace(words=read, word_mask=read > 0)),
+    )
+    return sum(
+        multiply_adds(lambda encode=encode, batch=batch: encode(batch).vectors)
+        for encode, batch in sides
+    )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_point_has_a_preset_that_its_method_takes(path: Path) -> None:
+    plan = plan_of(path)
+    presets = [preset_of(ROOT / "presets", plan, point, plan.seeds[0]) for point in points(plan)]
+    words = Vocabulary([*Vocabulary.SPECIAL, "a", "dog"])
+    for preset in presets:
+        vocabulary = vocabulary_of(preset.method, preset.model, words)
+        build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=8)
+    assert len({preset.to_yaml() for preset in presets}) == len(presets)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_says_how_it_is_run(path: Path) -> None:
+    assert f"manymatch experiment experiments/{path.name}\n" in path.read_text()
+    assert plan_of(path).about
+
+
+@pytest.mark.parametrize("name", METHOD_TABLES)
+def test_the_tables_of_methods_hold_every_method_three_times(name: str) -> None:
+    plan = plan_of(LAYOUT.experiment(name))
+    presets = [preset_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
+    assert [preset.method for preset in presets] == list(plan.over["preset"])
+    assert {preset.method for preset in presets} == set(NAMES) - set(OF_CLIPS)
+    assert len(plan.seeds) == 3 and name.startswith(plan.dataset)

@@ -1,0 +1,204 @@
+"""What varies: files and options, their points, and the presets that these become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from plans import plan_of
+from tiny_checkout import Checkout
+
+from manymatch.config.layout import Layout
+from manymatch.experiments.experiment import Options
+from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
+from manymatch.experiments.plan import Point, points
+from manymatch.experiments.presets.experiment import preset_of
+from manymatch.system.errors import ConfigError
+
+
+def test_a_grid_has_every_combination_and_the_last_key_changes_fastest(
+    checkout: Checkout,
+) -> None:
+    plan = checkout.plan(over={"training.epochs": [1, 2], "objective": ["triplet", "info_nce"]})
+    assert [point.label for point in points(plan)] == [
+        "epochs=1, objective=triplet",
+        "epochs=1, objective=info_nce",
+        "epochs=2, objective=triplet",
+        "epochs=2, objective=info_nce",
+    ]
+    assert points(plan)[1].settings == {"training.epochs": 1, "objective": "info_nce"}
+
+
+def test_keys_that_end_alike_are_told_apart(checkout: Checkout) -> None:
+    plan = checkout.plan(over={"image.dropout": [0.5], "text.dropout": [None, [1, "a"]]})
+    assert [point.label for point in points(plan)] == [
+        "image.dropout=0.5, text.dropout=null",
+        'image.dropout=0.5, text.dropout=[1, "a"]',
+    ]
+
+
+def test_methods_are_called_by_their_names_alone(checkout: Checkout) -> None:
+    plan = checkout.plan(preset=None, over={"preset": ["vsepp", "cora"]})
+    assert [point.label for point in points(plan)] == ["vsepp", "cora"]
+
+
+def test_a_key_is_of_the_model_unless_the_preset_has_it(checkout: Checkout) -> None:
+    plan = checkout.plan(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
+    chosen = preset_of(checkout.layout.presets, plan, Point("", {"size": 4}), seed=3)
+    assert (chosen.model["size"], chosen.training.optimizer.lr, chosen.seed) == (4, 0.5, 3)
+    assert chosen.model["word_size"] == 4
+
+
+def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: Path) -> None:
+    value = {
+        "dataset": "tiny",
+        "preset": "vsepp",
+        "set": {"training.epochs": 1},
+        "over": {"margin": [0.1, 1], "text_pooling": ["mean", "null"], "x": [None, True, [1, 2]]},
+        "seeds": [0, 2],
+    }
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump(value))
+    over = ["margin=0.1,1", "text_pooling=mean,'null'", "x=null,true,[1, 2]"]
+    options = Options(dataset="tiny", seeds="0, 2", settings={"training.epochs": 1})
+    given = experiment_of_options("vsepp", over, checkout.layout, options)
+    assert given.plan == plan_of(path)
+    assert given.name == "vsepp-margin-text_pooling-x"
+    assert experiment_of_file(path, checkout.layout).name == "what"
+    changed = plan_of(path, dataset="scenes", seeds="4", settings={"training.epochs": 3})
+    assert (changed.dataset, changed.seeds) == ("scenes", [4])
+    assert changed.set["training.epochs"] == 3
+
+
+BY_DATASET = {
+    "dataset": "tiny",
+    "preset": {"tiny": "vsepp", "big": "vsepp_big"},
+    "points": {
+        "wide": {"size": 16},
+        "other": {"preset": {"tiny": "cora", "huge": "cora_huge"}},
+        "same": {"preset": "pvse", "size": 4},
+    },
+}
+
+
+def test_a_file_has_presets_by_data_set(tmp_path: Path) -> None:
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump(BY_DATASET, sort_keys=False))
+    tiny, big = plan_of(path), plan_of(path, dataset="big")
+    assert (tiny.preset, big.preset) == ("vsepp", "vsepp_big")
+    assert tiny.points == {
+        "wide": {"size": 16},
+        "other": {"preset": "cora"},
+        "same": {"preset": "pvse", "size": 4},
+    }
+    assert list(big.points) == ["wide", "same"]
+    assert plan_of(path, dataset="mine", settings={"preset": "own"}).set == {"preset": "own"}
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"preset": None, "points": {"a": {"preset": {"tiny": "b"}}}}]
+)
+def test_another_data_set_gets_those_that_the_file_has(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump({**BY_DATASET, **change}, sort_keys=False))
+    with pytest.raises(ConfigError) as error:
+        plan_of(path, dataset="mine")
+    known = "tiny" if change else "tiny, big"
+    assert f"{path}: no preset for dataset 'mine'" in str(error.value)
+    assert f"({known})" in str(error.value)
+
+
+def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout: Checkout) -> None:
+    preset = checkout.layout.presets / "tiny" / "vsepp.yaml"
+    preset.write_text(preset.read_text() + "setting: reproduced\n")
+    value = {"dataset": "tiny", "preset": "vsepp", "over": {"size": [4, 16]}}
+    ours, elsewhere = checkout.layout.experiment("what"), checkout.layout.root / "what.yaml"
+    for path in (ours, elsewhere):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(yaml.safe_dump({**value, "published": {"tiny": "VSE++, table 1"}}))
+
+    def marks(path: Path, **settings: Any) -> set[str]:
+        experiment = experiment_of_file(path, checkout.layout, Options(settings=settings))
+        return {experiment.settings(point, 1).setting for point in points(experiment.plan)}
+
+    assert marks(ours) == {"reproduced"}
+    assert marks(ours, margin=0.3) == {"small-scale"}
+    assert marks(elsewhere) == {"small-scale"}
+    ours.write_text(yaml.safe_dump({**value, "published": {"big": "VSE++, table 1"}}))
+    assert marks(ours) == {"small-scale"}
+
+
+FILES: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing varies": ({"preset": "vsepp"}, "either 'over'"),
+    "both kinds": ({"over": {"size": [1]}, "points": {"a": {}}}, "either 'over'"),
+    "no preset": ({"preset": None, "over": {"size": [1]}}, "no preset"),
+    "a seed as a setting": ({"over": {"seed": [1]}}, "List the seeds in 'seeds'"),
+    "a seed twice": ({"over": {"size": [1]}, "seeds": [1, 1]}, "a seed twice"),
+    "a value twice": ({"over": {"size": [1, 1]}}, "a value twice"),
+    "no value": ({"over": {"size": []}}, "over.size"),
+    "an unknown key": ({"ovr": {"size": [1]}}, "did you mean 'over'?"),
+    "an unknown kind": (
+        {"over": {"size": [1]}, "experiment": "sketch"},
+        "experiment: unknown kind 'sketch'; did you mean 'sketches'?",
+    ),
+    "a seed that is none": ({"over": {"size": [1]}, "seeds": ["a"]}, "seeds.0"),
+}
+
+
+@pytest.mark.parametrize("fault", FILES)
+def test_a_faulty_file_is_one_line_with_its_name(tmp_path: Path, fault: str) -> None:
+    value, words = FILES[fault]
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump({"preset": "vsepp", **value}))
+    with pytest.raises(ConfigError) as error:
+        plan_of(path)
+    assert words in str(error.value) and str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "dive-alpha.yaml").write_text("")
+    with pytest.raises(ConfigError, match=r"did you mean 'dive-alpha\.yaml'"):
+        plan_of(tmp_path / "dive-alfa.yaml")
+
+
+@pytest.mark.parametrize(
+    ("over", "seeds", "words"),
+    [
+        ([], "0", "FILE or --over KEY=V1,V2"),
+        (["size"], "0", "--over size: expected KEY=VALUE,VALUE"),
+        (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
+        (["size=1", "size=2"], "0", "a key is given twice"),
+        (["size=1"], "0,a", "seeds.1"),
+    ],
+)
+def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        experiment_of_options("vsepp", over, Layout(), Options(seeds=seeds))
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"sise": 4}, "unknown key 'sise' of method 'vsepp'; did you mean 'size'?"),
+        ({"trainin.epochs": 4}, "did you mean 'training'?"),
+        ({"training.epoch": 4}, "did you mean 'epochs'?"),
+        ({"size": "big"}, "size"),
+        ({"size.width": 4}, "'size' is a value, not a group"),
+        ({"preset": "vsep"}, "did you mean 'vsepp'?"),
+        ({"method": "vsep"}, "did you mean 'vsepp'?"),
+        ({"training.devices": 2}, "one device"),
+    ],
+)
+def test_a_faulty_setting_gets_the_nearest(
+    checkout: Checkout, settings: dict[str, Any], words: str
+) -> None:
+    plan = checkout.plan(points={"one": settings})
+    with pytest.raises(ConfigError) as error:
+        preset_of(checkout.layout.presets, plan, points(plan)[0], seed=0)
+    assert words in str(error.value) and "\n" not in str(error.value)
