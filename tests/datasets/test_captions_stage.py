@@ -44,7 +44,7 @@ GOOD = [
 @pytest.mark.parametrize("name", DATASETS)
 def test_without_its_files_the_stage_before_is_named(tmp_path, name):
     outputs = [tmp_path / output for output in ("table", "words", "pairs")]
-    with pytest.raises(DataError, match="no such folder.*manymatch download"):
+    with pytest.raises(DataError, match=r"no such folder.*manymatch download"):
         write_captions(name, tmp_path / "raw", *outputs, minimum_count=1)
     assert not list(tmp_path.iterdir())
 
