@@ -7,11 +7,11 @@ from manymatch.scenes.world import Blueprint, Box, Spec, Spot, Tie
 
 HANGS_ON_OBJECT = ("ride", "on", "in", "below")
 STANDS_BESIDE = {"chase": 0.10, "pull": -0.07, "push": 0.005, "kick": 0.01, "walk": 0.06}
-"""Gap between subject and object on the ground; negative: behind the subject."""
+"""Gap between subject and object on the ground. A negative gap is behind the subject."""
 
 
 def extent(spec: Spec, posed: str | None = None) -> tuple[float, float]:
-    """Width and height of an object in its state (or in the pose of a relation)."""
+    """Return width and height of an object in its state, or in the state `posed` of a relation."""
     kind = KINDS[spec.kind]
     state = posed or spec.state
     width, height = kind.extents.get(state, kind.extent) if state else kind.extent
@@ -28,15 +28,15 @@ def cluster_boxes(blueprint: Blueprint, spot: Spot) -> dict[int, Box]:
     while queue:
         anchor = queue.pop(0)
         for tie in blueprint.ties:
-            other = _hung(tie, anchor)
+            other = _attached(tie, anchor)
             if other is not None and other not in boxes:
                 boxes[other] = _attach(tie.relation, blueprint, anchor, other, boxes[anchor])
                 queue.append(other)
     return boxes
 
 
-def _hung(tie: Tie, anchor: int) -> int | None:
-    """The object that `tie` hangs on `anchor`."""
+def _attached(tie: Tie, anchor: int) -> int | None:
+    """Return the object that `tie` attaches to `anchor`, or None."""
     if tie.relation in HANGS_ON_OBJECT:
         return tie.subject if tie.object == anchor else None
     return tie.object if tie.subject == anchor else None
@@ -69,7 +69,7 @@ def _beside(at: Box, facing: int, size: tuple[float, float], gap: float) -> Box:
 
 
 def hand(at: Box, facing: int, state: str | None) -> tuple[float, float]:
-    """Where a person in box `at` holds things."""
+    """Return where a person in box `at` holds objects."""
     return at.cx + facing * 0.46 * at.width, at.y1 + (
         0.62 if state == "sitting" else 0.5
     ) * at.height
@@ -79,7 +79,7 @@ def _in_hand(at: Box, holder: Spec, spec: Spec) -> Box:
     x, y = hand(at, holder.facing, holder.state)
     width, height = extent(spec)
     if spec.kind == "umbrella" and spec.state == "open":
-        # The canopy is held clear of the head, however long the stick has to be.
+        # The canopy is above the head, so the stick may be long.
         top = at.y1 - 0.1
         return Box(x - width / 2, top, x + width / 2, y + 0.02)
     low = {"balloon": 0.0, "flower": 0.03, "basket": height, "umbrella": height - 0.04}
@@ -101,7 +101,7 @@ def _worn(at: Box, holder: Spec, spec: Spec) -> Box:
 
 
 def _head(at: Box, holder: Spec) -> tuple[float, float, float]:
-    """Centre and width of the hat of `holder`, and how deep it sits."""
+    """Return the centre and width of the hat of `holder`, and how far it covers the head."""
     if holder.kind in PEOPLE:
         return at.cx, min(0.62 * at.width, 0.3 * at.height), 0.07 * at.height
     across = {"horse": 0.36, "cow": 0.36}.get(holder.kind, 0.32)
@@ -125,7 +125,7 @@ def _on_top(at: Box, carrier: Spec, spec: Spec) -> Box:
     surface = at.y1 + (KINDS[carrier.kind].top or 0.0) * at.height
     size = extent(spec)
     if spec.kind in PEOPLE:
-        # Seated people touch the seat with their hips; their legs hang over it.
+        # The hips of seated people touch the seat, and their legs hang down.
         return _box(at.cx, surface + 0.33 * size[1], size)
     sunk = {"tree": 0.02, "house": 0.01, "table": 0.01}.get(carrier.kind, 0.01)
     return _box(at.cx, surface + sunk, size)

@@ -1,4 +1,4 @@
-"""From a blueprint to boxes: clusters are put together, then set on the ground or in the sky."""
+"""From a blueprint to a scene: clusters of objects are placed on the ground or in the sky."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from manymatch.scenes.geometry import all_relations
 from manymatch.scenes.world import Blueprint, Box, Scene, Spot, Thing, Tie, around
 
 GROUND = {"front": 0.93, "back": 0.70}
-"""Height of the feet of things in each row (0 the top of the picture)."""
+"""Height of the feet of objects in each row; 0 is the top of the image."""
 MARGIN = 0.02
 
 
 def lay_out(blueprint: Blueprint) -> Scene | None:
-    """The scene of a blueprint, or None if it does not fit into the picture legibly."""
+    """Return the scene of a blueprint, or None if it does not fit legibly into the image."""
     clusters = [cluster_boxes(blueprint, spot) for spot in blueprint.spots]
     placed = _place(blueprint.spots, clusters)
     if placed is None or not _legible(blueprint, placed):
@@ -29,7 +29,7 @@ def lay_out(blueprint: Blueprint) -> Scene | None:
 
 
 def _on_ground(blueprint: Blueprint, index: int) -> bool:
-    """Roots stand on the ground, and what is chased, pulled ... beside them."""
+    """Return whether an object stands on the ground, as roots do and objects beside them."""
     for tie in blueprint.ties:
         if tie.relation in HANGS_ON_OBJECT and tie.subject == index:
             return tie.relation == "below"
@@ -66,7 +66,7 @@ def _kept_inside(x: float, hull: Box) -> float:
 
 
 def _legible(blueprint: Blueprint, placed: Placed) -> bool:
-    """Inside the picture, nothing hidden, nothing too big for its place."""
+    """Return whether all objects are inside the image, visible, and of a fitting size."""
     hulls = [around(list(boxes.values())) for _, boxes in placed]
     if any(hull.y1 < MARGIN or hull.y2 > 1 or hull.x1 < 0 or hull.x2 > 1 for hull in hulls):
         return False
@@ -92,7 +92,7 @@ def _goes_under(boxes: dict[int, Box], tie: Tie) -> bool:
 
 
 def _stands_firm(boxes: dict[int, Box], tie: Tie) -> bool:
-    """Loads are narrower than what carries them, look out of it, and keep off the ground."""
+    """Return whether a load is narrower than its carrier, visible in it, and above the ground."""
     load, carrier = boxes[tie.subject], boxes[tie.object]
     if tie.relation == "in" and load.y1 > carrier.y1 + 0.05 * carrier.height:
         return False
@@ -102,7 +102,7 @@ def _stands_firm(boxes: dict[int, Box], tie: Tie) -> bool:
 
 
 def _hides(row: str, other: str, hull: Box, behind: Box) -> bool:
-    """Whether a cluster in `row` covers too much of one in `other`."""
+    """Return whether a cluster in `row` covers too much of a cluster in `other`."""
     if row == other == "front":
         return False
     if "sky" in (row, other) or row == other:

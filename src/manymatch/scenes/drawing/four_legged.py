@@ -10,7 +10,7 @@ _LEGS = {
     "standing": ((0.22, 0.20), (0.34, 0.34), (0.62, 0.62), (0.74, 0.76)),
     "running": ((0.24, 0.02), (0.32, 0.18), (0.68, 0.88), (0.74, 0.99)),
 }
-"""x of hip and foot of each leg: hind pair, fore pair."""
+"""x of hip and foot of each leg: hind pair, front pair."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _seated(pen: Pen, kind: str) -> None:
 
 
 _NODDING = {"horse": ((0.84, 0.26), 0.15), "cow": ((0.80, 0.68), 0.26)}
-"""Where a sleeper's head lies, and its size; a horse's hangs from its long neck."""
+"""Position and size of the head of a sleeping animal. A horse's head hangs from its long neck."""
 
 
 def _asleep(pen: Pen, kind: str) -> None:
@@ -97,7 +97,7 @@ def _asleep(pen: Pen, kind: str) -> None:
 
 
 def _snore(pen: Pen) -> None:
-    """Two letters Z over the head, readable whichever way the sleeper faces."""
+    """Draw two letters Z over the head, readable also if the animal faces left."""
     upright = replace(pen, mirrored=False)
     for x, y, size in ((0.88, -0.06, 0.09), (1.0, -0.34, 0.12)):
         wide, high = size * pen.stretch, size * 1.2
