@@ -11,8 +11,9 @@ The rules decide every ordered pair (a, b):
   least half of the narrower width.
 - next to: both stand on the ground in the same row, at most 0.08 of the image apart.
 - look at: a is an awake person or animal, faces b, and is next to b.
-- Actions imply relations: a person or animal that holds, wears, rides, pulls, pushes, walks or flies
-  something is `with` it; a rider is `on` the mount. Wearer and garment have no other relation.
+- Actions imply relations: a person or animal that holds, wears, rides, pulls, pushes, walks or
+  flies something is `with` it; a rider is `on` the mount. Between a wearer and a garment there is
+  no other relation.
 """
 
 from __future__ import annotations
