@@ -151,4 +151,4 @@ def _columns(parsed: list[SceneGraph]) -> pa.RecordBatch:
 def _report(dropped: Counter[str]) -> None:
     counts = ", ".join(f"{count} {part}" for part, count in sorted(dropped.items()) if count)
     if counts:
-        say(f"scene graphs: left out beyond the limits: {counts}")
+        say(f"scene graphs: beyond the limits, left out: {counts}")
