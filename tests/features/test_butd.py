@@ -176,7 +176,7 @@ def test_other_weights_are_refused(weights: Path, tmp_path: Path) -> None:
     torch.save({**state, name: torch.zeros(3)}, path)
     assert f"'{name}' is (3,), not (32,)" in refusal(path)
     torch.save({**state, name: torch.full((32,), torch.nan)}, path)
-    assert f"'{name}' holds NaN or infinity" in refusal(path)
+    assert f"'{name}' contains NaN or infinity" in refusal(path)
     torch.save({"a": Path("code")}, path)
     assert "cannot be read" in refusal(path)
     torch.save([1], path)
