@@ -75,7 +75,7 @@ def published_shapes() -> dict[str, tuple[int, ...]]:
 
 
 def anchors() -> Tensor:
-    """Of four sizes and three shapes, around the origin."""
+    """Anchors of four sizes and three shapes around the origin."""
     sides = [
         (side / math.sqrt(ratio), side * math.sqrt(ratio))
         for side in (64, 128, 256, 512)
@@ -85,7 +85,7 @@ def anchors() -> Tensor:
 
 
 def random_weights(sizes: Sizes | None = None) -> dict[str, Tensor]:
-    """Weights under which features neither vanish nor grow, and regions differ."""
+    """Return weights with which features keep their scale and regions differ."""
     torch.manual_seed(0)
     network = Network(sizes)
     for name, module in network.named_modules():

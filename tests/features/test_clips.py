@@ -1,4 +1,4 @@
-"""Features of clips in every form, and every way in which a file of them is damaged."""
+"""Features of clips in every form, and damaged files of each form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLIPS = list(made_clips(9))
 
 
 class ImportData:
-    """A caption table of the clips, and room for their features."""
+    """A caption table of clips, and a folder for their features."""
 
     def __init__(self, folder: Path) -> None:
         self.captions, self.store = folder / "youcook2.parquet", folder / "out" / "howto100m.h5"
@@ -59,7 +59,7 @@ def data(tmp_path: Path) -> ImportData:
 
 
 def joined() -> np.ndarray:
-    """Both parts of length 1, side by side."""
+    """Return both parts, normalised and concatenated."""
     parts = [[clip.frames for clip in CLIPS], [clip.movement for clip in CLIPS]]
     lengths = [np.linalg.norm(part, axis=1, keepdims=True) for part in parts]
     return np.concatenate([np.stack(p) / n for p, n in zip(parts, lengths, strict=True)], axis=1)
@@ -143,7 +143,7 @@ def test_a_clip_in_two_files_is_refused(data: ImportData) -> None:
 
 
 def spoilt(change) -> dict:
-    """The features with those of the fourth clip changed."""
+    """Return the features with a changed fourth clip."""
     whole = parts()
     whole["3d"][CLIPS[3].id] = change(whole["3d"][CLIPS[3].id])
     return whole

@@ -1,4 +1,4 @@
-"""Importers: published features in their real formats, and every way in which files are damaged."""
+"""Importers of published features in their real formats, and damaged files of each format."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_an_interrupted_import_goes_on(data: ImportData, monkeypatch, capsys) ->
 
 
 def write_precomp(data: ImportData, folder: Path, splits: dict[str, str] = SPLITS) -> None:
-    """As published: rows repeated but in train, images in another order than the table's."""
+    """As published: repeated rows except in train, in another order than the caption table."""
     folder.mkdir(exist_ok=True)
     for split, name in splits.items():
         images = [k for k, of in reversed(list(enumerate(data.splits))) if of == split]

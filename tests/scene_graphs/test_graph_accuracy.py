@@ -1,4 +1,4 @@
-"""The measure of agreement between parsed and true graphs, on tables made by hand."""
+"""Agreement of parsed and true graphs, on examples computed by hand."""
 
 from __future__ import annotations
 

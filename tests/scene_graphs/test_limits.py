@@ -1,4 +1,4 @@
-"""What lies past the limits is dropped from the end and counted."""
+"""Parts beyond the limits are dropped from the end and counted."""
 
 from __future__ import annotations
 

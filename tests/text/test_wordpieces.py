@@ -1,4 +1,4 @@
-"""A BERT's wordpieces stand where words do, and come back from a model's folder."""
+"""A BERT's wordpieces work in place of words, and are loaded from a model's folder."""
 
 from __future__ import annotations
 

@@ -88,9 +88,9 @@ def joint_predicates(draft: Draft) -> str:
         ),
     )
     subject = subject_phrase(draft, first.subject)
-    one = draft.predicate(first, subject, finite=False).text
-    two = draft.predicate(second, subject, finite=False).text
-    return f"{subject.text} is {one} and {two}"
+    first_predicate = draft.predicate(first, subject, finite=False).text
+    second_predicate = draft.predicate(second, subject, finite=False).text
+    return f"{subject.text} is {first_predicate} and {second_predicate}"
 
 
 def two_clauses(draft: Draft) -> str:
@@ -149,5 +149,5 @@ def listing(draft: Draft) -> str:
     _, _, node = background(draft)
     mentions = [draft.mention(k) for k in things]
     draft.edges += [Relation(node, "with", mention.node) for mention in mentions]
-    place = draft.objects[node]
-    return f"{article(place)} {place} with {listed(mentions)}"
+    word = draft.objects[node]
+    return f"{article(word)} {word} with {listed(mentions)}"

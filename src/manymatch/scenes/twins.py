@@ -108,9 +108,9 @@ def _contrasts(
     for _ in range(_TRIES):
         # Equal draws give the same sentence with the bindings of each scene.
         seed = rng.getrandbits(64)
-        one, other = (tell(scene, Random(seed), focus) for scene in scenes)
-        if _bag(one) == _bag(other) and _apart(scenes, one, other):
-            pairs.setdefault(one.text, (one, other))
+        first, second = (tell(scene, Random(seed), focus) for scene in scenes)
+        if _bag(first) == _bag(second) and _apart(scenes, first, second):
+            pairs.setdefault(first.text, (first, second))
             if len(pairs) == CONTRASTS:
                 break
     return list(pairs.values())
@@ -122,8 +122,8 @@ def _bag(sentence: Sentence) -> Counter[str]:
     return Counter("a" if word == "an" else word for word in words)
 
 
-def _apart(scenes: tuple[Scene, Scene], one: Sentence, other: Sentence) -> bool:
-    return not holds(one, scenes[1]) and not holds(other, scenes[0])
+def _apart(scenes: tuple[Scene, Scene], first: Sentence, second: Sentence) -> bool:
+    return not holds(first, scenes[1]) and not holds(second, scenes[0])
 
 
 def holds(sentence: Sentence, scene: Scene) -> bool:
