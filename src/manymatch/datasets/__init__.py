@@ -29,15 +29,21 @@ DATASETS = {
 """Name of the dataset and of its module -> class in that module."""
 
 
-def dataset(name: str) -> Dataset:
-    """Return the dataset called `name`.
+def entry_point(name: str) -> str:
+    """Return MODULE:CLASS of the dataset `name`.
 
     Raises:
         ConfigError: no dataset has this name; the message names the nearest one.
     """
     if name not in DATASETS:
         raise ConfigError(f"no dataset '{name}'{nearest(name, DATASETS)}")
-    cls: type[Dataset] = getattr(import_module(f"{__name__}.{name}"), DATASETS[name])
+    return f"{__name__}.{name}:{DATASETS[name]}"
+
+
+def dataset(name: str) -> Dataset:
+    """Return the dataset called `name`; its module is imported only now."""
+    module, attribute = entry_point(name).split(":")
+    cls: type[Dataset] = getattr(import_module(module), attribute)
     return cls()
 
 
