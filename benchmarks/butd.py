@@ -1,10 +1,10 @@
-"""The detector of bottom-up attention: images a second, and which part takes the time.
+"""The detector of bottom-up attention: images per second, and the time of each part.
 
     python benchmarks/butd.py [--images 3] [--device cpu] [--weights FILE]
 
-Made-up photographs of 640 x 480, at the published size (800 x 600, 300 proposals); without
-`--weights` the network's are random, which changes nothing in the work. The first image warms up.
-On the CPU the processor's seconds are printed beside the clock's: on a busy machine they hold.
+The images are random, 640 x 480 pixels, processed at the published size (800 x 600, 300 proposals).
+Without `--weights` the weights are random, which does not change the amount of work. The first
+image is a warm-up. On the CPU, processor seconds are printed too: they are valid on a busy machine.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def random_network() -> Network:
 
 
 class Clocks:
-    """Seconds of named pieces of work, by the clock and of the processor."""
+    """Wall-clock and processor seconds of named parts of the work."""
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -107,7 +107,7 @@ class Clocks:
             processor = self._processor[name] / images
             print(f"{name:24} {seconds / images:8.2f} s, processor {processor:8.2f} s")
         wall, processor = self._wall["image"], self._processor["image"]
-        print(f"{images / wall:.4f} images/s; {images / processor:.4f} of the processor's")
+        print(f"{images / wall:.4f} images/s; {images / processor:.4f} images per processor second")
 
 
 if __name__ == "__main__":

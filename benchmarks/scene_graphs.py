@@ -1,12 +1,12 @@
-"""Scene graphs: what our rules add to spaCy's parse, two processes against one, and accuracy.
+"""Scene graphs: the cost of our rules, the gain of two processes, and the accuracy.
 
     python benchmarks/scene_graphs.py                     # on generated captions
     python benchmarks/scene_graphs.py --source FOLDER     # on every line of FOLDER/*.en.gz
 
-Parse and rules are timed in turns over the same batches, and the processor time counts, so that
-other programs disturb little. Two processes against one is wall clock, which needs two idle cores;
-where there are none, read the processor time: what a process does for itself, plus half of what the
-two workers do, their start included, is the time that two idle cores would take.
+The parse without and with rules is timed alternately on the same batches in processor time, which
+other programs hardly influence. The gain of two processes is in wall-clock time, which needs two
+idle cores. Without idle cores, read the processor time: the time of the main process plus half the
+time of the two workers, with their start, is the time that two idle cores would take.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _options() -> argparse.Namespace:
 
 
 def _generated(pairs: int) -> Iterator[tuple[str, SceneGraph]]:
-    """Captions of `scenes` with their true graphs."""
+    """Yield captions of `scenes` with their true graphs."""
     for number in range(pairs):
         for picture in pair(seed=0, split="train", number=number, twins=0.5):
             for sentence in picture.captions:
@@ -91,7 +91,7 @@ def _print_cost_of_rules(model: Language, captions: list[str]) -> None:
 
     seconds: dict[Callable[[list[str]], None], float] = {alone: 0.0, with_rules: 0.0}
     for number, start in enumerate(range(0, len(captions), BATCH)):
-        # In turns, as the second finds the words of the batch in the model's caches.
+        # Alternately, because the second parse finds the batch's words in the model's caches.
         for parse in (alone, with_rules)[:: 1 if number % 2 else -1]:
             started = time.process_time()
             parse(captions[start : start + BATCH])
@@ -125,7 +125,7 @@ def _stage_seconds(captions: list[str], folder: Path, processes: int) -> dict[st
 
 
 def _processor_seconds() -> tuple[float, float]:
-    """Of this process, and of the workers that have ended."""
+    """Return the processor seconds of this process and of its finished workers."""
     times = os.times()
     return times.user + times.system, times.children_user + times.children_system
 

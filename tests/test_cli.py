@@ -15,7 +15,7 @@ from manymatch import cli
 STAGES = {
     "captions scenes": "download scenes",
     "features scenes lite0": "run the stage 'captions'",
-    "scene-graphs scenes": "run the stage 'captions'",
+    "scene-graphs scenes": "the stage 'captions'",
     "shards scenes lite0": "captions",
     "train scenes vsepp": "shards",
     "evaluate scenes vsepp": "train",

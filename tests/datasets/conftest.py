@@ -19,7 +19,7 @@ LISTS = {
 
 
 class Folder:
-    """A folder with the dataset's files under their usual names, to be spoilt by tests."""
+    """A folder with the dataset's files under their usual names, which tests may damage."""
 
     def __init__(self, path):
         self.path = path
@@ -52,7 +52,7 @@ class Folder:
             stream.write(content.encode() if isinstance(content, str) else content)
 
     def to_karpathy(self):
-        """The same captions as one JSON file instead; returns its content."""
+        """Replace the captions by one JSON file, and return its content."""
         images = [
             {
                 "filename": f"{image}.jpg",
@@ -81,7 +81,7 @@ def stages_of(tmp_path):
 
 @pytest.fixture
 def server(folder, monkeypatch):
-    """Serves the test's `folder`; `asked` are the lines of its log."""
+    """Serves the test's `folder`; `asked` has the lines of the log."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *args):

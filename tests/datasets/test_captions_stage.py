@@ -15,7 +15,7 @@ from manymatch.text.vocabulary import Vocabulary
 
 
 class Made:
-    """A dataset of given rows and pairs."""
+    """A dataset with the given rows and pairs."""
 
     def __init__(self, rows, extra=None):
         self.rows, self.extra = rows, extra
@@ -51,7 +51,7 @@ def test_without_its_files_the_stage_before_is_named(tmp_path, name):
 
 @pytest.fixture
 def stage(tmp_path, monkeypatch):
-    """Runs the stage on rows; its outputs are `table`, `words` and `pairs` under `tmp_path`."""
+    """Return a function that runs the stage on rows and writes `table`, `words` and `pairs`."""
     raw = tmp_path / "raw"
     (raw / "images").mkdir(parents=True)
     for name in "abcd":
@@ -66,7 +66,7 @@ def stage(tmp_path, monkeypatch):
 
 
 def refused(stage, tmp_path, rows, words, extra=None):
-    """The stage ends in one line with `words`, and replaces none of its earlier outputs."""
+    """Check that the stage fails in one line with `words` and keeps its earlier outputs."""
     stage(GOOD)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     with pytest.raises(DataError) as caught:

@@ -1,4 +1,4 @@
-"""YouCook2, MSR-VTT and LSMDC in the forms in which they are published, through the two stages."""
+"""YouCook2, MSR-VTT and LSMDC in their published forms, through the two stages."""
 
 import csv
 import json
@@ -77,7 +77,7 @@ class TestMsrvtt:
 
     @pytest.fixture
     def files(self, folder):
-        """45 videos to train on, with 2 captions each, 4 for the test."""
+        """45 training videos with 2 captions each, and 4 test videos."""
         sentences = [
             {"video_id": f"video{k}", "caption": f"take {n} of {k}", "sen_id": 2 * k + n}
             for n in range(2)
@@ -139,7 +139,7 @@ class TestLsmdc:
 
     @pytest.fixture
     def files(self, folder):
-        """22 films of two clips each, one of which is told in two sentences."""
+        """22 films of two clips each; one clip has two sentences."""
         lines = [line(film, clip) for film in range(22) for clip in (1, 2)] + [line(3, 1, " Then")]
         (folder / "LSMDC16_annos_training.csv").write_text("".join(lines))
         lines = [line(film, 1) for film in (90, 91)]

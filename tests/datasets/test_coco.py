@@ -1,4 +1,4 @@
-"""COCO in every form in which people hold it, through the two stages."""
+"""COCO in every common form, through the two stages."""
 
 import json
 import shutil
@@ -22,14 +22,14 @@ def stages(stages_of):
 
 @pytest.fixture
 def folder(tmp_path):
-    """With images; the texts are put in by the tests."""
+    """A folder with images, to which tests add texts."""
     folder = tmp_path / "given"
     made.write_images(folder / "images")
     return folder
 
 
 def expected(ids=True):
-    """(image, split, caption id, caption) of the whole table."""
+    """Return (image, split, caption id, caption) of the whole table."""
     splits = {"train": "train", "restval": "train", "val": "validation", "test": "test"}
     return [
         (
@@ -57,7 +57,7 @@ def test_karpathys_file(folder, stages):
 
 
 def test_of_more_captions_the_first_five_count(folder, stages):
-    """As in the arrays of caption ids and in SCAN's files; Karpathy's file has up to seven."""
+    """Karpathy's file has up to seven captions; the other forms have five."""
     value = made.karpathy()
     more = [{"raw": f"One more {k} .", "sentid": 5000 + k} for k in range(2)]
     value["images"][0]["sentences"] += more
@@ -112,7 +112,7 @@ def test_instances_label_the_images_of_every_form(folder, stages):
 
 @pytest.mark.parametrize("ids", ["image", "caption"])
 def test_a_precomp_folder_and_its_mapping(tmp_path, stages, ids):
-    """VSE-infinity's layout: the mapping lies above the captions."""
+    """VSE-infinity's layout: the mapping is in the parent of the captions' folder."""
     folder = tmp_path / "given"
     made.write_precomp(folder / "precomp", ids, mapping=folder)
     made.write_images(folder / "images")
@@ -122,7 +122,7 @@ def test_a_precomp_folder_and_its_mapping(tmp_path, stages, ids):
 
 
 def test_a_precomp_folder_alone_with_published_features(tmp_path, stages):
-    """SCAN's layout; the large files beside the captions are not copied."""
+    """SCAN's layout: the large files beside the captions are not copied."""
     made.write_precomp(tmp_path / "coco_precomp")
     (tmp_path / "coco_precomp" / "train_ims.npy").write_bytes(bytes(1000))
     settings = {"captions": str(tmp_path / "coco_precomp"), "without_images": True}
@@ -353,7 +353,7 @@ def test_everything_from_the_web(folder, server, stages):
     "spoil", [lambda content: content[: len(content) // 2], lambda content: b"<html>Sign in</html>"]
 )
 def test_everything_from_the_last_mirrors(folder, server, stages, spoil):
-    """Of what params.yaml names; the mirrors before give half of each file, or a page."""
+    """The names in params.yaml; earlier mirrors serve half of each file, or a web page."""
     good = folder / "good"
     good.mkdir()
     made.write_karpathy(good, "caption_datasets.zip")

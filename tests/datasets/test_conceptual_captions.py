@@ -1,4 +1,4 @@
-"""Conceptual Captions from small shards, through the two stages; every unusable sample counted."""
+"""Conceptual Captions from small shards, through the two stages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def picture(number: int = 0, kind: str = "JPEG") -> bytes:
 
 
 def sample(number: int, **changed: bytes | None) -> dict[str, bytes]:
-    """The three files of a sample, some `changed` by ending, or left out if None."""
+    """Return the files of a sample; `changed` replaces files by suffix, or removes them if None."""
     caption, key = f"a photo of  thing {number}\n", f"{number:09d}"
     facts = {"caption": caption, "url": "http://host/x.jpg", "key": key, "status": "success"}
     files = {"jpg": picture(number), "txt": caption.encode(), "json": json.dumps(facts).encode()}

@@ -11,7 +11,7 @@ from manymatch.system.errors import ConfigError, DataError, SourceError
 
 CLASSES = {1: "001.Albatross", 2: "002.Auklet", 3: "003.Bunting", 4: "004.Groove_billed_Ani"}
 IMAGES = 21
-"""Of each class."""
+"""Images per class."""
 SEEN = [f"002.Auklet/Auklet_{k:04}.jpg" for k in (3, 4)]
 LISTS = {
     "trainvalclasses.txt": [CLASSES[2], CLASSES[1]],
@@ -32,7 +32,7 @@ def stages(stages_of):
 
 @pytest.fixture
 def folder(tmp_path):
-    """With images, captions and lists under their usual names."""
+    """A folder with images, captions and lists under their usual names."""
     folder = tmp_path / "given"
     for number, name in CLASSES.items():
         (folder / "CUB_200_2011" / "images" / name).mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_a_fold_for_choosing_settings(folder, stages):
 
 @pytest.mark.parametrize("kind", ["tar.gz", "zip"])
 def test_archives_as_published(folder, stages, kind):
-    """Reed's and, in the text-to-image field, AttnGAN's."""
+    """The layouts of Reed and of AttnGAN."""
     expected = stages({"folder": str(folder)})
     texts = folder / f"texts.{kind}"
     if kind == "zip":
@@ -124,7 +124,7 @@ def test_archives_as_published(folder, stages, kind):
 
 
 def test_everything_from_the_last_mirrors(folder, server, stages):
-    """Of what params.yaml names; the mirrors before give half of each file."""
+    """The names in params.yaml; earlier mirrors serve half of each file."""
     good = folder / "good"
     shutil.copytree(folder / "splits", good)
     with tarfile.open(good / "CUB_200_2011.tgz", "w:gz") as opened:
@@ -140,7 +140,7 @@ def test_everything_from_the_last_mirrors(folder, server, stages):
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_captions_of_cub_are_a_whole_archive(folder, server, stages, is_whole):
-    """Their host tells no checksum."""
+    """The captions have no checksum."""
     (folder / "web").mkdir()
     with tarfile.open(folder / "web" / "good.tgz", "w:gz") as opened:
         opened.add(folder / "text_c10", "text_c10")

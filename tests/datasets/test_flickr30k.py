@@ -1,4 +1,4 @@
-"""Flickr30K in every form in which people hold it, through the two stages."""
+"""Flickr30K in every common form, through the two stages."""
 
 import gzip
 import json
@@ -29,7 +29,7 @@ def stages(stages_of):
 
 @pytest.fixture
 def folder(tmp_path):
-    """With images; the texts are put in by the tests."""
+    """A folder with images, to which tests add texts."""
     folder = tmp_path / "given"
     (folder / "flickr30k-images").mkdir(parents=True)
     for name in FILES:
@@ -118,7 +118,7 @@ def test_a_folder_with_all_splits_is_preferred(folder, stages):
 @pytest.mark.parametrize("checksum", [True, False])
 @pytest.mark.parametrize("spoil", [lambda whole: whole[:-9], lambda whole: b"<html>Sign in</html>"])
 def test_captions_from_the_last_mirror(folder, server, stages, spoil, checksum):
-    """Of those that params.yaml names; the mirrors before give a part of the file, or a page."""
+    """The names in params.yaml; earlier mirrors serve a part of the file, or a web page."""
     (folder / "good").mkdir()
     with zipfile.ZipFile(folder / "good" / "caption_datasets.zip", "w") as opened:
         opened.writestr("dataset_flickr30k.json", karpathy())
@@ -130,7 +130,7 @@ def test_captions_from_the_last_mirror(folder, server, stages, spoil, checksum):
 
 
 def test_half_of_karpathys_json_is_not_taken(folder, server, stages):
-    """Its server does not tell that it was cut."""
+    """The server does not report that the file is cut off."""
     (folder / "web").mkdir()
     (folder / "web" / "cut.json").write_text(karpathy()[:-100])
     (folder / "web" / "whole.json").write_text(karpathy())

@@ -1,4 +1,4 @@
-"""The published files of Flickr8k, where they are at hand (not part of the repository)."""
+"""The published files of Flickr8k, if they are available (not part of the repository)."""
 
 import os
 from collections import Counter
@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """Folder with the stage's outputs for each of the two forms of the caption files."""
+    """Return the folder of the stage's outputs for each form of the caption files."""
     root = tmp_path_factory.mktemp("flickr8k")
     forms = {"tokens": {}, "karpathy": {"captions": str(FLICKR8K / "dataset_flickr8k.json")}}
     for form, settings in forms.items():

@@ -1,4 +1,4 @@
-"""Real pieces of COCO, Flickr30K and CUB, where they are at hand (not part of the repository)."""
+"""Real parts of COCO, Flickr30K and CUB, if available (not part of the repository)."""
 
 from collections import Counter
 from pathlib import Path
@@ -13,7 +13,7 @@ from manymatch.datasets.download import download
 
 @pytest.fixture
 def rows_of(tmp_path):
-    """The rows of a dataset, without the table's checks: some pieces have no training images."""
+    """Return the rows without the table's checks, because some parts have no training images."""
 
     def read(name, settings):
         raw = tmp_path / "raw" / name
@@ -24,7 +24,7 @@ def rows_of(tmp_path):
 
 
 def letters(text):
-    """What tokenisers leave as it is."""
+    """Characters that tokenisers keep."""
     return "".join(sign for sign in text.lower() if sign.isalnum())
 
 

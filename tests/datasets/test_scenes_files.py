@@ -1,4 +1,4 @@
-"""The files of `scenes`: whole, deterministic, and independent of how many come after."""
+"""The files of `scenes` are complete, deterministic, and independent of the number of images."""
 
 import json
 

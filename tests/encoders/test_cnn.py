@@ -235,7 +235,7 @@ def test_weights_of_another_network_are_refused(
 def test_weights_that_are_missing_or_hold_code_are_refused(tmp_path: Path) -> None:
     torch.save({"conv1.weight": Path("code")}, tmp_path / "code.pth")
     for weights, message in (
-        (None, "set weights to the file"),
+        (None, "weights to the file"),
         (str(tmp_path / "none.pth"), "no such file"),
         (str(tmp_path / "code.pth"), "not the weights"),
     ):

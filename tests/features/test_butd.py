@@ -75,7 +75,7 @@ def published_shapes() -> dict[str, tuple[int, ...]]:
 
 
 def anchors() -> Tensor:
-    """Of four sizes and three shapes, around the origin."""
+    """Anchors of four sizes and three shapes around the origin."""
     sides = [
         (side / math.sqrt(ratio), side * math.sqrt(ratio))
         for side in (64, 128, 256, 512)
@@ -85,7 +85,7 @@ def anchors() -> Tensor:
 
 
 def random_weights(sizes: Sizes | None = None) -> dict[str, Tensor]:
-    """Weights under which features neither vanish nor grow, and regions differ."""
+    """Return weights with which features keep their scale and regions differ."""
     torch.manual_seed(0)
     network = Network(sizes)
     for name, module in network.named_modules():
@@ -172,11 +172,11 @@ def test_other_weights_are_refused(weights: Path, tmp_path: Path) -> None:
     torch.save({key: value for key, value in state.items() if key != name}, path)
     assert f"lacks '{name}'" in refusal(path)
     torch.save({**state, "extra": torch.zeros(1)}, path)
-    assert "has 'extra' besides" in refusal(path)
+    assert "has the unknown 'extra'" in refusal(path)
     torch.save({**state, name: torch.zeros(3)}, path)
     assert f"'{name}' is (3,), not (32,)" in refusal(path)
     torch.save({**state, name: torch.full((32,), torch.nan)}, path)
-    assert f"'{name}' holds NaN or infinity" in refusal(path)
+    assert f"'{name}' contains NaN or infinity" in refusal(path)
     torch.save({"a": Path("code")}, path)
     assert "cannot be read" in refusal(path)
     torch.save([1], path)

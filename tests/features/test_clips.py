@@ -1,4 +1,4 @@
-"""Features of clips in every form, and every way in which a file of them is damaged."""
+"""Features of clips in every form, and damaged files of each form."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from manymatch.system.errors import DataError
 CLIPS = list(made_clips(9))
 
 
-class Place:
-    """A caption table of the clips, and room for their features."""
+class ImportData:
+    """A caption table of clips, and a folder for their features."""
 
     def __init__(self, folder: Path) -> None:
         self.captions, self.store = folder / "youcook2.parquet", folder / "out" / "howto100m.h5"
@@ -54,12 +54,12 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def data(tmp_path: Path) -> ImportData:
+    return ImportData(tmp_path)
 
 
 def joined() -> np.ndarray:
-    """Both parts of length 1, side by side."""
+    """Return both parts, normalised and concatenated."""
     parts = [[clip.frames for clip in CLIPS], [clip.movement for clip in CLIPS]]
     lengths = [np.linalg.norm(part, axis=1, keepdims=True) for part in parts]
     return np.concatenate([np.stack(p) / n for p, n in zip(parts, lengths, strict=True)], axis=1)
@@ -109,40 +109,41 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_form_gives_the_same_rows(place: Place, name: str) -> None:
-    WRITERS[name](place.source / name)
-    features = place.run(place.source / name)
+def test_every_form_gives_the_same_rows(data: ImportData, name: str) -> None:
+    WRITERS[name](data.source / name)
+    features = data.run(data.source / name)
     np.testing.assert_array_equal(features, joined().astype(np.float16))
 
 
-def test_a_folder_of_several_files_with_other_clips_too(place: Place) -> None:
-    write_saved(place.source / "train.pth", CLIPS[4:])
-    write_saved(place.source / "test.pth", [*CLIPS[:4], *made_clips(3, first=300)], legacy=True)
-    write_saved(place.source / "others.pth", made_clips(3, first=600))
-    (place.source / "notes.txt").write_text("not features")
-    np.testing.assert_array_equal(place.run(), joined().astype(np.float16))
+def test_a_folder_of_several_files_with_other_clips_too(data: ImportData) -> None:
+    write_saved(data.source / "train.pth", CLIPS[4:])
+    write_saved(data.source / "test.pth", [*CLIPS[:4], *made_clips(3, first=300)], legacy=True)
+    write_saved(data.source / "others.pth", made_clips(3, first=600))
+    (data.source / "notes.txt").write_text("not features")
+    np.testing.assert_array_equal(data.run(), joined().astype(np.float16))
 
 
-def test_whole_vectors_are_taken_as_they_are_and_rows_by_their_maximum(place: Place) -> None:
+def test_whole_vectors_are_taken_as_they_are_and_rows_by_their_maximum(data: ImportData) -> None:
     rows = {clip.id: np.stack([clip.frames, clip.movement]) for clip in CLIPS}
-    np.savez(place.source / "a.npz", **rows)
+    np.savez(data.source / "a.npz", **rows)
     wanted = np.stack([rows[clip.id].max(0) for clip in CLIPS]).astype(np.float16)
-    np.testing.assert_array_equal(place.run(), wanted)
+    np.testing.assert_array_equal(data.run(), wanted)
 
 
-def test_clips_without_features_are_counted(place: Place) -> None:
-    write_saved(place.source / "a.pth", CLIPS[1:-1])
-    assert "no features of clip '-v_000_0' (2 have none)" in place.refusal()
+def test_clips_without_features_are_counted(data: ImportData) -> None:
+    write_saved(data.source / "a.pth", CLIPS[1:-1])
+    line = data.refusal()
+    assert "no features of image '-v_000_0'" in line and "(2 images have none)" in line
 
 
-def test_a_clip_in_two_files_is_refused(place: Place) -> None:
-    write_saved(place.source / "a.pth", CLIPS)
-    write_saved(place.source / "b.pth", CLIPS[:1])
-    assert "b.pth: clip '-v_000_0' has features in a.pth already" in place.refusal()
+def test_a_clip_in_two_files_is_refused(data: ImportData) -> None:
+    write_saved(data.source / "a.pth", CLIPS)
+    write_saved(data.source / "b.pth", CLIPS[:1])
+    assert "b.pth: clip '-v_000_0' has features in a.pth already" in data.refusal()
 
 
 def spoilt(change) -> dict:
-    """The features with those of the fourth clip changed."""
+    """Return the features with a changed fourth clip."""
     whole = parts()
     whole["3d"][CLIPS[3].id] = change(whole["3d"][CLIPS[3].id])
     return whole
@@ -153,24 +154,24 @@ def spoilt(change) -> dict:
     [
         (lambda v: v * np.nan, "NaN or infinity"),
         (lambda v: v[:5], "width"),
-        (lambda v: v.reshape(2, 4, 4), "not a vector"),
-        (lambda v: v[:0], "not a vector"),
-        (lambda v: "text", "str, not an array"),
-        (lambda v: v.astype("S4"), "not a vector"),
+        (lambda v: v.reshape(2, 4, 4), "is neither (D,) nor"),
+        (lambda v: v[:0], "is neither (D,) nor"),
+        (lambda v: "text", "str is not an array"),
+        (lambda v: v.astype("S4"), "is neither (D,) nor"),
     ],
     ids=["nan", "short", "cube", "empty", "text", "strings"],
 )
-def test_a_spoilt_vector_is_named(place: Place, change, reason: str) -> None:
-    (place.source / "a.pkl").write_bytes(pickle.dumps(spoilt(change)))
-    line = place.refusal()
+def test_a_spoilt_vector_is_named(data: ImportData, change, reason: str) -> None:
+    (data.source / "a.pkl").write_bytes(pickle.dumps(spoilt(change)))
+    line = data.refusal()
     assert "a.pkl: '-v_001_0'" in line and reason in line
 
 
-def test_a_clip_with_one_part_alone(place: Place) -> None:
+def test_a_clip_with_one_part_alone(data: ImportData) -> None:
     whole = parts()
     del whole["3d"][CLIPS[3].id]
-    (place.source / "a.pkl").write_bytes(pickle.dumps(whole))
-    assert "only one of the features" in place.refusal()
+    (data.source / "a.pkl").write_bytes(pickle.dumps(whole))
+    assert "only one of the features" in data.refusal()
 
 
 class Bomb:
@@ -179,26 +180,26 @@ class Bomb:
 
 
 @pytest.mark.parametrize("suffix", ["pkl", "pth"])
-def test_code_is_not_run(place: Place, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(place.source)
-    file = place.source / f"a.{suffix}"
+def test_code_is_not_run(data: ImportData, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data.source)
+    file = data.source / f"a.{suffix}"
     file.write_bytes(pickle.dumps({"x": Bomb()})) if suffix == "pkl" else torch.save(
         {"x": Bomb()}, file
     )
-    place.refusal(file)
+    data.refusal(file)
     assert not Path("ran").exists()
 
 
 def test_the_command_ends_in_one_line(
-    place: Place, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+    data: ImportData, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    (place.source / "a.pkl").write_bytes(pickle.dumps({"x": Bomb()}))
+    (data.source / "a.pkl").write_bytes(pickle.dumps({"x": Bomb()}))
     settings = yaml.safe_load((root / "params.yaml").read_text())
     published = {"youcook2": {"format": "clips", "path": "given"}}
     settings["extraction"]["howto100m"]["published"] = published
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "data" / "captions").mkdir(parents=True)
-    place.captions.rename(tmp_path / "data" / "captions" / "youcook2.parquet")
+    data.captions.rename(tmp_path / "data" / "captions" / "youcook2.parquet")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["manymatch", "features", "youcook2", "howto100m"])
     with pytest.raises(SystemExit) as ended:
@@ -210,90 +211,90 @@ def test_the_command_ends_in_one_line(
 
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("kept", [0.0, 0.4, 0.97])
-def test_a_file_that_is_cut_off_is_one_line(place: Place, name: str, kept: float) -> None:
-    file = place.source / name
+def test_a_file_that_is_cut_off_is_one_line(data: ImportData, name: str, kept: float) -> None:
+    file = data.source / name
     WRITERS[name](file)
     file.write_bytes(file.read_bytes()[: int(kept * file.stat().st_size)])
-    assert str(file) in place.refusal(file)
+    assert str(file) in data.refusal(file)
 
 
 @pytest.mark.parametrize("name", ["a.npz", "packed.npz"])
-def test_an_archive_with_a_spoilt_member(place: Place, name: str) -> None:
-    file = place.source / name
+def test_an_archive_with_a_spoilt_member(data: ImportData, name: str) -> None:
+    file = data.source / name
     WRITERS[name](file)
     with zipfile.ZipFile(file) as archive:
         member = archive.infolist()[-1]
-    data = bytearray(file.read_bytes())
+    content = bytearray(file.read_bytes())
     middle = member.header_offset + 60 + member.compress_size // 2
-    data[middle : middle + 9] = b"\xff" * 9
-    file.write_bytes(data)
-    assert str(file) in place.refusal(file)
+    content[middle : middle + 9] = b"\xff" * 9
+    file.write_bytes(content)
+    assert str(file) in data.refusal(file)
 
 
-def test_an_archive_of_something_else(place: Place) -> None:
-    with zipfile.ZipFile(place.source / "a.npz", "w") as archive:
+def test_an_archive_of_something_else(data: ImportData) -> None:
+    with zipfile.ZipFile(data.source / "a.npz", "w") as archive:
         for clip in CLIPS:
             archive.writestr(clip.id, b"no array")
-    assert "not an array of floats" in place.refusal()
+    assert "not an array of floats" in data.refusal()
 
 
-def test_a_piece_of_hdf5_larger_than_its_whole(place: Place) -> None:
-    with h5py.File(place.source / "a.h5", "w") as file:
+def test_a_piece_of_hdf5_larger_than_its_whole(data: ImportData) -> None:
+    with h5py.File(data.source / "a.h5", "w") as file:
         for clip in CLIPS:
             file.create_dataset(
                 clip.id, (SIZE,), "f4", chunks=(2**25,), maxshape=(None,), compression="gzip"
             )
-    assert "more than one clip can have" in place.refusal()
+    assert "too large for one clip" in data.refusal()
 
 
-def test_parts_of_hdf5_that_are_no_groups(place: Place) -> None:
-    with h5py.File(place.source / "a.h5", "w") as file:
+def test_parts_of_hdf5_that_are_no_groups(data: ImportData) -> None:
+    with h5py.File(data.source / "a.h5", "w") as file:
         for part in ("2d", "3d"):
             file[part] = np.ones(3)
-    assert "no features of clip" in place.refusal()
+    assert "no features of image" in data.refusal()
 
 
-def test_another_kind_of_file(place: Place) -> None:
-    (place.source / "a.mat").write_bytes(b"MATLAB")
-    assert "not one of .h5" in place.refusal(place.source / "a.mat")
-    assert "no features of clip" in place.refusal()
+def test_another_kind_of_file(data: ImportData) -> None:
+    (data.source / "a.mat").write_bytes(b"MATLAB")
+    assert "not one of .h5" in data.refusal(data.source / "a.mat")
+    assert "no features of image" in data.refusal()
 
 
-def test_what_unfolds_to_more_than_a_clip_is_not_read(place: Place) -> None:
+def test_what_unfolds_to_more_than_a_clip_is_not_read(data: ImportData) -> None:
     zeros = np.zeros((2**15, 2**10), np.float32)
-    np.savez_compressed(place.source / "a.npz", **{clip.id: zeros for clip in CLIPS[:1]})
-    with zipfile.ZipFile(place.source / "a.npz", "a") as archive:
+    np.savez_compressed(data.source / "a.npz", **{clip.id: zeros for clip in CLIPS[:1]})
+    with zipfile.ZipFile(data.source / "a.npz", "a") as archive:
         for clip in CLIPS[1:]:
             archive.writestr(f"{clip.id}.npy", b"")
-    assert "134,217,856 B, more than one clip can have" in place.refusal()
+    assert "134,217,856 B is too large for one clip" in data.refusal()
 
 
-def test_a_tensor_stretched_over_one_number(place: Place) -> None:
+def test_a_tensor_stretched_over_one_number(data: ImportData) -> None:
     wide = torch.zeros(1).expand(2**40)
-    torch.save({clip.id: wide for clip in CLIPS}, place.source / "a.pth")
-    assert "more than one clip can have" in place.refusal()
+    torch.save({clip.id: wide for clip in CLIPS}, data.source / "a.pth")
+    assert "too large for one clip" in data.refusal()
 
 
-def test_a_compressed_archive_of_tensors(place: Place) -> None:
-    write_saved(place.source / "whole.pth", CLIPS)
+def test_a_compressed_archive_of_tensors(data: ImportData) -> None:
+    write_saved(data.source / "whole.pth", CLIPS)
     with (
-        zipfile.ZipFile(place.source / "whole.pth") as whole,
-        zipfile.ZipFile(place.source / "a.pth", "w", zipfile.ZIP_DEFLATED) as packed,
+        zipfile.ZipFile(data.source / "whole.pth") as whole,
+        zipfile.ZipFile(data.source / "a.pth", "w", zipfile.ZIP_DEFLATED) as packed,
     ):
         for member in whole.namelist():
             packed.writestr(member, whole.read(member))
-    assert "a compressed archive" in place.refusal(place.source / "a.pth")
+    assert "a compressed archive" in data.refusal(data.source / "a.pth")
 
 
-def test_datasets_of_hdf5_that_lie_elsewhere(place: Place) -> None:
-    write_hdf5(place.source / "a.hdf5")
-    linked = place.source / "b.h5"
+def test_datasets_of_hdf5_that_lie_elsewhere(data: ImportData) -> None:
+    write_hdf5(data.source / "a.hdf5")
+    linked = data.source / "b.h5"
     with h5py.File(linked, "w") as file:
         for clip in CLIPS:
             file[clip.id] = h5py.ExternalLink("a.hdf5", f"2d/{clip.id}")
-    assert "lies elsewhere" in place.refusal(linked)
+    assert "is a link" in data.refusal(linked)
     raw = [("secret.bin", 0, h5py.h5f.UNLIMITED)]
     with h5py.File(linked, "w") as file:
         for clip in CLIPS:
             file.create_dataset(clip.id, (SIZE,), "f4", external=raw)
-    assert "lies in another file" in place.refusal(linked)
+    assert "stored in another file" in data.refusal(linked)

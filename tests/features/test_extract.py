@@ -228,7 +228,7 @@ def test_resnet_gives_the_map_of_its_weights(place: Place, tmp_path: Path) -> No
 def test_resnet_weights_must_be_there_whole_and_of_the_right_network(
     place: Place, tmp_path: Path
 ) -> None:
-    assert "set weights to a folder" in refusal(place, "resnet50", str(tmp_path / "none"))
+    assert "weights to a folder" in refusal(place, "resnet50", str(tmp_path / "none"))
     weights = save_resnet(tmp_path / "weights", [3, 4, 6, 3])
     assert "another network" in refusal(place, "resnet101", weights)
     from safetensors.torch import load_file, save_file

@@ -1,4 +1,4 @@
-"""Importers: published features in their real formats, and every way in which files are damaged."""
+"""Importers of published features in their real formats, and damaged files of each format."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from manymatch.config.params import Published, read_params
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers import FORMATS, check_format
+from manymatch.features.importers.image_table import read_image_table
 from manymatch.features.importers.importing import halves, import_features
-from manymatch.features.importers.table import read_table
 from manymatch.features.store import FeatureStore, FeatureWriter
 from manymatch.system.errors import ConfigError, DataError, ManyMatchError, SourceError
 from manymatch.system.prefetch import ahead
@@ -26,8 +26,8 @@ WIDTH = 8
 SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 
 
-class Place:
-    """A caption table of images of COCO's names, and room for published files of it."""
+class ImportData:
+    """A caption table whose images have COCO's file names, and a folder for published features."""
 
     def __init__(self, folder: Path, splits: list[str]) -> None:
         self.folder, self.source = folder, folder / "published"
@@ -63,22 +63,22 @@ class Place:
             return store.image_ids, features, counts, boxes
 
     def refusal(self, format: str, path: Path | None = None) -> str:
-        """The line with which the import refuses; no store is left."""
+        """The message of the refused import, which leaves no store."""
         with pytest.raises((DataError, SourceError)) as fault:
             self.run(format, path)
         assert "\n" not in str(fault.value) and not self.store.exists()
         return str(fault.value)
 
     def check(self) -> None:
-        """That every image has its own regions."""
+        """Check that every image has its own regions."""
         ids, features, counts, _ = self.read()
         assert ids == self.ids and set(counts.tolist()) == {3}
         np.testing.assert_array_equal(features, self.regions.astype(np.float16))
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path, ["test", "train", "validation", "train", "test"])
+def data(tmp_path: Path) -> ImportData:
+    return ImportData(tmp_path, ["test", "train", "validation", "train", "test"])
 
 
 # Bottom-up attention's TSV
@@ -97,39 +97,39 @@ def tsv_line(
     return "\t".join([str(name), str(size[0]), str(size[1]), str(k), b64(boxes), b64(features)])
 
 
-def write_tsv(place: Place, name: str = "trainval.tsv") -> Path:
-    lines = [tsv_line(place.numbers[k], place.regions[k]) for k in (3, 0, 4, 1, 2)]
-    lines.insert(2, tsv_line(555, place.regions[0]))  # an image that the table has not
-    path = place.source / name
+def write_tsv(data: ImportData, name: str = "trainval.tsv") -> Path:
+    lines = [tsv_line(data.numbers[k], data.regions[k]) for k in (3, 0, 4, 1, 2)]
+    lines.insert(2, tsv_line(555, data.regions[0]))  # an image that the table has not
+    path = data.source / name
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def test_tsv_gives_every_image_its_regions_and_boxes(place: Place) -> None:
-    place.run("butd_tsv", write_tsv(place))
-    place.check()
-    boxes = place.read()[3]
+def test_tsv_gives_every_image_its_regions_and_boxes(data: ImportData) -> None:
+    data.run("butd_tsv", write_tsv(data))
+    data.check()
+    boxes = data.read()[3]
     assert boxes is not None
     np.testing.assert_allclose(boxes[2, 1], [0.1, 0.1, 1.0, 0.5])
-    with FeatureStore(place.store) as store:
+    with FeatureStore(data.store) as store:
         assert store.attributes["preprocessing"] == "published, butd_tsv: trainval.tsv"
-    assert [path.name for path in place.store.parent.iterdir()] == ["butd.h5"]
+    assert [path.name for path in data.store.parent.iterdir()] == ["butd.h5"]
 
 
-def test_tsv_in_parts_with_10_to_100_regions(place: Place) -> None:
+def test_tsv_in_parts_with_10_to_100_regions(data: ImportData) -> None:
     rng = np.random.default_rng(1)
     counts = [10, 100, 36, 11, 57]
     for part, rows in (("a.tsv.0", (0, 1, 2)), ("a.tsv.1", (3, 4))):
-        lines = [tsv_line(place.file(k), rng.random((counts[k], WIDTH))) for k in rows]
-        (place.source / part).write_text("\n".join(lines))
-    place.run("butd_tsv")
-    ids, features, found, _ = place.read()
-    assert ids == place.ids and found.tolist() == counts and features.shape[1] == 100
-    whole = place.store.read_bytes()
-    place.run("butd_tsv", max_regions=100)
-    assert place.store.read_bytes() == whole
+        lines = [tsv_line(data.file(k), rng.random((counts[k], WIDTH))) for k in rows]
+        (data.source / part).write_text("\n".join(lines))
+    data.run("butd_tsv")
+    ids, features, found, _ = data.read()
+    assert ids == data.ids and found.tolist() == counts and features.shape[1] == 100
+    whole = data.store.read_bytes()
+    data.run("butd_tsv", max_regions=100)
+    assert data.store.read_bytes() == whole
     with pytest.raises(DataError, match=r"a.tsv.0:2: .*100 regions, the store has room for 1..36"):
-        place.run("butd_tsv", max_regions=36)
+        data.run("butd_tsv", max_regions=36)
 
 
 def damaged(field: int, value: str) -> tuple[int, str]:
@@ -138,13 +138,13 @@ def damaged(field: int, value: str) -> tuple[int, str]:
 
 DAMAGES = {
     "few fields": (None, "1000\t640\t480", "not 6 fields"),
-    "size": (1, "wide", "'wide' is no size"),
-    "negative": (3, "-3", "'-3' is no size or count"),
+    "size": (1, "wide", "'wide' is not a size"),
+    "negative": (3, "-3", "'-3' is not a size or count"),
     "count": (3, "5", "24 numbers for 5 regions"),
-    "none": (3, "0", "no size or count"),
-    "not base64": (5, "AAAA*AAA", "features: no base64"),
-    "cut off": (5, b64(np.zeros(24))[:-3], "features: no base64"),
-    "half a number": (5, base64.b64encode(b"abc").decode(), "features: no base64 of float32"),
+    "none": (3, "0", "not a size or count"),
+    "not base64": (5, "AAAA*AAA", "features: not base64"),
+    "cut off": (5, b64(np.zeros(24))[:-3], "features: not base64"),
+    "half a number": (5, base64.b64encode(b"abc").decode(), "features: not base64 of float32"),
     "empty": (5, "", "features: 0 numbers"),
     "NaN": (5, b64(np.full(24, np.nan)), "features hold NaN"),
     "too great": (5, b64(np.full(24, 1e5)), "more than float16"),
@@ -157,9 +157,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
-def test_damaged_lines_are_told_with_their_number(place: Place, damage) -> None:
+def test_damaged_lines_are_told_with_their_number(data: ImportData, damage) -> None:
     field, value, message = damage
-    path = write_tsv(place)
+    path = write_tsv(data)
     lines = path.read_text().split("\n")
     fields = lines[3].split("\t")
     if field is not None:
@@ -167,35 +167,35 @@ def test_damaged_lines_are_told_with_their_number(place: Place, damage) -> None:
         value = "\t".join(fields)
     lines[3] = value
     path.write_text("\n".join(lines))
-    line = place.refusal("butd_tsv")
+    line = data.refusal("butd_tsv")
     assert "trainval.tsv:4: " in line and message in line
 
 
-def test_tsv_of_other_or_too_few_images(place: Place) -> None:
-    path = write_tsv(place)
+def test_tsv_of_other_or_too_few_images(data: ImportData) -> None:
+    path = write_tsv(data)
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines[:-1], lines[0]]))
-    assert ":7: image 'im3' is in" in place.refusal("butd_tsv")
+    assert ":7: image 'im3' is already in" in data.refusal("butd_tsv")
     path.write_text("\n".join(lines[1:]))
-    assert "no line of image 'im3' (1 images have none)" in place.refusal("butd_tsv")
-    path.write_text(tsv_line(5, place.regions[0]))
-    assert "no line of an image of" in place.refusal("butd_tsv")
+    assert "no features of image 'im3'" in data.refusal("butd_tsv")
+    path.write_text(tsv_line(5, data.regions[0]))
+    assert "no line of an image of" in data.refusal("butd_tsv")
     path.unlink()
-    assert "no line of an image of" in place.refusal("butd_tsv")
-    assert "no such file or folder" in place.refusal("butd_tsv", path)
+    assert "no line of an image of" in data.refusal("butd_tsv")
+    assert "no such file or folder" in data.refusal("butd_tsv", path)
 
 
-def test_an_endless_line_is_not_read_to_its_end(place: Place, monkeypatch) -> None:
+def test_an_endless_line_is_not_read_to_its_end(data: ImportData, monkeypatch) -> None:
     monkeypatch.setattr("manymatch.features.importers.butd_tsv.MAX_LINE_BYTES", 1000)
-    (place.source / "a.tsv").write_bytes(b"x" * 5000)
-    assert "a.tsv:1: longer than 1000 B" in place.refusal("butd_tsv")
+    (data.source / "a.tsv").write_bytes(b"x" * 5000)
+    assert "a.tsv:1: a line of more than 1000 B" in data.refusal("butd_tsv")
 
 
-def test_an_interrupted_import_goes_on(place: Place, monkeypatch, capsys) -> None:
-    path = write_tsv(place)
-    place.run("butd_tsv", path)
-    whole = place.store.read_bytes()
-    place.store.unlink()
+def test_an_interrupted_import_goes_on(data: ImportData, monkeypatch, capsys) -> None:
+    path = write_tsv(data)
+    data.run("butd_tsv", path)
+    whole = data.store.read_bytes()
+    data.store.unlink()
     write = FeatureWriter.write
 
     def interrupted(self: FeatureWriter, row: int, *rest: np.ndarray) -> None:
@@ -205,98 +205,98 @@ def test_an_interrupted_import_goes_on(place: Place, monkeypatch, capsys) -> Non
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(FeatureWriter, "write", interrupted)
-        place.run("butd_tsv", path)
+        data.run("butd_tsv", path)
     capsys.readouterr()
-    place.run("butd_tsv", path)
-    assert "2 of 5 images are there already" in capsys.readouterr().err
-    assert place.store.read_bytes() == whole
+    data.run("butd_tsv", path)
+    assert "2 of 5 images are finished" in capsys.readouterr().err
+    assert data.store.read_bytes() == whole
 
 
 # SCAN's precomputed arrays
 
 
-def write_precomp(place: Place, folder: Path, splits: dict[str, str] = SPLITS) -> None:
-    """As published: rows repeated but in train, images in another order than the table's."""
+def write_precomp(data: ImportData, folder: Path, splits: dict[str, str] = SPLITS) -> None:
+    """As published: repeated rows except in train, in another order than the caption table."""
     folder.mkdir(exist_ok=True)
     for split, name in splits.items():
-        images = [k for k, of in reversed(list(enumerate(place.splits))) if of == split]
+        images = [k for k, of in reversed(list(enumerate(data.splits))) if of == split]
         copies = 1 if name == "train" else 5
-        array = np.repeat(place.regions[images], copies, axis=0)
+        array = np.repeat(data.regions[images], copies, axis=0)
         np.save(folder / f"{name}_ims.npy", array)
-        captions = [place.caption(k, n).upper() for k in images for n in (4, 1, 0, 3, 2)]
+        captions = [data.caption(k, n).upper() for k in images for n in (4, 1, 0, 3, 2)]
         (folder / f"{name}_caps.txt").write_text("\n".join(captions) + "\n")
-        ids = [str(place.numbers[k]) for k in images for _ in range(copies)]
+        ids = [str(data.numbers[k]) for k in images for _ in range(copies)]
         (folder / f"{name}_ids.txt").write_text("\n".join(ids) + "\n")
 
 
-def test_scan_undoes_the_repetition_and_goes_by_captions(place: Place) -> None:
-    write_precomp(place, place.source)
-    assert len(np.load(place.source / "test_ims.npy")) == 10
-    place.run("scan")
-    place.check()
-    assert place.read()[3] is None
+def test_scan_undoes_the_repetition_and_goes_by_captions(data: ImportData) -> None:
+    write_precomp(data, data.source)
+    assert len(np.load(data.source / "test_ims.npy")) == 10
+    data.run("scan")
+    data.check()
+    assert data.read()[3] is None
 
 
-def test_scan_takes_testall_for_test(place: Place) -> None:
-    write_precomp(place, place.source, SPLITS | {"test": "testall"})
-    part = np.load(place.source / "testall_ims.npy")[:5]
-    np.save(place.source / "test_ims.npy", part)
-    captions = (place.source / "testall_caps.txt").read_text().splitlines()[:5]
-    (place.source / "test_caps.txt").write_text("\n".join(captions))
-    place.run("scan")
-    place.check()
+def test_scan_takes_testall_for_test(data: ImportData) -> None:
+    write_precomp(data, data.source, SPLITS | {"test": "testall"})
+    part = np.load(data.source / "testall_ims.npy")[:5]
+    np.save(data.source / "test_ims.npy", part)
+    captions = (data.source / "testall_caps.txt").read_text().splitlines()[:5]
+    (data.source / "test_caps.txt").write_text("\n".join(captions))
+    data.run("scan")
+    data.check()
 
 
-def test_scan_reads_any_float(place: Place) -> None:
-    write_precomp(place, place.source)
-    for path in place.source.glob("*.npy"):
+def test_scan_reads_any_float(data: ImportData) -> None:
+    write_precomp(data, data.source)
+    for path in data.source.glob("*.npy"):
         np.save(path, np.load(path).astype(">f8"))
-    place.run("scan")
-    place.check()
+    data.run("scan")
+    data.check()
 
 
-def test_two_images_with_the_same_captions_keep_their_order(place: Place) -> None:
-    rows = place.rows()
+def test_two_images_with_the_same_captions_keep_their_order(data: ImportData) -> None:
+    rows = data.rows()
     for row, twin in zip(rows[:6], rows[24:], strict=True):
         twin["caption"] = row["caption"]
-    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), place.captions)
-    place.caption = lambda k, number, own=place.caption: own(k % 4, number)  # type: ignore[method-assign]
-    write_precomp(place, place.source)
-    place.run("scan")
-    features = place.read()[1]
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), data.captions)
+    data.caption = lambda k, number, own=data.caption: own(k % 4, number)  # type: ignore[method-assign]
+    write_precomp(data, data.source)
+    data.run("scan")
+    features = data.read()[1]
     # The files hold image 4 before image 0, and nothing but the order tells them apart.
-    np.testing.assert_array_equal(features[0], place.regions[4].astype(np.float16))
-    np.testing.assert_array_equal(features[4], place.regions[0].astype(np.float16))
+    np.testing.assert_array_equal(features[0], data.regions[4].astype(np.float16))
+    np.testing.assert_array_equal(features[4], data.regions[0].astype(np.float16))
 
 
-def test_scan_with_captions_of_other_images(place: Place) -> None:
-    write_precomp(place, place.source)
-    path = place.source / "test_caps.txt"
+def test_scan_with_captions_of_other_images(data: ImportData) -> None:
+    write_precomp(data, data.source)
+    path = data.source / "test_caps.txt"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:7], lines[0], *lines[8:]]))
-    assert "test_caps.txt:6: no image of" in place.refusal("scan")
+    assert "test_caps.txt:6: no image of" in data.refusal("scan")
     path.write_text("\n".join(lines[:9]))
-    assert "10 rows for the 9 captions of test_caps.txt" in place.refusal("scan")
+    assert "10 rows for the 9 captions of test_caps.txt" in data.refusal("scan")
     path.write_bytes(b"good\n\xff\xfe\n")
-    assert "test_caps.txt:2: not UTF-8" in place.refusal("scan")
+    assert "test_caps.txt:2: not UTF-8" in data.refusal("scan")
     path.unlink()
-    assert "test_caps.txt: no such file" in place.refusal("scan")
+    assert "test_caps.txt: no such file" in data.refusal("scan")
 
 
-def test_scan_whose_rows_are_no_copies(place: Place) -> None:
-    write_precomp(place, place.source)
-    array = np.load(place.source / "test_ims.npy")
+def test_scan_whose_rows_are_no_copies(data: ImportData) -> None:
+    write_precomp(data, data.source)
+    array = np.load(data.source / "test_ims.npy")
     array[7, 0, 0] += 1
-    np.save(place.source / "test_ims.npy", array)
-    assert "test_ims.npy: row 7: not a copy of row 5" in place.refusal("scan")
+    np.save(data.source / "test_ims.npy", array)
+    assert "test_ims.npy: row 7: not a copy of row 5" in data.refusal("scan")
 
 
-def test_scan_that_lacks_images(place: Place) -> None:
-    write_precomp(place, place.source, {"train": "train", "test": "test"})
-    assert "no features of image 'im2'" in place.refusal("scan")
-    for file in place.source.iterdir():
+def test_scan_that_lacks_images(data: ImportData) -> None:
+    write_precomp(data, data.source, {"train": "train", "test": "test"})
+    assert "no features of image 'im2'" in data.refusal("scan")
+    for file in data.source.iterdir():
         file.unlink()
-    assert "no train_ims.npy" in place.refusal("scan")
+    assert "no train_ims.npy" in data.refusal("scan")
 
 
 def pickled(path: Path) -> None:
@@ -312,13 +312,13 @@ def cut(path: Path) -> None:
 
 
 def huge(path: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b"(10, 3, 8), }    ", b"(10, 3, 80000), }"))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"(10, 3, 8), }    ", b"(10, 3, 80000), }"))
 
 
 def wide(path: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b"(10, 3, 8), }          ", b"(10, 3, 80000000000), }"))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"(10, 3, 8), }          ", b"(10, 3, 80000000000), }"))
 
 
 def flat(path: Path) -> None:
@@ -348,7 +348,7 @@ ARRAYS = [
     (fortran, "columns first"),
     (cut, "row 9: cut off"),
     (huge, "row 0: cut off"),
-    (wide, "not of features"),
+    (wide, "not an array of features"),
     (flat, "not (images, regions, width)"),
     (text, "not a .npy file"),
     (integers, "int64"),
@@ -358,88 +358,88 @@ ARRAYS = [
 
 
 @pytest.mark.parametrize(("damage", "message"), ARRAYS)
-def test_damaged_arrays_are_told(place: Place, damage, message: str) -> None:
-    write_precomp(place, place.source)
-    damage(place.source / "test_ims.npy")
-    line = place.refusal("scan")
+def test_damaged_arrays_are_told(data: ImportData, damage, message: str) -> None:
+    write_precomp(data, data.source)
+    damage(data.source / "test_ims.npy")
+    line = data.refusal("scan")
     assert "test_ims.npy" in line and message in line
 
 
 # VSE-infinity's folder, and one file an image
 
 
-def write_mapping(place: Place) -> None:
-    mapping = {str(number): Path(place.file(k)).name for k, number in enumerate(place.numbers)}
-    (place.source / "id_mapping.json").write_text(json.dumps(mapping))
+def write_mapping(data: ImportData) -> None:
+    mapping = {str(number): Path(data.file(k)).name for k, number in enumerate(data.numbers)}
+    (data.source / "id_mapping.json").write_text(json.dumps(mapping))
 
 
-def test_vse_infinity_goes_by_ids_and_verifies_captions(place: Place) -> None:
-    write_precomp(place, place.source / "precomp")
-    write_mapping(place)
-    place.run("vse_infinity")
-    place.check()
+def test_vse_infinity_goes_by_ids_and_verifies_captions(data: ImportData) -> None:
+    write_precomp(data, data.source / "precomp")
+    write_mapping(data)
+    data.run("vse_infinity")
+    data.check()
 
 
-def test_vse_infinity_with_wrong_ids(place: Place) -> None:
-    write_precomp(place, place.source / "precomp")
-    assert "id_mapping.json: no such file" in place.refusal("vse_infinity")
-    write_mapping(place)
-    path = place.source / "precomp" / "test_ids.txt"
+def test_vse_infinity_with_wrong_ids(data: ImportData) -> None:
+    write_precomp(data, data.source / "precomp")
+    assert "id_mapping.json: no such file" in data.refusal("vse_infinity")
+    write_mapping(data)
+    path = data.source / "precomp" / "test_ids.txt"
     ids = path.read_text().split()
     path.write_text("\n".join(reversed(ids)))
-    assert "test_caps.txt:1: not captions of image 'im0'" in place.refusal("vse_infinity")
+    assert "test_caps.txt:1: not the captions of image 'im0'" in data.refusal("vse_infinity")
     path.write_text("\n".join(ids[2:] + ids[:2]))
-    assert "test_ids.txt:1: rows of one image, several ids" in place.refusal("vse_infinity")
+    assert "test_ids.txt:1: different ids for the rows" in data.refusal("vse_infinity")
     path.write_text("\n".join(["77"] * 10))
-    assert "row 0: id '77' is of no image" in place.refusal("vse_infinity")
+    assert "has the id '77'" in data.refusal("vse_infinity")
     path.write_text("\n".join(ids[:4]))
-    assert "4 ids for 10 rows" in place.refusal("vse_infinity")
-    (place.source / "id_mapping.json").write_text("[1]")
-    assert "not a mapping" in place.refusal("vse_infinity")
+    assert "4 ids for 10 rows" in data.refusal("vse_infinity")
+    (data.source / "id_mapping.json").write_text("[1]")
+    assert "not a mapping" in data.refusal("vse_infinity")
 
 
 @pytest.mark.parametrize("mapped", [True, False])
-def test_one_file_an_image(place: Place, mapped: bool) -> None:
+def test_one_file_an_image(data: ImportData, mapped: bool) -> None:
     if mapped:
-        write_mapping(place)
-    folder = place.source / "features"
+        write_mapping(data)
+    folder = data.source / "features"
     folder.mkdir()
     for k in range(5):
-        np.save(folder / f"{place.numbers[k]}.npy", place.regions[k])
-    np.save(folder / "55.npy", place.regions[0])
-    place.run("npy_folder", folder)
-    place.check()
-    place.store.unlink()
-    np.save(folder / f"{place.numbers[2]}.npy", place.regions)
-    assert "not (regions, width)" in place.refusal("npy_folder", folder)
-    np.save(folder / "im2.npy", place.regions[2])
-    assert "has the file" in place.refusal("npy_folder", folder)
+        np.save(folder / f"{data.numbers[k]}.npy", data.regions[k])
+    np.save(folder / "55.npy", data.regions[0])
+    data.run("npy_folder", folder)
+    data.check()
+    data.store.unlink()
+    np.save(folder / f"{data.numbers[2]}.npy", data.regions)
+    assert "not (regions, width)" in data.refusal("npy_folder", folder)
+    np.save(folder / "im2.npy", data.regions[2])
+    assert "a second file of" in data.refusal("npy_folder", folder)
     (folder / "im2.npy").unlink()
-    (folder / f"{place.numbers[2]}.npy").unlink()
-    assert "no file of image 'im2'" in place.refusal("npy_folder", folder)
+    (folder / f"{data.numbers[2]}.npy").unlink()
+    assert "no features of image 'im2'" in data.refusal("npy_folder", folder)
 
 
 # Names, configuration and the command
 
 
-def test_an_image_goes_by_id_file_and_number(place: Place) -> None:
-    table = read_table(place.captions)
-    number = place.numbers[3]
+def test_an_image_goes_by_id_file_and_number(data: ImportData) -> None:
+    images = read_image_table(data.captions)
+    number = data.numbers[3]
     names = ["im3", f"COCO_val2014_{number:012}", f"COCO_val2014_{number:012}.jpg"]
-    assert [table.named(name) for name in [*names, str(number), f"{number:012}"]] == [3] * 5
-    assert table.named("55") is None and table.named("") is None
+    assert [images.row_named(name) for name in [*names, str(number), f"{number:012}"]] == [3] * 5
+    assert images.row_named("55") is None and images.row_named("") is None
 
 
-def test_a_name_of_two_images_is_refused(place: Place) -> None:
-    rows = [{**row, "file": row["file"].replace("1007", "1000")} for row in place.rows()]
-    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), place.captions)
-    assert "several images go by the name '1000'" in place.refusal("butd_tsv", write_tsv(place))
+def test_a_name_of_two_images_is_refused(data: ImportData) -> None:
+    rows = [{**row, "file": row["file"].replace("1007", "1000")} for row in data.rows()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), data.captions)
+    assert "several images have the name '1000'" in data.refusal("butd_tsv", write_tsv(data))
 
 
-def test_hashes_in_names_are_no_numbers(place: Place) -> None:
-    rows = [{**row, "file": f"{row['image_id']}_58{row['image_id']}.jpg"} for row in place.rows()]
-    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), place.captions)
-    assert read_table(place.captions).named("58") is None
+def test_hashes_in_names_are_no_numbers(data: ImportData) -> None:
+    rows = [{**row, "file": f"{row['image_id']}_58{row['image_id']}.jpg"} for row in data.rows()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), data.captions)
+    assert read_image_table(data.captions).row_named("58") is None
 
 
 def test_halves_are_rounded_as_numpy_rounds() -> None:
@@ -472,9 +472,9 @@ def test_formats_are_checked_by_name() -> None:
         check_format("butd_tvs")
 
 
-def test_the_command_imports_what_params_name(place: Place, tmp_path: Path) -> None:
-    write_precomp(place, place.source)
-    published = {"format": "scan", "path": str(place.source)}
+def test_the_command_imports_what_params_name(data: ImportData, tmp_path: Path) -> None:
+    write_precomp(data, data.source)
+    published = {"format": "scan", "path": str(data.source)}
     import yaml
 
     root = Path(__file__).parents[2]
@@ -485,12 +485,12 @@ def test_the_command_imports_what_params_name(place: Place, tmp_path: Path) -> N
     assert settings.published == {"coco": Published(**published)}
     captions = tmp_path / "data" / "captions" / "coco.parquet"
     captions.parent.mkdir(parents=True)
-    place.captions.rename(captions)
+    data.captions.rename(captions)
     command = [sys.executable, "-m", "manymatch", "features", "coco", "butd"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    place.store = tmp_path / "data" / "features" / "coco" / "butd.h5"
-    place.check()
-    (place.source / "test_ims.npy").write_text("no array")
+    data.store = tmp_path / "data" / "features" / "coco" / "butd.h5"
+    data.check()
+    (data.source / "test_ims.npy").write_text("no array")
     failed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert failed.returncode == 1 and "not a .npy file" in failed.stderr.splitlines()[-1]
     assert issubclass(DataError, ManyMatchError)

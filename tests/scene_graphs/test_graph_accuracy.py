@@ -1,4 +1,4 @@
-"""The measure of agreement between parsed and true graphs, on tables made by hand."""
+"""Agreement of parsed and true graphs, on examples computed by hand."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def test_counts_by_hand() -> None:
     true = _graph("man hat cat cat", {1: ["red"], 2: ["big"]}, (0, "wear", 1))
     measured = accuracy([(parsed, true)], lambda phrase: phrase)
     assert measured == {
-        "objects": Accuracy(matched=2, found=3, true=4),
-        "attributes": Accuracy(matched=1, found=2, true=2),
-        "relations": Accuracy(matched=1, found=2, true=1),
+        "objects": Accuracy(matched=2, parsed=3, true=4),
+        "attributes": Accuracy(matched=1, parsed=2, true=2),
+        "relations": Accuracy(matched=1, parsed=2, true=1),
     }
     assert measured["objects"].precision == pytest.approx(2 / 3)
     assert measured["objects"].recall == pytest.approx(1 / 2)
@@ -33,7 +33,7 @@ def test_counts_by_hand() -> None:
 
 def test_equal_parts_match_once_each() -> None:
     one, two = _graph("dog", {}), _graph("dog dog", {})
-    assert accuracy([(two, one)], str)["objects"] == Accuracy(matched=1, found=2, true=1)
+    assert accuracy([(two, one)], str)["objects"] == Accuracy(matched=1, parsed=2, true=1)
 
 
 def test_parts_of_different_captions_do_not_match() -> None:

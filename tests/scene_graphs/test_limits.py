@@ -1,4 +1,4 @@
-"""What lies past the limits is dropped from the end and counted."""
+"""Parts beyond the limits are dropped from the end and counted."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections import Counter
 from spacy.language import Language
 
 from manymatch.scene_graphs.graph import Relation, SceneGraph
-from manymatch.scene_graphs.limits import limited
-from manymatch.scene_graphs.parser import MAX_CHARACTERS, graphs
+from manymatch.scene_graphs.parser import MAX_CHARACTERS, graphs, limited
 
 
 def _graph(objects: int, attributes: int = 0, relations: tuple[Relation, ...] = ()) -> SceneGraph:

@@ -1,4 +1,4 @@
-"""Sentences and their graphs, a rule at a time.
+"""Sentences and their graphs, for each rule.
 
 A graph is written as its objects with their attributes in brackets, then its relations:
 "man; hat [blue] | man wear hat". Objects are named by their lemmatised names.
@@ -182,7 +182,7 @@ def test_objects_keep_their_surface_form(model: Language) -> None:
 
 
 def test_any_order_of_words_has_a_graph(model: Language) -> None:
-    """The rules end, and give a sound graph, whatever tree the parser makes of nonsense."""
+    """The rules terminate and return a valid graph for any parse of nonsense."""
     rng = random.Random(0)
     words = sorted({word for sentence in TABLE for word in sentence.split()})
     texts = [" ".join(rng.choices(words, k=rng.randint(1, 25))) for _ in range(200)]

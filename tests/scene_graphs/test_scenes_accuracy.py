@@ -1,4 +1,4 @@
-"""Parsed graphs of the `scenes` captions against the truth that they were written from."""
+"""Parsed graphs of the `scenes` captions, compared with their true graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captions: varied, and their text, logical form and text graph agree."""
+"""Captions vary, and their text, logical form and text graph agree."""
 
 import re
 from collections import Counter
@@ -88,7 +88,7 @@ def test_graphs_keep_the_limits(told):
 
 
 def nodes_of(sentence):
-    """The nodes of the form's objects: all but the background's, in the order of telling."""
+    """Return the nodes of the form's objects in order, without the background."""
     graph, place = sentence.graph, sentence.form.background
     nodes = [k for k, name in enumerate(graph.names) if not (place and name in words_of(place))]
     assert len(graph.objects) - len(nodes) == (place is not None)

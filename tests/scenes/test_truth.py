@@ -1,4 +1,4 @@
-"""When captions are true of scenes: against brute force over all mappings of objects."""
+"""Truth of captions, compared with brute force over all mappings of objects."""
 
 from itertools import permutations
 from random import Random
@@ -25,7 +25,7 @@ def true(form, scene):
 
 
 def true_by_brute_force(form, scene):
-    """The definition, word for word: some injective mapping satisfies every clause."""
+    """The definition of truth: some injective mapping satisfies every clause."""
     if form.background and form.background != scene["background"]:
         return False
     nodes = [(k, copy) for k, each in enumerate(form.objects) for copy in range(each.count)]

@@ -1,4 +1,4 @@
-"""Twins differ in one binding, and their captions tell which is which."""
+"""Twins differ in one binding, and their captions express the difference."""
 
 from collections import Counter
 from random import Random

@@ -1,4 +1,4 @@
-"""What there is, where it stands, how it looks, and which relations follow."""
+"""Objects of scenes: kinds, positions, drawings and relations."""
 
 from collections import Counter
 from random import Random
@@ -74,7 +74,7 @@ def thing(x1, y1, x2, y2, kind="box", row="front", facing=1, state=None):
 
 
 def between(a, b, ties=()):
-    """Names of the relations from a to b."""
+    """Return the names of the relations from a to b."""
     found = all_relations([a, b], ties)
     return {tie.relation for tie in found if (tie.subject, tie.object) == (0, 1)}
 
@@ -190,7 +190,7 @@ def test_pictures_have_their_size_and_repeat_bit_by_bit(scenes):
 
 
 def test_every_object_changes_the_picture(scenes):
-    """Take an object's colour away and its place looks different."""
+    """Without its colour, each object looks different."""
     for scene in scenes[:40]:
         image = np.asarray(drawing.paint(scene, 112)).astype(int)
         for index, one in enumerate(scene.things):

@@ -171,7 +171,7 @@ def test_scene_graphs_in_parts(
     path = captions(tmp_path, [*LINES, long, LINES[0]])
     whole = parsed(path).read_bytes()
     lost = capsys.readouterr().err.splitlines()[-1]
-    assert "past the limits, left out: " in lost
+    assert "beyond the limits, left out: " in lost
     parsed(path).unlink()
     for part in HALVES:
         parsed(path, part)

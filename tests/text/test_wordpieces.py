@@ -1,4 +1,4 @@
-"""A BERT's wordpieces stand where words do, and come back from a model's folder."""
+"""A BERT's wordpieces work in place of words, and are loaded from a model's folder."""
 
 from __future__ import annotations
 
@@ -123,10 +123,10 @@ def test_an_older_folder_says_whether_it_is_lower_cased(tmp_path: Path) -> None:
     [
         ("config.json", "{", "config.json: cannot be read"),
         ("config.json", "[]", "config.json: expected a JSON object"),
-        ("config.json", '{"model_type": "roberta"}', "not a BERT but 'roberta'"),
-        ("vocab.txt", "[PAD]\n[UNK]\ndog\n", r"\[CLS\] is not among them"),
+        ("config.json", '{"model_type": "roberta"}', "'roberta', not a BERT"),
+        ("vocab.txt", "[PAD]\n[UNK]\ndog\n", r"\[CLS\] is missing"),
         ("vocab.txt", None, "No such file"),
-        ("tokenizer.json", "{}", "no tokeniser"),
+        ("tokenizer.json", "{}", "not a tokeniser"),
     ],
 )
 def test_an_unusable_folder_is_one_line(

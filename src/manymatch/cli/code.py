@@ -63,6 +63,7 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
         stages[f"experiment/{name}"] = [
             "manymatch.experiments.engine",
             "manymatch.experiments.kinds",
+            "manymatch.experiments.presets.experiment",
             *dict.fromkeys(_method(dataset, preset.stem) for preset in presets),
         ]
     return stages

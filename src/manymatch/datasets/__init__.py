@@ -30,7 +30,7 @@ DATASETS = {
 
 
 def entry_point(name: str) -> str:
-    """MODULE:CLASS of the dataset `name`.
+    """Return MODULE:CLASS of the dataset `name`.
 
     Raises:
         ConfigError: no dataset has this name; the message names the nearest one.
@@ -41,8 +41,8 @@ def entry_point(name: str) -> str:
 
 
 def dataset(name: str) -> Dataset:
-    """The dataset called `name`; an unknown name is a `ConfigError`."""
-    module, _, attribute = entry_point(name).partition(":")
+    """Return the dataset called `name`; its module is imported only now."""
+    module, attribute = entry_point(name).split(":")
     cls: type[Dataset] = getattr(import_module(module), attribute)
     return cls()
 

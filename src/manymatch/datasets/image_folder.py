@@ -50,7 +50,7 @@ def image_path(raw: Path, file: str, images: ImageFolder) -> Path:
     """
     name = PurePosixPath(file)
     if not name.parts or name.is_absolute() or ".." in name.parts or "\0" in file:
-        raise DataError(f"{file!r}: outside {raw}. Image files must be inside this folder")
+        raise DataError(f"{file!r}: lies outside {raw}. Image files must be inside this folder")
     if images.folder is not None and name.parts[0] == IMAGES:
         return Path(images.folder, *name.parts[1:])
     path = (raw / name).resolve()

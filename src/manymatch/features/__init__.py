@@ -1,8 +1,9 @@
 """Feature stores and the backbones that fill them.
 
-A new backbone is one file with a function `build(name, sources) -> Backbone` (see `backbone.py`)
-or `-> Detector` (see `detector.py`), and one line here. The files are imported when asked for: they
-need torch and transformers. Features that others have published come by way of `importers`.
+To add a backbone, write a module with a function `build(name, sources)` that returns a `Backbone`
+(see `backbone.py`) or a `Detector` (see `detector.py`), and add one line to `BACKBONES`. A module
+is imported only when its backbone is used, because it needs torch and transformers. The package
+`importers` imports published features.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ BACKBONES = {
 
 
 def check_name(name: str) -> None:
-    """An unknown backbone is a `ConfigError` that tells the nearest."""
+    """Raise a `ConfigError` that names the nearest backbone if there is no backbone `name`."""
     if name not in BACKBONES:
         raise ConfigError(f"unknown features '{name}'{nearest(name, BACKBONES)}")
 
 
 def entry_point(name: str) -> str:
-    """MODULE:FUNCTION that builds the backbone `name`."""
+    """Return MODULE:FUNCTION of the function that builds the backbone `name`."""
     check_name(name)
     return f"{__name__}.{BACKBONES[name]}:build"
 
 
 def build_backbone(name: str, sources: Sources) -> Backbone | Detector:
-    """The backbone called `name`, its weights loaded."""
+    """Return the backbone called `name` with its weights."""
     module, function = entry_point(name).split(":")
     backbone: Backbone | Detector = getattr(import_module(module), function)(name, sources)
     return backbone

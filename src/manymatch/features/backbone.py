@@ -1,4 +1,4 @@
-"""What a backbone is: a frozen network (or none), and the crops of an image that it looks at."""
+"""Backbones: a frozen network (or none), and the crops of an image that are its input."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 WHOLE = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
-"""The crop that is the whole image."""
+"""The crop of the whole image."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a backbone may be built from."""
+    """What a backbone is built from."""
 
     raw: Path
     """The dataset's raw folder."""
     weights: str | None
-    """A local file, folder or hub name; None takes the backbone's default."""
+    """A local file, folder or hub name. None: the backbone's default."""
 
 
 class Backbone(ABC):
-    """Turns an image into regions: crops -> network -> (crops * cells, F) features.
+    """Converts an image into regions: crops -> network -> features (crops * cells, F).
 
-    `network` takes uint8 pixels (b, 3, size, size) and gives (b, cells, F). Without one the
-    regions are the pixels themselves, uint8 with F = 3.
+    `network` maps uint8 pixels (b, 3, size, size) to (b, cells, F). Without a network the regions
+    are the pixels, uint8 with F = 3.
     """
 
     def __init__(
@@ -52,16 +52,15 @@ class Backbone(ABC):
 
     @abstractmethod
     def crops(self, image_id: str) -> NDArray[np.float32]:
-        """(c, 4) what the network sees of the image, x1 y1 x2 y2 in 0..1; c >= 1."""
+        """Return the crops (c, 4) that the network sees, x1 y1 x2 y2 in 0..1, c >= 1."""
 
     @abstractmethod
     def boxes(self, image_id: str) -> NDArray[np.float32] | None:
-        """(k, 4) the place of each region in the image, x1 y1 x2 y2 in 0..1; None if the store
-        is to have no boxes."""
+        """Return the box (k, 4) of each region, x1 y1 x2 y2 in 0..1, or None for no boxes."""
 
 
 class GridBackbone(Backbone):
-    """Sees the whole image, squashed to a square; its regions are the cells of the final map."""
+    """A backbone on the whole image, resized to a square. Regions are cells of the final map."""
 
     def __init__(
         self, network: nn.Module, *, size: int, width: int, cells: int, preprocessing: str
@@ -85,7 +84,7 @@ class GridBackbone(Backbone):
 class Normalised(nn.Module):
     """`network((pixels - mean) / std)` for uint8 pixels (b, 3, H, W); mean and std in 0..255.
 
-    The network gives a map (b, F, h, w); out come its cells, row by row: (b, h * w, F).
+    The network's map (b, F, h, w) becomes its cells row by row, (b, h * w, F).
     """
 
     mean: Tensor
@@ -103,18 +102,18 @@ class Normalised(nn.Module):
 
 
 def channels_last(network: nn.Module) -> nn.Module:
-    """The layout in which convolutions are fastest, and in which decoded pixels come."""
+    """Return `network` in the memory layout of decoded pixels, the fastest for convolutions."""
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def grid_boxes(cells: int) -> NDArray[np.float32]:
-    """(cells * cells, 4) the cells of a grid over the image, row by row."""
+    """Return the cells (cells * cells, 4) of a grid over the image, row by row."""
     y, x = np.divmod(np.arange(cells * cells), cells)
     return (np.stack([x, y, x + 1, y + 1], axis=1) / cells).astype(np.float32)
 
 
 def _digest(network: nn.Module) -> str:
-    """SHA-256 of all parameters and buffers, by name: the same wherever they were loaded from."""
+    """SHA-256 of all parameters and buffers, sorted by name, whatever file they come from."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())

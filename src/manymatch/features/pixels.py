@@ -1,6 +1,6 @@
-"""The images themselves, for a CNN that is trained with the rest: no network runs here.
+"""The pixels of images, for a CNN that is trained with the rest of the model. No network runs here.
 
-A picture is a feature map like any other: S * S cells of width 3, red, green and blue as bytes.
+An image is a feature map of S * S cells of width 3: red, green and blue as bytes.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from manymatch.features.backbone import WHOLE, Backbone, Sources
 
 
 def build(name: str, sources: Sources) -> Pixels:
-    """`name` ends in the side of the square in pixels; `sources` are not needed."""
+    """Return the backbone. `name` ends in the side of the square in pixels."""
     return Pixels(int(name.removeprefix("pixels")))
 
 
 class Pixels(Backbone):
-    """The whole image, squashed to a square; its regions are the pixels, row by row."""
+    """The whole image, resized to a square. Its regions are the pixels, row by row."""
 
     def __init__(self, size: int) -> None:
         super().__init__(

@@ -1,5 +1,7 @@
-"""ResNet-50, -101 and -152 (He et al., 2016) of transformers: a map of 2048 features, a cell for
-32 x 32 pixels; 7 x 7 at 224 px."""
+"""ResNet-50, -101 and -152 (He et al., 2016) from transformers.
+
+The map has 2048 features and one cell per 32 x 32 pixels, so 7 x 7 cells at 224 px.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ HUB = {name: f"microsoft/resnet-{name.removeprefix('resnet')}" for name in DEPTH
 
 
 def build(name: str, sources: Sources) -> GridBackbone:
-    """`sources.weights`: a folder with config.json and model.safetensors, or a hub name."""
+    """Return the backbone.
+
+    `sources.weights` is a folder with config.json and model.safetensors, or a hub name.
+    """
     return GridBackbone(
         Normalised(pretrained(name, sources.weights), MEAN, STD),
         size=SIZE,
@@ -32,12 +37,12 @@ def build(name: str, sources: Sources) -> GridBackbone:
 
 
 def pretrained(name: str, weights: str | None) -> nn.Sequential:
-    """(b, 3, S, S) -> (b, 2048, S / 32, S / 32), with weights of a folder or hub name."""
+    """Return the network (b, 3, S, S) -> (b, 2048, S / 32, S / 32) with pretrained weights."""
     return _stages(_load(name, weights or HUB[name]))
 
 
 def fresh(name: str) -> nn.Sequential:
-    """The same network with random weights."""
+    """Return the same network with random weights."""
     return _stages(ResNetModel(ResNetConfig(depths=DEPTHS[name])))
 
 
@@ -54,8 +59,8 @@ def _load(name: str, weights: str) -> ResNetModel:
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
-            f"{name}: no weights at '{weights}'; set weights to a folder with config.json and "
-            f"model.safetensors (those of {HUB[name]}), or connect to the network ({reason})"
+            f"{name}: no weights at '{weights}' ({reason}). Set weights to a folder with "
+            f"config.json and model.safetensors of {HUB[name]}, or connect to the network"
         ) from None
     network, report = loaded
     if report["missing_keys"] or report["mismatched_keys"]:

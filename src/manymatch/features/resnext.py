@@ -1,8 +1,7 @@
 """ResNeXt-101 32x8d (Xie et al., CVPR 2017) with the weights of Mahajan et al. (ECCV 2018), which
 were trained on photographs with hashtags ("WSL"): a 16 x 16 x 2048 map at 512 px.
 
-Parameters are called as in torchvision, in whose form these weights are published
-(`ig_resnext101_32x8-c38310e5.pth`).
+Parameters have torchvision's names, as in the published file `ig_resnext101_32x8-c38310e5.pth`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _CLASSIFIER = ("fc.weight", "fc.bias")
 
 
 def build(name: str, sources: Sources) -> GridBackbone:
-    """`sources.weights`: the local file of weights; there is no default."""
+    """Return the backbone. `sources.weights` is the local file of weights, without a default."""
     return GridBackbone(
         Normalised(pretrained(name, sources.weights), MEAN, STD),
         size=SIZE,
@@ -36,9 +35,11 @@ def build(name: str, sources: Sources) -> GridBackbone:
 
 
 def pretrained(name: str, weights: str | None) -> nn.Sequential:
-    """(b, 3, S, S) -> (b, 2048, S / 32, S / 32), with the weights of a local file."""
+    """Return the network (b, 3, S, S) -> (b, 2048, S / 32, S / 32) with the file's weights."""
     if weights is None:
-        raise ConfigError(f"{name}: set weights to the file ig_resnext101_32x8-c38310e5.pth")
+        raise ConfigError(
+            f"{name}: no weights. Set weights to the file ig_resnext101_32x8-c38310e5.pth"
+        )
     network = fresh(name)
     try:
         state = torch.load(Path(weights), map_location="cpu", weights_only=True)
@@ -51,7 +52,7 @@ def pretrained(name: str, weights: str | None) -> nn.Sequential:
 
 
 def fresh(name: str) -> nn.Sequential:
-    """The same network with random weights."""
+    """Return the same network with random weights."""
     layers: OrderedDict[str, nn.Module] = OrderedDict(
         conv1=nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False),
         bn1=nn.BatchNorm2d(64),
@@ -71,13 +72,13 @@ def fresh(name: str) -> nn.Sequential:
 
 
 def _stage(width: int, size: int, blocks: int, stride: int) -> nn.Sequential:
-    """Blocks from `width` to `size` channels, the first of which goes by `stride`."""
+    """Return blocks from `width` to `size` channels, the first with `stride`."""
     rest = [_Block(size, size, 1) for _ in range(blocks - 1)]
     return nn.Sequential(_Block(width, size, stride), *rest)
 
 
 class _Block(nn.Module):
-    """1 x 1, grouped 3 x 3 and 1 x 1 convolutions beside a shortcut."""
+    """1 x 1, grouped 3 x 3 and 1 x 1 convolutions, with a shortcut."""
 
     def __init__(self, width: int, size: int, stride: int) -> None:
         super().__init__()

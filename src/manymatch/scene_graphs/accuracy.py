@@ -1,4 +1,4 @@
-"""How well parsed graphs agree with true ones: exact match of lemmatised parts."""
+"""Agreement of parsed graphs with true graphs: exact matches of lemmatised parts."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Parts = dict[str, Counter[tuple[str, ...]]]
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Counts of one kind of part over all captions."""
+    """Counts of one kind of part (objects, attributes or relations) over all captions."""
 
     matched: int
-    found: int
+    parsed: int
     true: int
 
     @property
     def precision(self) -> float:
-        return self.matched / self.found if self.found else 1.0
+        return self.matched / self.parsed if self.parsed else 1.0
 
     @property
     def recall(self) -> float:
@@ -35,28 +35,31 @@ class Accuracy:
 
     @property
     def f1(self) -> float:
-        total = self.found + self.true
+        total = self.parsed + self.true
         return 2 * self.matched / total if total else 1.0
 
 
 def accuracy(
     pairs: Iterable[tuple[SceneGraph, SceneGraph]], lemmatise: Lemmatise
 ) -> dict[str, Accuracy]:
-    """Accuracy of `objects`, `attributes` (object, attribute) and `relations` (subject, label,
-    object) over pairs of a parsed and a true graph. Parts of one graph match as multisets."""
+    """Return the accuracy of objects, attributes and relations over (parsed, true) pairs of graphs.
+
+    Attributes are (object, attribute) pairs, and relations (subject, label, object) triples. The
+    parts of a graph are compared as multisets.
+    """
     counts: dict[str, Counter[str]] = {}
     for parsed, true in pairs:
-        found_parts, true_parts = parts(parsed, lemmatise), parts(true, lemmatise)
-        for kind, found in found_parts.items():
+        parsed_parts, true_parts = parts(parsed, lemmatise), parts(true, lemmatise)
+        for kind, part in parsed_parts.items():
             count = counts.setdefault(kind, Counter())
-            count["matched"] += (found & true_parts[kind]).total()
-            count["found"] += found.total()
+            count["matched"] += (part & true_parts[kind]).total()
+            count["parsed"] += part.total()
             count["true"] += true_parts[kind].total()
     return {kind: Accuracy(**count) for kind, count in counts.items()}
 
 
 def parts(graph: SceneGraph, lemmatise: Lemmatise) -> Parts:
-    """The objects, (object, attribute) pairs and (subject, label, object) triples of a graph."""
+    """Return a graph's objects, (object, attribute) pairs and (subject, label, object) triples."""
     names = [lemmatise(name) for name in graph.names]
     described = zip(names, graph.attributes, strict=True)
     return {
@@ -70,9 +73,10 @@ def parts(graph: SceneGraph, lemmatise: Lemmatise) -> Parts:
 
 
 def lemmatiser(model: Language) -> Lemmatise:
-    """A function that lemmatises each word of a phrase by itself, as a verb, else as a noun.
+    """Return a function that lemmatises each word of a phrase, as a verb, else as a noun.
 
-    Without context it may err ("leaves" is "leave"), but alike on both sides of a comparison.
+    Without context it makes errors ("leaves" becomes "leave"), but the same errors on both sides of
+    a comparison.
     """
     rules = model.get_pipe("lemmatizer")
     bases = rules.lookups.get_table("lemma_index")  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Words that the parser hangs in the wrong place, mended one by one."""
+"""Repairs of words that the parser attaches to the wrong head, one function per kind of error."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ _AUXILIARIES = frozenset({"aux", "auxpass"})
 
 
 def _subject_of_clause(tree: Tree, token: int) -> None:
-    """In "the cow standing by the fence is red" the cow is red, not its standing; and in "with a
-    dog running" there is a dog, not only its running."""
+    """In "the cow standing by the fence is red" the cow is red, not the standing.
+
+    In "with a dog running" the object is the dog, not the running.
+    """
     role = _CLAUSE_ROLES.get(tree.deps[token])
     if role and is_verb(tree, token) and (own := tree.below(token, {"nsubj"})):
         tree.attach(own[0], tree.heads[token], role)
@@ -39,12 +41,12 @@ def _inverted_subject(tree: Tree, token: int) -> None:
     if tree.tags[token] not in _FINITE or tree.below(token, _SUBJECTS):
         return
     objects = tree.below(token, {"dobj"})
-    if objects and any(place < token for place in tree.below(token, {"prep"})):
+    if objects and any(child < token for child in tree.below(token, {"prep"})):
         tree.deps[objects[0]] = "nsubj"
 
 
 def _subject_before_verb(tree: Tree, token: int) -> None:
-    """In "... over a box and a bag is ..." the bag is the subject of the verb right behind it."""
+    """In "... over a box and a bag is ..." the bag is the subject of the verb directly after it."""
     if not is_verb(tree, token) or tree.below(token, _SUBJECTS) or tree.deps[token] == "aux":
         return
     start = min([token, *tree.below(token, _AUXILIARIES)])
@@ -58,7 +60,7 @@ def _subject_before_verb(tree: Tree, token: int) -> None:
 
 
 def _detach(tree: Tree, verb: int, noun: int) -> None:
-    """Hang `verb` on the clause that `noun` stood in, if it hangs on the noun itself."""
+    """Attach `verb` to the clause of `noun`, if the verb is attached to the noun."""
     if noun in tree.above(verb):
         clause = next((t for t in tree.above(noun) if is_verb(tree, t)), tree.root(noun))
         tree.attach(verb, clause, "conj")
@@ -69,7 +71,7 @@ def _list_goes_on(tree: Tree, token: int) -> None:
     head, dep = tree.heads[token], tree.deps[token]
     if dep == "appos":
         goes_on = bool(tree.below(token, {"conj"}))
-    else:  # A place has no equals but what is in it; clothes are not joined to who wears them.
+    else:  # Nouns after a place are not joined to the place, nor clothes to their wearer.
         worn = tree.lemmas[token] in WORN and tree.lemmas[head] not in WORN
         goes_on = dep == "conj" and (worn or tree.lemmas[head] in PLACES)
     if not goes_on:
@@ -80,7 +82,7 @@ def _list_goes_on(tree: Tree, token: int) -> None:
 
 
 def _object_of_preposition(tree: Tree, token: int) -> None:
-    """In "flying over a cat" the cat belongs to "over", even if the parser flies the cat."""
+    """In "flying over a cat" the cat belongs to "over", even if the parser makes it an object."""
     if tree.words[token] not in PREPOSITIONS or tree.heads[token] == token:
         return
     if tree.below(token, {"pobj"}):
@@ -123,7 +125,7 @@ def _object_taken_for_subject(tree: Tree, token: int) -> None:
 
 
 def _adverbial_object(tree: Tree, token: int) -> None:
-    """In "a cow chases a boy" the boy is no adverb."""
+    """In "a cow chases a boy" the boy is not an adverb."""
     verb = tree.heads[token]
     if tree.deps[token] != "npadvmod" or not is_verb(tree, verb) or token < verb:
         return
@@ -133,7 +135,7 @@ def _adverbial_object(tree: Tree, token: int) -> None:
 
 
 def _agent(tree: Tree, token: int) -> None:
-    """In "a cart dragged by a horse" the horse drags; but not in "parked by a house"."""
+    """In "a cart dragged by a horse" the horse drags; in "parked by a house" the house does not."""
     verb = tree.heads[token]
     if tree.words[token] != "by" or token != verb + 1 or tree.tags[verb] not in {"VBD", "VBN"}:
         return
@@ -147,7 +149,7 @@ def _agent(tree: Tree, token: int) -> None:
 
 
 def _measured_list(tree: Tree, token: int) -> None:
-    """In "a bunch of trees and a house" the house is joined to the bunch, not within it."""
+    """In "a bunch of trees and a house" the house is joined to the bunch, not to the trees."""
     inner = measured(tree, token)
     if inner is not None:
         for other in tree.below(inner, {"conj"}):
@@ -155,7 +157,7 @@ def _measured_list(tree: Tree, token: int) -> None:
 
 
 def _wearer_acts(tree: Tree, token: int) -> None:
-    """In "a man in a red shirt holding a ball" he holds it, not his shirt."""
+    """In "a man in a red shirt holding a ball" the man holds the ball, not the shirt."""
     if tree.deps[token] not in _CLAUSES or tree.lemmas[token] in COVERING:
         return
     clothing = tree.heads[token]
@@ -167,7 +169,7 @@ def _wearer_acts(tree: Tree, token: int) -> None:
 
 
 def _wearer(tree: Tree, clothing: int) -> int | None:
-    """The noun that stands "in", "with" or before "wearing" the `clothing`."""
+    """Return the noun before "in", "with" or "wearing" and the `clothing`, or None."""
     link = tree.heads[clothing]
     if tree.deps[clothing] == "pobj" and tree.words[link] in {"in", "with"}:
         link = tree.heads[link]

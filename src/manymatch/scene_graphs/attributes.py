@@ -1,4 +1,4 @@
-"""What a caption says of its objects: adjectives, numerals, participles and verbs of state."""
+"""Attributes of objects: adjectives, numerals, participles and verbs of state."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _ADVERBS = frozenset({"advmod", "prt"})
 
 
 def find_attributes(tree: Tree, number: dict[int, int], count: int) -> list[list[str]]:
-    """The attributes of each of the `count` objects, in the order of the caption."""
-    found: list[list[str]] = [[] for _ in range(count)]
+    """Return the attributes of each of the `count` objects, in the order of the caption."""
+    attributes: list[list[str]] = [[] for _ in range(count)]
     for token in range(len(tree)):
         if described := bearers(tree, token):
             phrase = _adjective(tree, token)
         elif is_state(tree, token):
             phrase, described = _participle(tree, token), subjects(tree, token)
         for noun in described:
-            if noun in number and phrase not in found[number[noun]]:
-                found[number[noun]].append(phrase)
-    return found
+            if noun in number and phrase not in attributes[number[noun]]:
+                attributes[number[noun]].append(phrase)
+    return attributes
 
 
 def bearers(tree: Tree, token: int) -> list[int]:
-    """The nouns that `token` describes as an adjective or numeral, or as a participle before them.
+    """Return the nouns that `token` describes as an adjective, numeral, or participle before them.
 
-    An adjective under another one describes the same noun: "a little brown dog" has two. So does
-    "no", the one article that changes what a picture must show.
+    An adjective attached to another adjective describes the same noun: "a little brown dog" has
+    two attributes. "no" is an attribute too: of all articles, only "no" changes the image.
     """
     while True:
         dep, head = tree.deps[token], tree.heads[token]
@@ -49,15 +49,17 @@ def bearers(tree: Tree, token: int) -> list[int]:
 
 
 def is_adjective_before(tree: Tree, token: int) -> bool:
-    """Whether `token` is an adjective of its own though the parser took it for an adverb of the
-    next one: "a little brown dog" is no "slightly brown" one."""
+    """Return whether `token` is an adjective that the parser took for an adverb of the next one.
+
+    "A little brown dog" is not a "slightly brown dog".
+    """
     if tree.deps[token] not in {"advmod", "npadvmod"} or tree.tags[token] not in _ADJECTIVES:
         return False
     return tree.tags[tree.heads[token]] in _ADJECTIVES
 
 
 def is_state(tree: Tree, token: int) -> bool:
-    """Whether the verb `token` says how its subject is, and relates it to nothing."""
+    """Return whether the verb `token` describes its subject without relating it to an object."""
     if not is_verb(tree, token) or tree.deps[token] in _AUXILIARIES:
         return False
     if tree.lemmas[token] in COPULAS or tree.below(token, _COMPLETING):
@@ -66,14 +68,14 @@ def is_state(tree: Tree, token: int) -> bool:
 
 
 def _adjective(tree: Tree, token: int) -> str:
-    """The adjective with the adverbs before it: "very large"."""
+    """Return the adjective with the adverbs before it: "very large"."""
     degrees = tree.below(token, _DEGREES)
     adverbs = [t for t in degrees if t < token and not is_adjective_before(tree, t)]
     return " ".join(tree.words[t] for t in [*adverbs, token])
 
 
 def _participle(tree: Tree, verb: int) -> str:
-    """The verb as a participle with its particle and adverbs: "lying down", "parked outside"."""
+    """Return the participle with particle and adverbs: "lying down", "parked outside"."""
     words = [(t, tree.words[t]) for t in tree.below(verb, _ADVERBS) if _is_seen(tree, t)]
     passive = is_passive(tree, verb)
     words.append((verb, tree.words[verb] if passive else present_participle(tree.lemmas[verb])))

@@ -1,7 +1,7 @@
-"""Parts of the stage's work between machines: batches of graphs as Arrow files.
+"""Parts of the stage's work on several machines: batches of graphs as Arrow files.
 
-Unlike Parquet they keep the batches apart, so that what is joined from them is, to the byte, what
-one process would have written.
+Unlike Parquet, Arrow files keep the batches separate, so that the joined table is byte-identical to
+the table from one process.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from manymatch.system.errors import DataError
 from manymatch.system.files import replacing
 
 Parsed = tuple[pa.RecordBatch, Counter[str]]
-"""The graphs of a batch of captions (schema without the ids), and what their limits cost."""
-_LOST = "lost"
+"""The graphs of a batch of captions (schema without the ids), and counts of dropped parts."""
+_DROPPED = "lost"
 
 
 def write_part(path: Path, schema: pa.Schema, results: Iterable[Parsed]) -> None:
-    """Write batches of graphs with what their limits cost, one at a time."""
+    """Write batches of graphs with the counts of dropped parts, one batch at a time."""
     with replacing(path) as partial, pa.ipc.new_file(partial, schema) as writer:
-        for batch, lost in results:
-            writer.write_batch(batch, custom_metadata={_LOST: json.dumps(lost)})
+        for batch, dropped in results:
+            writer.write_batch(batch, custom_metadata={_DROPPED: json.dumps(dropped)})
 
 
 @contextlib.contextmanager
 def read_parts(paths: Sequence[Path]) -> Iterator[Iterator[Parsed]]:
-    """All batches of the parts `paths`, in the order in which they were dealt out to them.
+    """Yield all batches of the parts `paths`, in the order in which they were dealt to the parts.
 
     Raises:
         DataError: a part is damaged.
@@ -47,7 +47,7 @@ def _read(path: Path) -> Iterator[Parsed]:
             for number in range(part.num_record_batches):
                 batch, metadata = part.get_batch_with_custom_metadata(number)
                 batch.validate(full=True)
-                yield batch, Counter(json.loads(metadata[_LOST]))
+                yield batch, Counter(json.loads(metadata[_DROPPED]))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
         reason = str(error).partition("\n")[0]
-        raise DataError(f"{path}: damaged ({reason}); remove it and make it again") from None
+        raise DataError(f"{path}: damaged ({reason}). Remove the file and make it again") from None

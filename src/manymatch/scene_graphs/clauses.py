@@ -1,7 +1,7 @@
-"""Who does what to whom: the arguments of verbs and prepositions, through the grammar's detours.
+"""The arguments of verbs and prepositions.
 
-Conjunctions, relative clauses, participles, infinitives and the passive all move a verb's
-arguments away from it; these functions find them again. Arguments and results are tokens.
+Conjunctions, relative clauses, participles, infinitives and the passive move arguments away from
+their verb. These functions find the arguments. Parameters and results are token indexes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def is_noun(tree: Tree, token: int) -> bool:
 
 
 def coordinated(tree: Tree, token: int) -> list[int]:
-    """`token` and what is joined to it: "a cup, a plate and a fork" from "cup"."""
-    found = [token]
-    for one in found:  # Grows while it is read: each joined noun may have others joined to it.
-        found += [t for t in tree.below(one, _COORDINATES) if not is_verb(tree, t)]
-    return found
+    """Return `token` and the nouns joined to it: from "cup", "a cup, a plate and a fork"."""
+    joined = [token]
+    for noun in joined:  # The list grows in the loop, as joined nouns may have joined nouns.
+        joined += [t for t in tree.below(noun, _COORDINATES) if not is_verb(tree, t)]
+    return joined
 
 
 def antecedent(tree: Tree, token: int) -> int | None:
-    """The noun that the relative clause around `token` describes, if there is one."""
+    """Return the noun that the relative clause around `token` describes, or None."""
     for ancestor in (token, *tree.above(token)):
         if tree.deps[ancestor] in _CLAUSES:
             return tree.heads[ancestor]
@@ -43,19 +43,19 @@ def antecedent(tree: Tree, token: int) -> int | None:
 
 
 def nouns(tree: Tree, tokens: list[int]) -> list[int]:
-    """`tokens` with their coordinates, relative pronouns replaced by what they stand for."""
-    found: list[int] = []
+    """Return `tokens` and their joined nouns, with antecedents in place of relative pronouns."""
+    resolved: list[int] = []
     for token in tokens:
         if tree.words[token] in RELATIVES:
             noun = antecedent(tree, token)
-            found += [] if noun is None else [noun]
+            resolved += [] if noun is None else [noun]
         else:
-            found += coordinated(tree, token)
-    return found
+            resolved += coordinated(tree, token)
+    return resolved
 
 
 def is_passive(tree: Tree, verb: int) -> bool:
-    """Whether the action is done to the verb's subject ("held by", "is held", "dressed")."""
+    """Return whether the verb is passive ("held by", "is held", "dressed")."""
     while tree.tags[verb] == "VBN":
         if tree.below(verb, _PASSIVE_MARKS):
             return True
@@ -68,41 +68,41 @@ def is_passive(tree: Tree, verb: int) -> bool:
 
 
 def subjects(tree: Tree, verb: int) -> list[int]:
-    """The nouns that the verb is said of; from the governing clause if it has none itself."""
-    while not (found := _own_subjects(tree, verb)):
+    """Return the subjects of the verb, or of the governing clause if the verb has none."""
+    while not (own := _own_subjects(tree, verb)):
         dep, head = tree.deps[verb], tree.heads[verb]
-        if dep == "pcomp":  # "... after jumping": the preposition hangs on the other verb.
+        if dep == "pcomp":  # "... after jumping": the preposition is attached to the other verb.
             head = tree.heads[head]
         if head == verb or not (is_verb(tree, head) and dep in _BORROWING):
             return [head] if is_noun(tree, head) else []
         verb = head
-    return nouns(tree, found)
+    return nouns(tree, own)
 
 
 def _own_subjects(tree: Tree, verb: int) -> list[int]:
-    own = tree.below(verb, _SUBJECTS)[-1:]  # Of two, the parser put the first in the wrong clause.
+    own = tree.below(verb, _SUBJECTS)[-1:]  # The first of two belongs to another clause.
     if not own and tree.lemmas[verb] == "be":
         return tree.below(verb, _SHOWN)  # "There is a dog", "On the table is a cup".
     return own
 
 
 def direct_objects(tree: Tree, verb: int) -> list[int]:
-    """What the verb acts on, with the antecedent of "the ball (that) the man holds"."""
-    found = nouns(tree, tree.below(verb, {"dobj", "dative"}))
-    if found or tree.deps[verb] not in _CLAUSES or not tree.below(verb, {"nsubj"}):
-        return found
+    """Return the direct objects, also the antecedent in "the ball (that) the man holds"."""
+    objects = nouns(tree, tree.below(verb, {"dobj", "dative"}))
+    if objects or tree.deps[verb] not in _CLAUSES or not tree.below(verb, {"nsubj"}):
+        return objects
     return [tree.heads[verb]] if _lacks_object(tree, verb) else []
 
 
 def _lacks_object(tree: Tree, verb: int) -> bool:
-    """Whether a relative clause with its own subject describes the object of its verb."""
+    """Return whether a relative clause with its own subject describes the object of its verb."""
     if any(tree.words[token] in RELATIVES for token in tree.children[verb]):
         return False
     return not tree.below(verb, {"advmod", "prep", "acomp", "attr", "xcomp", "ccomp"})
 
 
 def complements(tree: Tree, preposition: int) -> list[int]:
-    """The nouns after a preposition; those of its coordinate in "on and under the table"."""
+    """Return the nouns after a preposition, also for "on" in "on and under the table"."""
     own = tree.below(preposition, {"pobj"})
     if own:
         return nouns(tree, own)
@@ -112,7 +112,7 @@ def complements(tree: Tree, preposition: int) -> list[int]:
 
 
 def _stranded(tree: Tree, preposition: int) -> list[int]:
-    """The antecedent that a relative clause leaves out: "the log (that) the dog jumps over"."""
+    """Return the antecedent in "the log (that) the dog jumps over"."""
     head = tree.heads[preposition]
     if (
         tree.deps[head] == "relcl"

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 MAX_OBJECTS, MAX_TOKENS, MAX_ATTRIBUTES, MAX_RELATIONS = 13, 8, 4, 13
-"""CORA's limits: objects a caption, tokens a phrase, attributes an object, relations a caption."""
+"""CORA's limits: objects and relations per caption, tokens per phrase, attributes per object."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,14 @@ class Relation:
 
 @dataclass(frozen=True)
 class SceneGraph:
-    """`objects` are surface phrases in lower case ("two dogs" -> "dogs"), `names` the same with
-    the head lemmatised ("dog"), `attributes[i]` the phrases attached to object i."""
+    """The scene graph of a caption.
+
+    Attributes:
+        objects: surface phrases in lower case ("two dogs" -> "dogs").
+        names: the same phrases with a lemmatised head ("dog").
+        attributes: for each object, the phrases that describe it.
+        relations: the labelled edges between objects.
+    """
 
     objects: tuple[str, ...]
     names: tuple[str, ...]
@@ -32,8 +38,8 @@ class SceneGraph:
     relations: tuple[Relation, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        # Not `asdict`, which copies every phrase: shards hold half a million graphs.
-        return {**vars(self), "relations": tuple({**vars(each)} for each in self.relations)}
+        # `asdict` would copy every phrase, and shards hold half a million graphs.
+        return {**vars(self), "relations": tuple({**vars(relation)} for relation in self.relations)}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> SceneGraph:
@@ -48,7 +54,7 @@ class SceneGraph:
         attributes: Iterable[Iterable[str]],
         relations: Iterable[Mapping[str, Any]],
     ) -> SceneGraph:
-        """A graph of its four fields, each relation a mapping of its own three."""
+        """Build a graph from its four fields, with relations as mappings."""
         return cls(
             tuple(objects),
             tuple(names),
@@ -71,4 +77,4 @@ SCHEMA = pa.schema(
         ),
     ]
 )
-"""`data/scene_graphs/DATASET.parquet`: one row a caption, in the caption table's order."""
+"""`data/scene_graphs/DATASET.parquet`: one row per caption, in the order of the caption table."""

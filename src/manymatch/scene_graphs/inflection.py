@@ -1,4 +1,4 @@
-"""English verb forms: the participle from the base, and bases that spaCy gets wrong."""
+"""English verb forms: participles of base forms, and corrections of spaCy's base forms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _IRREGULAR = {"lie": "lying", "tie": "tying", "die": "dying"}
 def present_participle(lemma: str) -> str:
     """ "run" -> "running", "ride" -> "riding", "open" -> "opening".
 
-    Attributes take this form, so that "runs", "ran" and "is running" say the same.
+    Attributes have this form, so that "runs", "ran" and "is running" give the same attribute.
     """
     if lemma in _IRREGULAR:
         return _IRREGULAR[lemma]
@@ -19,10 +19,10 @@ def present_participle(lemma: str) -> str:
 
 
 def verb_base(word: str, lemma: str) -> str:
-    """The base of `word`: `lemma`, unless its spelling forbids that.
+    """Return the base form of `word`: `lemma`, unless the spelling excludes it.
 
-    spaCy's rules take "riding" for "rid" and "staring" for "star"; but those verbs would double
-    their last letter ("ridding", "starring"), so the verb must be the one in "e".
+    spaCy's rules derive "rid" from "riding" and "star" from "staring". These verbs would double
+    their last letter ("ridding", "starring"), so the base form must end in "e".
     """
     if word in (lemma + "ing", lemma + "ed", lemma + "es") and _doubles(lemma):
         return lemma + "e"
@@ -30,7 +30,7 @@ def verb_base(word: str, lemma: str) -> str:
 
 
 def _doubles(lemma: str) -> bool:
-    """Whether the last consonant is written twice: one syllable that ends in one vowel and it."""
+    """Return whether the last consonant doubles: a single syllable with one vowel before it."""
     if len(lemma) < 3 or lemma[-1] in "aeiouwxy" or lemma[-2] not in _VOWELS:
         return False
     start = lemma.replace("qu", "q")[:-2]

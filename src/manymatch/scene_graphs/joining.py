@@ -1,4 +1,4 @@
-"""Several tokens that act as one word: hyphenated words and spatial phrases."""
+"""Join tokens that act as one word: hyphenated words and spatial phrases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STAYING = frozenset({"pobj", MERGED})
 
 
 def join_hyphens(tree: Tree) -> None:
-    """Make one word of "t - shirt" and "salmon - colored"."""
+    """Join "t - shirt" and "salmon - colored" to one word each."""
     token = len(tree) - 2
     while token > 0:
         if tree.tags[token] == "HYPH":
@@ -34,7 +34,7 @@ def _join(tree: Tree, first: int, last: int) -> None:
 
 
 def join_spatial(tree: Tree) -> None:
-    """Make one preposition of "in front of", "next to" and the like."""
+    """Join "in front of", "next to" and other spatial phrases to one preposition each."""
     for first, word in enumerate(tree.words):
         if word in SPATIAL_STARTS and tree.tags[first]:
             length = next(
@@ -59,7 +59,7 @@ def _join_preposition(tree: Tree, first: int, last: int) -> None:
 
 
 def _displaced(tree: Tree, preposition: int) -> int | None:
-    """The "is" or noun that governs "left of", where the parse has "left" as verb or noun."""
+    """Return the "is" or noun that should govern "left of" if "left" was parsed as verb or noun."""
     for child in tree.children[preposition]:
         if tree.deps[child] in _AUXILIARIES and tree.lemmas[child] == "be":
             return child
@@ -70,7 +70,7 @@ def _displaced(tree: Tree, preposition: int) -> int | None:
 
 
 def _give_way(tree: Tree, preposition: int, governor: int) -> None:
-    """Let `governor` take the place of the preposition, which goes under it."""
+    """Put `governor` in the position of the preposition, and attach the preposition to it."""
     head, dep = tree.heads[preposition], tree.deps[preposition]
     for child in tree.children[preposition]:
         if child != governor and tree.deps[child] not in _STAYING:

@@ -1,4 +1,4 @@
-"""Closed lists of words that the rules know. Everything else they read from the parse."""
+"""Closed lists of words for the rules. All other information comes from the parse."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SPATIAL = frozenset(
         "off of",
     )
 )
-"""Several words that act as one preposition."""
+"""Phrases that act as one preposition."""
 
 SPATIAL_STARTS = frozenset(phrase[0] for phrase in SPATIAL)
 SPATIAL_LENGTHS = tuple(sorted({len(phrase) for phrase in SPATIAL}, reverse=True))
@@ -56,7 +56,7 @@ PRONOUNS = _words("""
     anybody anyone anything everybody everyone everything nobody none nothing one ones other
     others somebody someone something there
 """)
-"""Pronouns that a tagger may take for nouns."""
+"""Pronouns that a tagger may tag as nouns."""
 
 RELATIVES = _words("that which who whom whose")
 
@@ -65,27 +65,27 @@ MEASURES = _words("""
     glass gang group handful herd line loaf mound mug pack pair party patch piece pile plate pot
     row school series set sheet slice stack stream string team trio
 """)
-"""Nouns that with "of" and a noun name one thing: "pair of shoes", "group of people"."""
+"""Nouns that name one object together with "of" and a noun: "pair of shoes"."""
 
 QUANTITIES = _words("couple dozen dozens hundreds lot lots number plenty variety")
-"""Nouns that with "of" only count: "a couple of dogs" is dogs."""
+"""Nouns that only count, together with "of": "a couple of dogs" are dogs."""
 
 COPULAS = _words("be seem look appear become remain stay")
-"""Verbs that tie an adjective to their subject."""
+"""Verbs that link an adjective to their subject."""
 
 MOMENTS = _words("afternoon bit day evening feet foot inch mile morning night time today way")
-"""Nouns that as adverbs say when or how far, and are not seen."""
+"""Nouns of time and distance, which are not visible if used as adverbs."""
 
 UNSEEN_ADVERBS = _words(
     """also even here how just not now only so still then there too when where while why"""
 )
-"""Adverbs that say nothing that a picture shows."""
+"""Adverbs that say nothing visible."""
 
 LOCATING = _words("""
     above against along alongside amid among around atop behind below beneath beside between by in
     inside near on outside over under underneath within
 """) | {phrase for phrase in map(" ".join, SPATIAL) if not phrase.endswith("from")}
-"""Prepositions that say where something is, whatever is done there."""
+"""Prepositions that say where something is, whatever the verb."""
 
 PLACES = _words("""
     airport alley area arena bathroom bay beach bedroom bridge building bus cafe city classroom
@@ -95,10 +95,10 @@ PLACES = _words("""
     sea shop shore sidewalk sky snow stadium stage station store street subway sun town track trail
     water woods yard zoo
 """)
-"""Where whole scenes take place: "in the park" is said of who acts, not of what is acted on."""
+"""Places of whole scenes: "in the park" describes the subject of a verb, not its object."""
 
 PLACING = _words("hang lay load place pour put set stack throw")
-"""Verbs that bring what they act on to the place that follows."""
+"""Verbs that move their object to the following place."""
 
 OBJECT_PREPOSITIONS = {
     "look": "at",
@@ -110,7 +110,7 @@ OBJECT_PREPOSITIONS = {
     "listen": "to",
     "talk": "to",
 }
-"""Verbs that with this preposition act on something, like a verb with a direct object."""
+"""Verb -> preposition whose noun acts like a direct object."""
 
 PREPOSITIONS = _words("""
     above across against along alongside among around at atop behind below beneath beside between by
@@ -120,16 +120,16 @@ PREPOSITIONS = _words("""
 
 RESTING = _words("park perch seat")
 MOVING = _words("drive fly go jump lie pass run sit sleep stand stop swim walk")
-"""Verbs whose "by" says where, not by whom; the latter unless with "is": "walked by a man"."""
+"""Verbs whose "by" gives a place, not an agent. `MOVING` verbs with "is" have an agent."""
 
 STATES = _words("crouch fly jump kneel lie run sit sleep smile stand swim wave")
-"""Verbs whose participle before a noun describes it, as in "standing horse"."""
+"""Verbs whose participle before a noun describes the noun, as in "standing horse"."""
 
 GEAR = _words("""
     area bag board cap goggles hole lane lesson machine match pool position race shoe short suit
     team track trunk vest
 """)
-"""Nouns that with such a participle make a compound, as in "swimming pool"."""
+"""Nouns that form a compound with such a participle, as in "swimming pool"."""
 
 WORN = _words("""
     apron attire backpack bag beard belt bikini blouse boot cap cape clothing coat coats costume
@@ -139,7 +139,7 @@ WORN = _words("""
     sunglasses sweater sweatshirt swimsuit swimwear t-shirt tank tee tee-shirt tie top trunk
     trunks tshirt turban tuxedo uniform vest wig
 """)
-"""Clothes and the like: a participle behind them is said of who has them on."""
+"""Clothes and similar objects: a participle after them describes their wearer."""
 
 COVERING = _words("cover depict display fall feature flow hang lie match read say show")
-"""Verbs that clothes may do themselves."""
+"""Verbs whose subject may be clothes."""

@@ -1,4 +1,4 @@
-"""Which words of a caption are its objects: heads of noun chunks with their compounds."""
+"""The objects of a caption: heads of noun chunks with their compounds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ADJECTIVE_AS_NOUN = frozenset({"pobj", "dobj", "nsubj", "nsubjpass"})
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Phrases and lemmatised names by object; `number` gives a token's object.
+    """The phrase and lemmatised name of each object; `number` maps tokens to objects.
 
-    Both nouns of "pair of shoes" have the number of the one object.
+    Both nouns of "pair of shoes" belong to one object.
     """
 
     phrases: list[str]
@@ -25,7 +25,10 @@ class Objects:
 
 
 def find_objects(tree: Tree) -> Objects:
-    """The objects in the order of the caption; none for a caption without nouns."""
+    """Return the objects in the order of the caption.
+
+    A caption without nouns has one object, the word that heads it.
+    """
     objects = Objects([], [], {})
     for token in range(len(tree)):
         if token not in objects.number and _is_object(tree, token):
@@ -59,12 +62,12 @@ def _is_object(tree: Tree, token: int) -> bool:
 
 
 def _is_place(tree: Tree, token: int) -> bool:
-    """Whether an adverbial noun names a thing: not in "one day" nor in "knee-deep"."""
+    """Return whether an adverbial noun is an object; it is not in "one day" and "knee-deep"."""
     return tree.tags[tree.heads[token]].startswith("VB") and tree.lemmas[token] not in MOMENTS
 
 
 def measured(tree: Tree, token: int) -> int | None:
-    """The noun after "of" where `token` measures or counts it."""
+    """Return the noun after "of" if `token` measures or counts it, else None."""
     if tree.lemmas[token] in MEASURES or tree.words[token] in QUANTITIES:
         for preposition in tree.below(token, {"prep"}):
             if tree.words[preposition] == "of":
@@ -73,20 +76,20 @@ def measured(tree: Tree, token: int) -> int | None:
 
 
 def _phrase(tree: Tree, token: int) -> tuple[str, str]:
-    """The surface phrase of a noun with its compounds, and the same with the noun's lemma."""
+    """Return the phrase of a noun with its compounds, as written and with the noun's lemma."""
     before = "".join(tree.words[part] + " " for part in _compounds(tree, token))
     return before + tree.words[token], before + tree.lemmas[token]
 
 
 def _compounds(tree: Tree, token: int) -> list[int]:
-    found = [token]
-    for one in found:  # Grows while it is read.
-        found += [part for part in tree.below(one, _COMPOUND) if part < token]
-    return sorted(found[1:])
+    tokens = [token]
+    for head in tokens:  # The list grows in the loop, as compounds may have compounds.
+        tokens += [part for part in tree.below(head, _COMPOUND) if part < token]
+    return sorted(tokens[1:])
 
 
 def _head_phrase(tree: Tree) -> Objects:
-    """The one object of a caption without nouns: the word that heads it."""
+    """Return the object of a caption without nouns: the word that heads it."""
     roots = [t for t in range(len(tree)) if tree.heads[t] == t and tree.words[t][0].isalnum()]
     token = roots[0] if roots else 0
     return Objects([tree.words[token]], [tree.lemmas[token]], {token: 0})

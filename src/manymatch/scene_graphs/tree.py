@@ -1,7 +1,7 @@
 """A dependency parse as plain lists, which the rules repair and read.
 
-spaCy's own tokens are views into C structures; reading each attribute once and working on lists
-keeps the rules far cheaper than the parse.
+spaCy's tokens are views of C structures. The rules read each attribute once and then use lists, so
+that they take much less time than the parse.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from spacy.tokens import Doc
 
 _COLUMNS = [LOWER, LEMMA, TAG, DEP, HEAD]
 _UNSIGNED = 2**64 - 1
-"""Keys of strings are unsigned, offsets of heads signed; the array has one type for both."""
+"""Mask for keys of strings: they are unsigned, but share a signed array with offsets of heads."""
 
 MERGED = "merged"
-"""The dependency label of a token that became part of another one."""
+"""The dependency label of a token that became part of another token."""
 
 
 @dataclass(slots=True)
 class Tree:
-    """One caption, token by token: lower-case word, lemma, Penn tag, dependency label, head.
+    """A caption: lower-case word, lemma, Penn tag, dependency label and head of each token.
 
     The head of a root is the root itself; `children` are in the order of the caption.
     """
@@ -48,28 +48,31 @@ class Tree:
         return len(self.words)
 
     def below(self, token: int, deps: Container[str]) -> list[int]:
-        """The children of `token` whose label is among `deps`."""
+        """Return the children of `token` with a label in `deps`."""
         labels = self.deps
         return [child for child in self.children[token] if labels[child] in deps]
 
     def above(self, token: int) -> Iterator[int]:
-        """The head of `token`, its head, and so on up to the root."""
+        """Yield the head of `token`, the head of this head, and so on up to the root."""
         while (head := self.heads[token]) != token:
             yield head
             token = head
 
     def root(self, token: int) -> int:
-        """The root above `token`, or itself."""
+        """Return the root above `token`; `token` itself if it is a root."""
         return next((t for t in self.above(token) if self.heads[t] == t), token)
 
     def start(self, token: int) -> int:
-        """The first token of all that is below `token`, or itself."""
+        """Return the first token of the subtree of `token`."""
         while self.children[token] and self.children[token][0] < token:
             token = self.children[token][0]
         return token
 
     def attach(self, token: int, head: int, dep: str) -> None:
-        """Hang `token`, with all below it, under `head` (itself: a root); not if that is below."""
+        """Attach `token` and its subtree to `head`, or make it a root if `head` is `token`.
+
+        Nothing changes if `head` is in the subtree of `token`.
+        """
         if head != token and token in self.above(head):
             return
         self.heads[token] = head
@@ -77,7 +80,7 @@ class Tree:
         self.children = _children(self.heads)
 
     def merge(self, first: int, last: int, core: int) -> None:
-        """Make `first..last` one token at `core`; the topmost of them gives head and label."""
+        """Merge `first..last` into one token at `core`, with head and label of the topmost one."""
         inside = range(first, last + 1)
         top = next(t for t in inside if not any(first <= h <= last for h in self.above(t)))
         head = core if self.heads[top] == top else self.heads[top]

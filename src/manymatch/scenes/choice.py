@@ -1,4 +1,5 @@
-"""What a caption tells: relations, single things, groups; those in which twins differ first."""
+"""What a caption mentions: relations, single objects, groups. The objects in which twins differ are
+preferred."""
 
 from __future__ import annotations
 
@@ -19,30 +20,32 @@ _WEIGHTS = {
     "below": 1.2,
     "with": 0.4,
 }
-"""How often each relation is told where there is a choice."""
+"""Weight of each relation in the draw."""
 _CLOTHING = frozenset(CLOTHES.values())
 
 
 def relations(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) -> list[Tie]:
-    """Relations worth telling; those of the focus alone, if there are any."""
+    """Return the relations worth mentioning; only those of the focus, if there are any."""
     things = draft.scene.things
 
-    def telling(tie: Tie) -> bool:
+    def is_informative(tie: Tie) -> bool:
         clothing = (
             things[tie.object].spec.kind in _CLOTHING or things[tie.subject].spec.kind in _CLOTHING
         )
         return wanted(tie) and (tie.relation == "wear" or not clothing)
 
-    ties = [tie for tie in draft.scene.relations if telling(tie)]
-    for enough in (2, 1):
-        focused = [t for t in ties if len({t.subject, t.object} & {*draft.focus.objects}) >= enough]
+    ties = [tie for tie in draft.scene.relations if is_informative(tie)]
+    for minimum in (2, 1):
+        focused = [
+            t for t in ties if len({t.subject, t.object} & {*draft.focus.objects}) >= minimum
+        ]
         if focused:
             return focused
     return ties
 
 
 def relation(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) -> Tie:
-    """One relation: first its name is drawn, then the objects."""
+    """Draw one relation: first its name, then its objects."""
     ties = relations(draft, wanted)
     if not ties:
         raise Inapplicable
@@ -60,7 +63,7 @@ def locative(tie: Tie) -> bool:
 
 
 def things(draft: Draft, count: int) -> list[int]:
-    """Different objects, those of the focus first."""
+    """Draw `count` different objects, those of the focus first."""
     things = draft.scene.things
     rest = [k for k, thing in enumerate(things) if thing.spec.kind not in _CLOTHING]
     if len(rest) < count:
@@ -71,7 +74,7 @@ def things(draft: Draft, count: int) -> list[int]:
 
 
 def group(draft: Draft) -> tuple[list[int], str]:
-    """Two to four objects that share a noun, and that noun."""
+    """Draw two to four objects that share a noun; return the objects and the noun."""
     groups: dict[str, list[int]] = {}
     for k, thing in enumerate(draft.scene.things):
         if thing.spec.kind not in _CLOTHING:
@@ -86,7 +89,7 @@ def group(draft: Draft) -> tuple[list[int], str]:
 
 
 def distributes(draft: Draft, tie: Tie, group: list[int]) -> bool:
-    """Whether every member stands in the relation to the same object outside the group."""
+    """Return whether every member has this relation to the same object outside the group."""
     relations = draft.scene.relations
     return (
         tie.subject == group[0]

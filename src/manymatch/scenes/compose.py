@@ -1,4 +1,4 @@
-"""Draws blueprints: a background, clusters of tied objects, things behind and in the sky."""
+"""Draw random blueprints: a background, clusters of tied objects, objects behind and in the sky."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from manymatch.scenes.world import Blueprint, Scene, Spec, Spot, Tie
 
 _SIZE_WEIGHTS = {"small": 0.3, "medium": 0.4, "large": 0.3}
 _SAME_AGAIN = 0.35
-"""Probability that a thing is of a kind that the scene has already."""
+"""Probability that an object has a kind that the scene has already."""
 
 
 def compose(rng: Random) -> tuple[Blueprint, Scene]:
-    """A blueprint that fits into the picture, and its scene."""
+    """Return a blueprint that fits into the image, and its scene."""
     while True:
         blueprint = _Draft(rng).blueprint()
         if len(blueprint.specs) >= 3 and allowed(blueprint) and (scene := lay_out(blueprint)):
@@ -25,7 +25,7 @@ def compose(rng: Random) -> tuple[Blueprint, Scene]:
 
 @dataclass
 class _Draft:
-    """A blueprint in the making."""
+    """An unfinished blueprint."""
 
     rng: Random
     specs: list[Spec] = field(default_factory=list)
@@ -101,28 +101,28 @@ class _Draft:
             anchored = [k for k in anchored if self.background in KINDS[k].places]
         states = rule.subject_states
         if rule.relation == "hold":
-            states = ("standing",)  # the seated are given things where they sit: `_extend`
+            states = ("standing",)  # `_extend` gives objects to seated people
         subject = self._add(self._kind(list(rule.subjects)), states, facing)
         object = self._add(self._kind(anchored), rule.object_states, facing)
         self._tie(subject, rule.relation, object)
         return subject if rule.anchor_is_subject else object
 
     def _extend(self) -> None:
-        """Now and then a hat for somebody, or something to hold for who has a hand free."""
+        """Sometimes add a hat to a person, or an object to a person with a free hand."""
         index = self.rng.randrange(len(self.specs))
         spec = self.specs[index]
-        told = {tie.relation for tie in self.ties if tie.subject == index}
+        relations = {tie.relation for tie in self.ties if tie.subject == index}
         hatted = any(
             tie.subject == index and self.specs[tie.object].kind == "hat" for tie in self.ties
         )
         if spec.kind in PEOPLE and not hatted and spec.state in ("standing", "sitting", None):
             if self.rng.random() < 0.3:
                 self._tie(index, "wear", self._add("hat"))
-            elif spec.state and "hold" not in told and self.rng.random() < 0.4:
+            elif spec.state and "hold" not in relations and self.rng.random() < 0.4:
                 held = self.rng.choice(("ball", "cup", "book", "balloon", "flower", "bottle"))
                 self._tie(index, "hold", self._add(held))
 
-    # Places
+    # Positions
 
     def _set_front(self, roots: list[int]) -> None:
         shares = [self.rng.uniform(0.1, 1.0) for _ in range(len(roots) + 1)]
@@ -146,7 +146,7 @@ class _Draft:
 
 
 def _possible(kind: str, states: tuple[str | None, ...]) -> tuple[str | None, ...]:
-    """Those of a rule's `states` that the kind has; None only where it has none of them."""
+    """Return those of `states` that the kind has, or (None,) if it has none of them."""
     about = KINDS[kind]
     known = tuple(s for s in states if s and (s in about.states or s in about.extents))
     return known or (None,)

@@ -39,11 +39,9 @@ def pair(seed: int, split: str, number: int, twins: float) -> tuple[CaptionedSce
             CaptionedScene(both.scenes[0], first, False),
             CaptionedScene(both.scenes[1], second, True),
         )
-    one, other = compose(rng)[1], compose(rng)[1]
-    return (
-        CaptionedScene(one, _captioned(one, [], rng), False),
-        CaptionedScene(other, _captioned(other, [], rng), False),
-    )
+    scenes = compose(rng)[1], compose(rng)[1]
+    one, two = (CaptionedScene(scene, _captioned(scene, [], rng), False) for scene in scenes)
+    return one, two
 
 
 def _captioned(scene: Scene, contrasts: list[Sentence], rng: Random) -> tuple[Sentence, ...]:

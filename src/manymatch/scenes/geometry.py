@@ -1,17 +1,19 @@
-"""Every relation that is true of a scene: contact and action as built, space by the boxes.
+"""All relations that are true of a scene.
 
-The rules, decided for ALL ordered pairs (a, b):
+Contacts and actions come from the blueprint, spatial relations from the boxes.
 
-- left of / right of: the boxes have no common horizontal extent.
-- above / below: they share at least 30% of the narrower one's width, a ends (within 0.02) where b
-  begins or higher, and a does not stand on the ground. What is under a table is below it.
-- in front of / behind: both stand on the ground, a nearer to the viewer, and they share at least
-  half of the narrower one's width.
-- next to: both stand on the ground in the same row, at most 0.08 of the picture apart.
-- look at: a person or beast, awake, faces b, which is next to it.
-- Actions imply what they show: who holds, wears, rides, pulls, pushes, walks or flies something is
-  `with` it; who rides something is `on` it. Between a wearer and what it wears there is no other
-  relation.
+The rules decide every ordered pair (a, b):
+
+- left of / right of: the boxes do not overlap horizontally.
+- above / below: the boxes share at least 30% of the narrower width, a ends (within 0.02) where b
+  begins or higher, and a does not stand on the ground. An object under a table is below the table.
+- in front of / behind: both stand on the ground, a is nearer to the viewer, and the boxes share at
+  least half of the narrower width.
+- next to: both stand on the ground in the same row, at most 0.08 of the image apart.
+- look at: a is an awake person or animal, faces b, and is next to b.
+- Actions imply relations: a person or animal that holds, wears, rides, pulls, pushes, walks or
+  flies something is `with` it; a rider is `on` the mount. Between a wearer and a garment there is
+  no other relation.
 """
 
 from __future__ import annotations
@@ -50,33 +52,33 @@ RELATIONS = (
     *("on", "in", "hold", "ride", "wear", "chase", "look at"),
     *("pull", "push", "kick", "fly", "walk", "with"),
 )
-"""The canonical names, twenty."""
+"""The twenty names of relations."""
 
 
 def all_relations(things: Sequence[Thing], ties: Sequence[Tie]) -> tuple[Tie, ...]:
-    """The closure: `ties`, what they imply, what the geometry shows, and the inverses of all."""
-    found = set(ties)
+    """Return `ties`, implied and spatial relations, and the inverses of all of them, sorted."""
+    relations = set(ties)
     worn = {(tie.subject, tie.object) for tie in ties if tie.relation == "wear"}
-    found.update(
+    relations.update(
         Tie(t.subject, name, t.object) for t in ties for name in IMPLIED.get(t.relation, ())
     )
-    found.update(
+    relations.update(
         Tie(a, name, b)
         for a in range(len(things))
         for b in range(len(things))
         if a != b and (a, b) not in worn and (b, a) not in worn
         for name in spatial(things[a], things[b])
     )
-    found.update(
+    relations.update(
         Tie(t.object, INVERSES[t.relation], t.subject)
-        for t in tuple(found)
+        for t in tuple(relations)
         if t.relation in INVERSES
     )
-    return tuple(sorted(found))
+    return tuple(sorted(relations))
 
 
 def spatial(a: Thing, b: Thing) -> Iterator[str]:
-    """Names of the relations a -> b that the geometry alone decides (one direction of inverses)."""
+    """Yield the names of the spatial relations a -> b, one direction of each inverse pair."""
     if a.box.x2 <= b.box.x1:
         yield "left of"
     if _above(a, b):

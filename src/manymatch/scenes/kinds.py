@@ -1,4 +1,4 @@
-"""The things that a scene may hold: names, hypernyms, extents, states, and where they belong."""
+"""The kinds of objects: names, hypernyms, extents, states, and the backgrounds they occur in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLOURS = {
 }
 
 SIZES = {"small": 0.68, "medium": 1.0, "large": 1.4}
-"""Factors on a kind's usual extent."""
+"""Factors on the extent of a kind."""
 
 OUTDOORS = ("park", "street", "beach", "snow", "desert", "field")
 BACKGROUNDS = (*OUTDOORS, "room", "sea")
@@ -32,10 +32,13 @@ ANYWHERE = LAND | ROOM
 class Kind:
     """One kind of object.
 
-    `extent` is its width and height as fractions of the picture at medium size; `extents` those of
-    states that look different. `states` are the states it may have by itself, standing free;
-    `places` the backgrounds where it stands by itself (none: only held, worn or lying on things);
-    `top` the height of the surface that carries things (0 the box's top, 1 its bottom).
+    Attributes:
+        extent: width and height at medium size, as fractions of the image.
+        extents: the extents of states with another shape.
+        states: the states of an object that is in no relation.
+        places: the backgrounds in which the object may stand by itself. If empty, it is only held,
+            worn, or on other objects.
+        top: height of the surface that carries other objects, from 0 (top of the box) to 1.
     """
 
     name: str
@@ -130,5 +133,5 @@ CLOTHES = {"man": "shirt", "boy": "shirt", "woman": "dress", "girl": "dress"}
 
 
 def is_a(kind: str, noun: str) -> bool:
-    """Whether an object of `kind` may be called `noun` (a kind or a hypernym)."""
+    """Return whether an object of `kind` may be called `noun` (a kind or a hypernym)."""
     return kind == noun or noun in KINDS[kind].hypernyms

@@ -1,22 +1,19 @@
-"""From a blueprint to boxes: clusters are put together, then set on the ground or in the sky."""
+"""From a blueprint to a scene: clusters of objects are placed on the ground or in the sky."""
 
 from __future__ import annotations
 
+from manymatch.scenes.cluster_layout import HANGS_ON_OBJECT, cluster_boxes
 from manymatch.scenes.geometry import all_relations
-from manymatch.scenes.kinds import KINDS, PEOPLE, SIZES
-from manymatch.scenes.world import Blueprint, Box, Scene, Spec, Spot, Thing, Tie, around
+from manymatch.scenes.world import Blueprint, Box, Scene, Spot, Thing, Tie, around
 
 GROUND = {"front": 0.93, "back": 0.70}
-"""Height of the feet of things in each row (0 the top of the picture)."""
+"""Height of the feet of objects in each row; 0 is the top of the image."""
 MARGIN = 0.02
-HANGS_ON_OBJECT = ("ride", "on", "in", "below")
-STANDS_BESIDE = {"chase": 0.10, "pull": -0.07, "push": 0.005, "kick": 0.01, "walk": 0.06}
-"""Gap between subject and object on the ground; negative: behind the subject."""
 
 
 def lay_out(blueprint: Blueprint) -> Scene | None:
-    """The scene of a blueprint, or None if it does not fit into the picture legibly."""
-    clusters = [_cluster(blueprint, spot) for spot in blueprint.spots]
+    """Return the scene of a blueprint, or None if it does not fit legibly into the image."""
+    clusters = [cluster_boxes(blueprint, spot) for spot in blueprint.spots]
     placed = _place(blueprint.spots, clusters)
     if placed is None or not _legible(blueprint, placed):
         return None
@@ -31,17 +28,8 @@ def lay_out(blueprint: Blueprint) -> Scene | None:
     return Scene(blueprint.background, tuple(things), blueprint.ties, relations, blueprint.decor)
 
 
-def extent(spec: Spec, posed: str | None = None) -> tuple[float, float]:
-    """Width and height of an object in its state (or in the pose of a relation)."""
-    kind = KINDS[spec.kind]
-    state = posed or spec.state
-    width, height = kind.extents.get(state, kind.extent) if state else kind.extent
-    factor = SIZES[spec.size] if spec.size else 1.0
-    return width * factor, height * factor
-
-
 def _on_ground(blueprint: Blueprint, index: int) -> bool:
-    """Roots stand on the ground, and what is chased, pulled ... beside them."""
+    """Return whether an object stands on the ground, as roots do and objects beside them."""
     for tie in blueprint.ties:
         if tie.relation in HANGS_ON_OBJECT and tie.subject == index:
             return tie.relation == "below"
@@ -49,134 +37,6 @@ def _on_ground(blueprint: Blueprint, index: int) -> bool:
             return False
     return True
 
-
-# --- one cluster, in its own coordinates: the root's feet at (0, 0) --------------------------
-
-
-def _cluster(blueprint: Blueprint, spot: Spot) -> dict[int, Box]:
-    root = blueprint.specs[spot.root]
-    width, height = extent(root)
-    boxes = {spot.root: Box(-width / 2, -height, width / 2, 0.0)}
-    queue = [spot.root]
-    while queue:
-        anchor = queue.pop(0)
-        for tie in blueprint.ties:
-            other = _hung(tie, anchor)
-            if other is not None and other not in boxes:
-                boxes[other] = _attach(tie.relation, blueprint, anchor, other, boxes[anchor])
-                queue.append(other)
-    return boxes
-
-
-def _hung(tie: Tie, anchor: int) -> int | None:
-    """The object that `tie` hangs on `anchor`."""
-    if tie.relation in HANGS_ON_OBJECT:
-        return tie.subject if tie.object == anchor else None
-    return tie.object if tie.subject == anchor else None
-
-
-def _attach(relation: str, blueprint: Blueprint, anchor: int, other: int, at: Box) -> Box:
-    holder, spec = blueprint.specs[anchor], blueprint.specs[other]
-    if relation in STANDS_BESIDE:
-        return _beside(at, holder.facing, extent(spec), STANDS_BESIDE[relation])
-    attach = {
-        "hold": _in_hand,
-        "wear": _worn,
-        "fly": _aloft,
-        "ride": _riding,
-        "on": _on_top,
-        "in": _inside,
-        "below": _underneath,
-    }[relation]
-    return attach(at, holder, spec)
-
-
-def _box(cx: float, bottom: float, size: tuple[float, float]) -> Box:
-    return Box(cx - size[0] / 2, bottom - size[1], cx + size[0] / 2, bottom)
-
-
-def _beside(at: Box, facing: int, size: tuple[float, float], gap: float) -> Box:
-    side = facing if gap >= 0 else -facing
-    offset = at.width / 2 + abs(gap) + size[0] / 2
-    return _box(at.cx + side * offset, at.y2, size)
-
-
-def hand(at: Box, facing: int, state: str | None) -> tuple[float, float]:
-    """Where a person in box `at` holds things."""
-    return at.cx + facing * 0.46 * at.width, at.y1 + (
-        0.62 if state == "sitting" else 0.5
-    ) * at.height
-
-
-def _in_hand(at: Box, holder: Spec, spec: Spec) -> Box:
-    x, y = hand(at, holder.facing, holder.state)
-    width, height = extent(spec)
-    if spec.kind == "umbrella" and spec.state == "open":
-        # The canopy is held clear of the head, however long the stick has to be.
-        top = at.y1 - 0.1
-        return Box(x - width / 2, top, x + width / 2, y + 0.02)
-    low = {"balloon": 0.0, "flower": 0.03, "basket": height, "umbrella": height - 0.04}
-    bottom = y + low.get(spec.kind, height / 2)
-    return _box(
-        x + holder.facing * (0.0 if spec.kind in low else width * 0.3), bottom, (width, height)
-    )
-
-
-def _worn(at: Box, holder: Spec, spec: Spec) -> Box:
-    if spec.kind == "hat":
-        x, width, depth = _head(at, holder)
-        return _box(x, at.y1 + depth, (width, width * 0.62))
-    bottom = {"shirt": 0.6, "dress": 0.74}[spec.kind]
-    if holder.state == "sitting":
-        bottom += 0.06
-    half = at.width * 0.27
-    return Box(at.cx - half, at.y1 + 0.25 * at.height, at.cx + half, at.y1 + bottom * at.height)
-
-
-def _head(at: Box, holder: Spec) -> tuple[float, float, float]:
-    """Centre and width of the hat of `holder`, and how deep it sits."""
-    if holder.kind in PEOPLE:
-        return at.cx, min(0.62 * at.width, 0.3 * at.height), 0.07 * at.height
-    across = {"horse": 0.36, "cow": 0.36}.get(holder.kind, 0.32)
-    if holder.state == "sitting":
-        across = 0.14
-    return at.cx + holder.facing * across * at.width, 0.36 * at.width, 0.1 * at.height
-
-
-def _aloft(at: Box, holder: Spec, spec: Spec) -> Box:
-    return _box(at.cx + holder.facing * 0.2, at.y1 - 0.07, extent(spec))
-
-
-def _riding(at: Box, mount: Spec, spec: Spec) -> Box:
-    width, height = extent(spec, "sitting")
-    saddle, back = (0.72, 0.04) if mount.kind == "horse" else (0.82, 0.12)
-    cx = at.cx - mount.facing * back * at.width
-    return _box(cx, at.y1 + saddle * at.height, (width, height))
-
-
-def _on_top(at: Box, carrier: Spec, spec: Spec) -> Box:
-    surface = at.y1 + (KINDS[carrier.kind].top or 0.0) * at.height
-    size = extent(spec)
-    if spec.kind in PEOPLE:
-        # Seated people touch the seat with their hips; their legs hang over it.
-        return _box(at.cx, surface + 0.33 * size[1], size)
-    sunk = {"tree": 0.02, "house": 0.01, "table": 0.01}.get(carrier.kind, 0.01)
-    return _box(at.cx, surface + sunk, size)
-
-
-def _inside(at: Box, carrier: Spec, spec: Spec) -> Box:
-    size = extent(spec)
-    if carrier.kind == "boat":
-        return _box(at.cx - carrier.facing * 0.2 * at.width, at.y2 - 0.16 * at.height, size)
-    depth = {"box": 0.62, "basket": 0.66, "wagon": 0.55}[carrier.kind]
-    return _box(at.cx, at.y1 + depth * at.height, size)
-
-
-def _underneath(at: Box, carrier: Spec, spec: Spec) -> Box:
-    return _box(at.cx, at.y2, extent(spec))
-
-
-# --- clusters in the picture ----------------------------------------------------------------
 
 Placed = list[tuple[int, dict[int, Box]]]
 
@@ -206,7 +66,7 @@ def _kept_inside(x: float, hull: Box) -> float:
 
 
 def _legible(blueprint: Blueprint, placed: Placed) -> bool:
-    """Inside the picture, nothing hidden, nothing too big for its place."""
+    """Return whether all objects are inside the image, visible, and of a fitting size."""
     hulls = [around(list(boxes.values())) for _, boxes in placed]
     if any(hull.y1 < MARGIN or hull.y2 > 1 or hull.x1 < 0 or hull.x2 > 1 for hull in hulls):
         return False
@@ -232,7 +92,7 @@ def _goes_under(boxes: dict[int, Box], tie: Tie) -> bool:
 
 
 def _stands_firm(boxes: dict[int, Box], tie: Tie) -> bool:
-    """Loads are narrower than what carries them, look out of it, and keep off the ground."""
+    """Return whether a load is narrower than its carrier, visible in it, and above the ground."""
     load, carrier = boxes[tie.subject], boxes[tie.object]
     if tie.relation == "in" and load.y1 > carrier.y1 + 0.05 * carrier.height:
         return False
@@ -242,7 +102,7 @@ def _stands_firm(boxes: dict[int, Box], tie: Tie) -> bool:
 
 
 def _hides(row: str, other: str, hull: Box, behind: Box) -> bool:
-    """Whether a cluster in `row` covers too much of one in `other`."""
+    """Return whether a cluster in `row` covers too much of a cluster in `other`."""
     if row == other == "front":
         return False
     if "sky" in (row, other) or row == other:

@@ -1,8 +1,8 @@
-"""Every (image, caption) pair of a gallery in which the caption is true of the image.
+"""All (image, caption) pairs of a gallery in which the caption is true of the image.
 
-Captions first meet a filter: the images that hold enough objects of each description that they
-tell (kept for the next caption that tells the same), their background, and relations of the names
-that they tell. The search for an embedding runs on the images that pass.
+A filter first selects the images that have the caption's background, the names of its relations,
+and enough objects of each description (cached for captions with the same description). The search
+for a mapping runs only on these images.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Index = defaultdict[Any, set[int]]
 
 
 class Gallery:
-    """The scene graphs of a split, indexed by what they hold.
+    """The scene graphs of a split, indexed by their contents.
 
     `graphs` are rows of `scenes.jsonl` (background, objects, relations).
     """
@@ -32,7 +32,8 @@ class Gallery:
         """Numbers of objects by noun and by (attribute, value)."""
         self._row_of: list[int] = []
         """The row of each object."""
-        self._found: dict[tuple[Any, ...], set[int]] = {}
+        self._rows_holding: dict[tuple[Any, ...], set[int]] = {}
+        """Cache of `_holding`."""
         for row, graph in enumerate(graphs):
             self._index(row, graph)
 
@@ -49,7 +50,7 @@ class Gallery:
                 self._objects[name, thing[name]].add(number)
 
     def true_rows(self, form: Form) -> list[int]:
-        """The rows of all images of which `form` is true, ascending."""
+        """Return the rows of all images of which `form` is true, ascending."""
         pattern = Pattern(form)
         return [
             row
@@ -67,24 +68,24 @@ class Gallery:
         return _common(conditions)
 
     def _holding(self, wanted: FormObject) -> set[int]:
-        """Rows with at least `count` objects as `wanted`."""
-        told = [(name, value) for name in ATTRIBUTES if (value := getattr(wanted, name))]
-        key = (wanted.count, wanted.noun, *told)
-        if key not in self._found:
-            objects = _common([self._objects[each] for each in [("noun", wanted.noun), *told]])
+        """Return the rows with at least `wanted.count` objects that fit `wanted`."""
+        attributes = [(name, value) for name in ATTRIBUTES if (value := getattr(wanted, name))]
+        key = (wanted.count, wanted.noun, *attributes)
+        if key not in self._rows_holding:
+            objects = _common([self._objects[key] for key in [("noun", wanted.noun), *attributes]])
             rows = Counter(self._row_of[number] for number in objects)
-            self._found[key] = {row for row, n in rows.items() if n >= wanted.count}
-        return self._found[key]
+            self._rows_holding[key] = {row for row, n in rows.items() if n >= wanted.count}
+        return self._rows_holding[key]
 
 
 def _common(sets: list[set[int]]) -> set[int]:
-    """Intersection, the smallest first."""
+    """Return the intersection, starting from the smallest set."""
     first, *others = sorted(sets, key=len)
     return first.intersection(*others)
 
 
 def true_pairs(gallery: Gallery, forms: Iterable[Form]) -> Iterator[tuple[int, int]]:
-    """(image row, caption number) of all true pairs, captions in order."""
+    """Yield (image row, caption number) of all true pairs, in the order of the captions."""
     for number, form in enumerate(forms):
         for row in gallery.true_rows(form):
             yield row, number

@@ -1,4 +1,4 @@
-"""Which objects may hold, ride, chase ... which, and in what states."""
+"""Which objects may hold, ride, chase ... which objects, and in which states."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from manymatch.scenes.world import Blueprint, Spec, Tie
 ANY = ("*",)
 """Any state that the kind may have."""
 POSED = (None,)
-"""The relation itself is the pose: no state besides."""
+"""No state: the relation determines the pose."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Kinds and states that may stand in `relation`; `weight` is how often it is drawn.
+    """Kinds and states that may have `relation`, and the rule's weight in the draw.
 
-    The cluster hangs on its `anchor`: the other object's place follows from it.
+    One of the two objects is the anchor, from whose position the other object's follows.
     """
 
     relation: str
@@ -82,11 +82,11 @@ CLOTHING_RULES = tuple(
 )
 
 FLYERS = {"bird": "flying", "duck": "flying", "plane": "flying", "balloon": None}
-"""What may be alone in the sky, and its state there."""
+"""Kinds that may be in the sky without a relation -> their state in the sky."""
 
 
 def state_fits(kind: Kind, state: str | None, states: tuple[str | None, ...]) -> bool:
-    """Whether an object of `kind` can be in `state`, and a rule's `states` allow it."""
+    """Return whether an object of `kind` can have `state`, and a rule's `states` allow it."""
     known = state is None or state in kind.states or state in kind.extents
     return known and (states == ANY or state in states)
 
@@ -101,7 +101,7 @@ def fits(rule: Rule, subject: Spec, object: Spec) -> bool:
 
 
 def allowed(blueprint: Blueprint) -> bool:
-    """Whether every tie has a rule, every cluster may stand where it does, and all are dressed."""
+    """Return whether rules allow every tie and every cluster's position, and people are dressed."""
     return (
         all(_tie_allowed(blueprint, tie) for tie in blueprint.ties)
         and all(_spot_allowed(blueprint, spot.root, spot.row) for spot in blueprint.spots)
@@ -110,7 +110,7 @@ def allowed(blueprint: Blueprint) -> bool:
 
 
 def _dressed(blueprint: Blueprint, index: int) -> bool:
-    """People wear exactly one garment besides hats."""
+    """Return whether a person wears exactly one garment, not counting hats."""
     worn = [blueprint.specs[t.object].kind for t in blueprint.ties if t[:2] == (index, "wear")]
     person = blueprint.specs[index].kind in PEOPLE
     return not person or sum(kind in CLOTHES.values() for kind in worn) == 1
@@ -130,7 +130,7 @@ def _spot_allowed(blueprint: Blueprint, root: int, row: str) -> bool:
     spec = blueprint.specs[root]
     kind = KINDS[spec.kind]
     if spec.kind in PEOPLE and spec.state == "sitting":
-        return False  # people sit on chairs and benches, which are the roots then
+        return False  # then the chair or bench is the root
     if row == "sky":
         return spec.kind in FLYERS and FLYERS[spec.kind] == spec.state
     tied = any(

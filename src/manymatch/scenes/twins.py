@@ -1,8 +1,8 @@
-"""Twins: two scenes that differ in one binding, and captions that tell it.
+"""Twins: two scenes that differ in one binding, and captions that express the difference.
 
-A twin comes from its sibling by exchanging one thing between two objects: their colours, sizes or
-states, or the objects themselves (so that the dog chases the man). Both scenes then hold the same
-words, bound differently: "a red dog left of a blue car", "a blue dog left of a red car".
+A twin results from exchanging one property between two objects: colour, size or state, or the
+objects themselves (so that the dog chases the man). Captions of both scenes then have the same
+words with different bindings: "a red dog left of a blue car", "a blue dog left of a red car".
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from manymatch.scenes.ties import allowed
 from manymatch.scenes.world import Blueprint, Scene, Tie
 
 CONTRASTS = 3
-"""Captions of a twin (of its five) that are false of its sibling, word for word the same bag."""
+"""Number of captions of a twin that are false of its sibling, which has captions of equal words."""
 _SWAPS = 5
-"""Exchanges tried before another scene is drawn."""
+"""Exchanges to try before drawing another scene."""
 _TRIES = 40
 _WHOLE = "kind"
 _WEIGHTS = {_WHOLE: 24.0, "colour": 1.0, "size": 0.6, "state": 12.0}
-"""How often each exchange is tried first."""
+"""Weight of each exchange in the order of trials."""
 _ACTING = 6.0
 
 
 @dataclass(frozen=True)
 class Twins:
-    """Two scenes, and for each the captions that tell them apart."""
+    """Two scenes, and for each scene the captions that are false of the other scene."""
 
     scenes: tuple[Scene, Scene]
     contrasts: tuple[list[Sentence], list[Sentence]]
 
 
 def compose_twins(rng: Random) -> Twins:
-    """Two scenes that differ in one binding, with `CONTRASTS` parallel captions each."""
+    """Return two scenes that differ in one binding, with `CONTRASTS` parallel captions each."""
     while True:
         blueprint, scene = compose(rng)
         for i, j, attribute in _swaps(blueprint, rng)[:_SWAPS]:
@@ -55,14 +55,14 @@ def compose_twins(rng: Random) -> Twins:
 
 
 def exchange(blueprint: Blueprint, i: int, j: int, attribute: str) -> Blueprint:
-    """`attribute` of objects i and j exchanged; `kind` exchanges all but place and direction."""
+    """Exchange `attribute` of objects i and j; `kind` exchanges all but position and direction."""
     a, b = blueprint.specs[i], blueprint.specs[j]
     if attribute != _WHOLE:
         to_a, to_b = {attribute: getattr(b, attribute)}, {attribute: getattr(a, attribute)}
         return blueprint.with_spec(i, replace(a, **to_a)).with_spec(j, replace(b, **to_b))
     swapped = blueprint.with_spec(i, replace(b, facing=a.facing))
     swapped = swapped.with_spec(j, replace(a, facing=b.facing))
-    # Clothes and hats go with their wearers.
+    # Clothes and hats stay with their wearers.
     wearer = {i: j, j: i}
     ties = tuple(
         Tie(wearer.get(t.subject, t.subject), *t[1:]) if t.relation == "wear" else t
@@ -72,14 +72,15 @@ def exchange(blueprint: Blueprint, i: int, j: int, attribute: str) -> Blueprint:
 
 
 def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
-    """What could be exchanged, in random order: attributes that differ, and kinds that do."""
+    """Return all possible exchanges (i, j, attribute) in random order."""
     swaps = [
         (i, j, attribute)
         for i, j in combinations(range(len(blueprint.specs)), 2)
         for attribute in _WEIGHTS
         if _differ(getattr(blueprint.specs[i], attribute), getattr(blueprint.specs[j], attribute))
     ]
-    # Weighted order without replacement (Efraimidis and Spirakis): each attribute gets its share.
+    # Weighted order without replacement (Efraimidis and Spirakis): each attribute
+    # gets its share.
     of_attribute = Counter(attribute for *_, attribute in swaps)
     keys = {
         swap: rng.random() ** (of_attribute[swap[2]] / (_WEIGHTS[swap[2]] * _ease(blueprint, swap)))
@@ -89,7 +90,7 @@ def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
 
 
 def _ease(blueprint: Blueprint, swap: tuple[int, int, str]) -> float:
-    """Whole objects are rather exchanged where one does something to the other."""
+    """Return a factor that favours exchanging whole objects if one acts on the other."""
     i, j, attribute = swap
     acting = any({i, j} == {t.subject, t.object} for t in blueprint.ties)
     return _ACTING if attribute == _WHOLE and acting else 1.0
@@ -102,31 +103,31 @@ def _differ(one: str | None, other: str | None) -> bool:
 def _contrasts(
     scenes: tuple[Scene, Scene], focus: Focus, rng: Random
 ) -> list[tuple[Sentence, Sentence]]:
-    """Up to `CONTRASTS` pairs of captions of equal words, each true of its own scene alone."""
-    found: dict[str, tuple[Sentence, Sentence]] = {}
+    """Return up to `CONTRASTS` pairs of captions with equal words, each true only of its scene."""
+    pairs: dict[str, tuple[Sentence, Sentence]] = {}
     for _ in range(_TRIES):
-        # The same draws on both scenes give the same sentence with the bindings of each.
+        # Equal draws give the same sentence with the bindings of each scene.
         seed = rng.getrandbits(64)
-        one, other = (tell(scene, Random(seed), focus) for scene in scenes)
-        if _bag(one) == _bag(other) and _apart(scenes, one, other):
-            found.setdefault(one.text, (one, other))
-            if len(found) == CONTRASTS:
+        first, second = (tell(scene, Random(seed), focus) for scene in scenes)
+        if _bag(first) == _bag(second) and _apart(scenes, first, second):
+            pairs.setdefault(first.text, (first, second))
+            if len(pairs) == CONTRASTS:
                 break
-    return list(found.values())
+    return list(pairs.values())
 
 
 def _bag(sentence: Sentence) -> Counter[str]:
-    """The words of a caption, `a` and `an` alike."""
+    """Return the words of a caption; `an` counts as `a`."""
     words = sentence.text.lower().replace(",", " ").replace(".", " ").split()
     return Counter("a" if word == "an" else word for word in words)
 
 
-def _apart(scenes: tuple[Scene, Scene], one: Sentence, other: Sentence) -> bool:
-    return not holds(one, scenes[1]) and not holds(other, scenes[0])
+def _apart(scenes: tuple[Scene, Scene], first: Sentence, second: Sentence) -> bool:
+    return not holds(first, scenes[1]) and not holds(second, scenes[0])
 
 
 def holds(sentence: Sentence, scene: Scene) -> bool:
-    """Whether a caption is true of a scene."""
+    """Return whether a caption is true of a scene."""
     graph = scene.graph()
     relations = frozenset(scene.relations)
     return Pattern(sentence.form).true_of(graph["background"], graph["objects"], relations)

@@ -1,4 +1,4 @@
-"""The words for kinds, hypernyms, attributes and relations; first the commonest."""
+"""The words for kinds, hypernyms, attributes and relations, most common first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOUNS: dict[str, tuple[str, ...]] = {
     "sea": ("sea", "ocean"),
     "street": ("street", "road"),
 }
-"""Words of a kind, hypernym or background that has others than its name."""
+"""Words of a kind, hypernym or background, if there are others than its name."""
 
 _PLURALS = {
     "man": "men",
@@ -49,12 +49,12 @@ ACTIVITIES = {
     "waving": "wave",
     "parked": "park",
 }
-"""States that are verbs, which take prepositions: participle -> lemma."""
+"""States that are verbs and take prepositions: participle -> lemma."""
 
 
 @dataclass(frozen=True)
 class Verb:
-    """Forms of one wording of a relation; `past` is None where there is no passive."""
+    """Forms of a verb for a relation. `past` is None if there is no passive."""
 
     lemma: str
     third: str
@@ -110,7 +110,7 @@ BACKGROUND_PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "room": (("in", "a"), ("in", "the")),
     "sea": (("on", "the"), ("at", "the")),
 }
-"""Preposition and article of each background."""
+"""Possible prepositions and articles of each background."""
 
 
 def words_of(noun: str) -> tuple[str, ...]:
@@ -128,5 +128,5 @@ def plural(word: str) -> str:
 
 
 def article(phrase: str) -> str:
-    """`a` or `an`, as the sound of `phrase` asks."""
+    """Return the indefinite article for `phrase`."""
     return "an" if phrase[0] in "aeiou" else "a"

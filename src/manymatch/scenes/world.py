@@ -1,4 +1,4 @@
-"""What a scene is: a blueprint (what to place), and the placed objects with their relations."""
+"""The data of a scene: a blueprint, and the placed objects with their relations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Box(NamedTuple):
-    """Fractions of the picture, y downwards."""
+    """A box in fractions of the image. y points down."""
 
     x1: float
     y1: float
@@ -30,7 +30,7 @@ class Box(NamedTuple):
         return Box(self.x1 + dx, self.y1 + dy, self.x2 + dx, self.y2 + dy)
 
     def overlap_x(self, other: Box) -> float:
-        """Common horizontal extent as a share of the narrower box (negative: apart)."""
+        """Return the horizontal overlap as a share of the narrower box; negative if apart."""
         common = min(self.x2, other.x2) - max(self.x1, other.x1)
         return common / min(self.width, other.width)
 
@@ -41,7 +41,7 @@ class Box(NamedTuple):
 
 
 def around(boxes: list[Box]) -> Box:
-    """The smallest box that holds all of `boxes`."""
+    """Return the smallest box that contains all `boxes`."""
     return Box(
         min(box.x1 for box in boxes),
         min(box.y1 for box in boxes),
@@ -52,18 +52,18 @@ def around(boxes: list[Box]) -> Box:
 
 @dataclass(frozen=True)
 class Spec:
-    """One object as it can be told: attributes that it cannot have are None."""
+    """The properties of an object. Attributes that its kind cannot have are None."""
 
     kind: str
     colour: str | None = None
     size: str | None = None
     state: str | None = None
     facing: int = 1
-    """+1 to the right, -1 to the left."""
+    """+1: to the right, -1: to the left."""
 
 
 class Tie(NamedTuple):
-    """A relation by contact or action between objects, by their indexes."""
+    """A relation between two objects, given by their indexes."""
 
     subject: int
     relation: str
@@ -71,27 +71,27 @@ class Tie(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Where a cluster of tied objects stands: its first object's index and its place."""
+    """The position of a cluster of tied objects. `root` is the index of its first object."""
 
     root: int
     row: str
-    """`front` (spread over the width in this order), `back` or `sky`."""
+    """`front` (spread over the width in order), `back` or `sky`."""
     x: float
-    """front: the share of the free width before it; back and sky: the centre."""
+    """In `front`, the share of the free width before the cluster; else its centre."""
     y: float = 0.0
-    """sky: the centre."""
+    """In `sky`, the centre."""
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """All that decides a scene; the layout adds no choice of its own."""
+    """Everything that determines a scene. The layout makes no random choice."""
 
     background: str
     specs: tuple[Spec, ...]
     ties: tuple[Tie, ...]
     spots: tuple[Spot, ...]
     decor: int
-    """Seed of what is seen but never told: hair, windows, blades of grass."""
+    """Seed of details that captions never mention: hair, windows, blades of grass."""
 
     def with_spec(self, index: int, spec: Spec) -> Blueprint:
         specs = (*self.specs[:index], spec, *self.specs[index + 1 :])
@@ -109,7 +109,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """Placed objects and ALL relations that are true of them, sorted."""
+    """Placed objects, and all relations that are true of them, sorted."""
 
     background: str
     things: tuple[Thing, ...]
@@ -118,7 +118,7 @@ class Scene:
     decor: int
 
     def graph(self) -> dict[str, Any]:
-        """The scene graph as it is stored in `scenes.jsonl`."""
+        """Return the scene graph in the form of `scenes.jsonl`."""
         specs = [thing.spec for thing in self.things]
         return {
             "background": self.background,

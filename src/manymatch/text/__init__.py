@@ -1,1 +1,1 @@
-"""From captions to word and wordpiece numbers."""
+"""Captions to the ids of words or wordpieces."""

@@ -1,4 +1,4 @@
-"""Captions to words, words to ids."""
+"""Captions to words, and words to ids."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 from manymatch.system import files
 from manymatch.system.errors import DataError
 
-# GloVe's vectors were made with the Penn Treebank's clitics ("'s", "n't") and with hyphenated words
-# left whole ("t-shirt", "snow-covered"), so the same pieces are made here. Punctuation is dropped.
+# GloVe's vectors use the Penn Treebank's clitics ("'s", "n't") and keep hyphenated words whole
+# ("t-shirt", "snow-covered"), so the same pieces are made here. Punctuation is dropped.
 _CLITIC = r"'(?:s|m|d|re|ve|ll)\b"
 _WORD = re.compile(
     rf"""
@@ -29,7 +29,7 @@ _APOSTROPHES = str.maketrans("\u2018\u2019\u02bc\u2010\u2011", "'''--")
 
 
 def tokenize(text: str) -> list[str]:
-    """The lower-case words of `text`: "A man's t-shirt ." -> ["a", "man", "'s", "t-shirt"]."""
+    """Return the lower-case words: "A man's t-shirt ." -> ["a", "man", "'s", "t-shirt"]."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
     return _WORD.findall(plain.lower())
 
@@ -37,22 +37,22 @@ def tokenize(text: str) -> list[str]:
 class Vocabulary:
     """Words and their ids; unknown words share the id `UNK`.
 
-    Words are ordered by falling count, equal counts by the alphabet, after the special ones.
-    `trained`: they are those of a trained model, whose weights bring their vectors along.
+    The special words come first. Other words are sorted by decreasing count, then alphabetically.
+    `trained`: the vocabulary belongs to a trained model, whose weights include the word vectors.
     """
 
     PAD, UNK, MASK = 0, 1, 2
     SPECIAL = ("<pad>", "<unk>", "<mask>")
 
     def __init__(self, words: Sequence[str], trained: bool = False) -> None:
-        """`words`: all of them in the order of their ids, the special ones first."""
+        """`words`: all words in the order of their ids, the special words first."""
         self.words = tuple(words)
         self.trained = trained
         self._ids = {word: number for number, word in enumerate(self.words)}
 
     @classmethod
     def from_captions(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
-        """The words that `captions` (of the training split) hold at least `minimum_count` times."""
+        """Build the vocabulary of words that occur at least `minimum_count` times in `captions`."""
         counts = Counter(chain.from_iterable(map(tokenize, captions)))
         kept = [item for item in counts.items() if item[1] >= minimum_count]
         kept.sort(key=lambda item: (-item[1], item[0]))
@@ -60,37 +60,41 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Read `{"words": [...]}`; anything else is a `DataError`."""
+        """Read the file `{"words": [...]}`.
+
+        Raises:
+            DataError: the file is missing or has other content.
+        """
         return cls.from_json(read_json(path), path)
 
     @classmethod
     def from_json(cls, value: Any, path: Path, trained: bool = False) -> Vocabulary:
-        """The same from what `read_json` found at `path`."""
+        """Build the vocabulary from the content `value` of the file `path`; see `load`."""
         words = value.get("words") if isinstance(value, dict) else None
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise DataError(f"{path}: expected a list 'words'; run the stage 'captions' again")
+            raise DataError(f"{path}: expected a list 'words'. Run the stage 'captions' again")
         if tuple(words[:3]) != cls.SPECIAL or len(set(words)) != len(words):
             raise DataError(
-                f"{path}: words must start with {', '.join(cls.SPECIAL)} and differ from one "
-                "another; run the stage 'captions' again"
+                f"{path}: words must start with {', '.join(cls.SPECIAL)} and be distinct. Run the "
+                "stage 'captions' again"
             )
         return cls(words, trained)
 
     def save(self, path: Path) -> None:
-        """Write the JSON that `load` reads, whole or not at all."""
+        """Write the JSON file that `load` reads, completely or not at all."""
         files.write_json(path, {"words": list(self.words)})
 
     @property
     def ordinary(self) -> Sequence[int]:
-        """The ids that a random word is drawn from: all but the special ones."""
+        """The ids of all words but the special words, from which random words are drawn."""
         return range(len(self.SPECIAL), len(self.words))
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the text's words; none if it has none."""
+        """Return the ids of the words in `text`."""
         return self.ids(tokenize(text))
 
     def ids(self, words: Iterable[str]) -> list[int]:
-        """The id of each word."""
+        """Return the id of each word."""
         return [self._ids.get(word, self.UNK) for word in words]
 
     def __len__(self) -> int:
@@ -98,7 +102,11 @@ class Vocabulary:
 
 
 def read_json(path: Path) -> Any:
-    """What a vocabulary's file holds; `DataError` if it is no JSON."""
+    """Return the content of a vocabulary's file.
+
+    Raises:
+        DataError: the file is missing or is not JSON.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

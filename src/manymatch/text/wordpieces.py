@@ -1,4 +1,4 @@
-"""Captions to a BERT's wordpieces, and back from a model's folder."""
+"""Captions to the ids of a BERT's wordpieces; reading and writing the wordpieces."""
 
 from __future__ import annotations
 
@@ -32,27 +32,34 @@ NETWORK = (
     "layer_norm_eps",
     "initializer_range",
 )
-"""The keys of a BERT's `config.json` that say what the network looks like."""
+"""The keys of a BERT's `config.json` that define the network."""
 
-_NO_WORD = re.compile(r"\[.+\]")
-"""Pieces that no text holds: the special ones and those kept for later use, "[unused7]"."""
+_SPECIAL_PIECE = re.compile(r"\[.+\]")
+"""Pieces that do not occur in texts: special and reserved pieces, such as "[unused7]"."""
 
 
 class WordPieces:
-    """A BERT's wordpieces and their ids; stands where a `Vocabulary` does.
+    """A BERT's wordpieces and their ids, usable in place of a `Vocabulary`.
 
-    `PAD`, `UNK`, `CLS`, `SEP` and `MASK` are the BERT's own ids. `network` holds the keys
-    `NETWORK` of its configuration, so that the network can be built wherever the pieces are;
-    `pretrained` is the folder of its weights, None where a trained model brings them along.
+    Attributes:
+        PAD, UNK, CLS, SEP, MASK: the BERT's own ids.
+        words: all pieces in the order of their ids.
+        network: the keys `NETWORK` of the BERT's configuration, from which the network is built.
+        pretrained: the folder of the weights, or None if a trained model contains the weights.
     """
 
     def __init__(
         self, tokenizer: str, network: dict[str, Any], pretrained: Path | None = None
     ) -> None:
-        """`tokenizer`: the JSON of a tokeniser of the library `tokenizers`.
+        """Load a tokeniser.
+
+        Args:
+            tokenizer: JSON of a tokeniser of the library `tokenizers`.
+            network: see the class.
+            pretrained: see the class.
 
         Raises:
-            ValueError: it is not, or not one of wordpieces with a BERT's special ones.
+            ValueError: `tokenizer` is not a wordpiece tokeniser with a BERT's special pieces.
         """
         self._json = tokenizer
         self._tokenizer = _tokenizer(tokenizer)
@@ -60,64 +67,76 @@ class WordPieces:
         self.pretrained = pretrained
         pieces = self._tokenizer.get_vocab()
         if missing := [piece for piece in SPECIAL if piece not in pieces]:
-            raise ValueError(f"{missing[0]} is not among them")
+            raise ValueError(f"the special piece {missing[0]} is missing")
         self.PAD, self.UNK, self.CLS, self.SEP, self.MASK = (pieces[piece] for piece in SPECIAL)
         self.words = tuple(sorted(pieces, key=pieces.__getitem__))
         self.ordinary: Sequence[int] = sorted(
-            number for piece, number in pieces.items() if not _NO_WORD.fullmatch(piece)
+            number for piece, number in pieces.items() if not _SPECIAL_PIECE.fullmatch(piece)
         )
-        # Room for [CLS] and [SEP], which the network adds.
-        self._longest = network.get("max_position_embeddings", 512) - 2
+        # The network adds [CLS] and [SEP].
+        self._max_pieces = network.get("max_position_embeddings", 512) - 2
 
     def __reduce__(self) -> tuple:
         return WordPieces, (self._json, self.network, self.pretrained)
 
     @classmethod
     def from_folder(cls, folder: Path) -> WordPieces:
-        """Those of the BERT in `folder`: `config.json`, and `tokenizer.json` or `vocab.txt`.
+        """Read the wordpieces of the BERT in `folder`.
+
+        The folder has `config.json`, and `tokenizer.json` or `vocab.txt`.
 
         Raises:
             ConfigError: a file is missing or unusable, or the network is not a BERT.
         """
         config = _read_object(folder / "config.json")
         if config.get("model_type") != "bert":
-            raise ConfigError(f"{folder}: not a BERT but '{config.get('model_type')}'")
+            raise ConfigError(
+                f"{folder}: a network of type '{config.get('model_type')}', not a BERT"
+            )
         network = {key: config[key] for key in NETWORK if key in config}
-        whole = folder / "tokenizer.json"
+        tokenizer = folder / "tokenizer.json"
         try:
-            text = whole.read_text("utf-8") if whole.is_file() else _from_list(folder)
+            text = tokenizer.read_text("utf-8") if tokenizer.is_file() else _from_list(folder)
             return cls(text, network, folder)
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{folder}: its wordpieces cannot be used: {error}") from None
+            raise ConfigError(f"{folder}: the wordpieces cannot be used: {error}") from None
 
     @classmethod
     def from_json(cls, value: dict[str, Any], path: Path) -> WordPieces:
-        """From what `read_json` found at `path`, a trained model's file; else `DataError`."""
+        """Build the wordpieces from the content `value` of a trained model's file `path`.
+
+        Raises:
+            DataError: the content is damaged.
+        """
         try:
             return cls(json.dumps(value["wordpieces"]), dict(value["network"]))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path}: cannot be read as wordpieces ({error})") from None
 
     def save(self, path: Path) -> None:
-        """Write the JSON that `from_json` reads, whole or not at all."""
+        """Write the JSON file that `from_json` reads, completely or not at all."""
         pieces = {"wordpieces": json.loads(self._json), "network": self.network}
         files.write_json(path, pieces)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the text's pieces, as many as the network can read beside [CLS] and [SEP]."""
-        found: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return found[: self._longest]
+        """Return the ids of the text's pieces, cut to the network's length less [CLS] and [SEP]."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids[: self._max_pieces]
 
     def __len__(self) -> int:
         return len(self.words)
 
 
 AnyVocabulary = Vocabulary | WordPieces
-"""What captions are numbered by."""
+"""What maps captions to ids."""
 
 
 def load_vocabulary(path: Path) -> AnyVocabulary:
-    """What the trained model numbers captions by, of which `path` is the file; or `DataError`."""
+    """Load the vocabulary or wordpieces in the file `path` of a trained model.
+
+    Raises:
+        DataError: the file is missing or damaged.
+    """
     value = read_json(path)
     if isinstance(value, dict) and "wordpieces" in value:
         return WordPieces.from_json(value, path)
@@ -128,17 +147,17 @@ def _tokenizer(text: str) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # the library raises nothing narrower
-        raise ValueError(f"no tokeniser: {error}") from None
+        raise ValueError(f"not a tokeniser: {error}") from None
     if not isinstance(tokenizer.model, WordPiece):
-        raise ValueError("not a tokeniser of wordpieces")
+        raise ValueError("not a wordpiece tokeniser")
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    tokenizer.encode_special_tokens = True  # "[SEP]" in a caption is four characters and a word
+    tokenizer.encode_special_tokens = True  # "[SEP]" in a caption is not the special piece
     return tokenizer
 
 
 def _from_list(folder: Path) -> str:
-    """The tokeniser of an older folder: its pieces one a line, lower-cased unless it says no."""
+    """Return the tokeniser of a folder with `vocab.txt`; it is lower-casing by default."""
     pieces = (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     settings = folder / "tokenizer_config.json"
     lowercase = not settings.is_file() or _read_object(settings).get("do_lower_case", True)
@@ -151,7 +170,7 @@ def _from_list(folder: Path) -> str:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a BERT's file `path`, or `ConfigError`."""
+    """Return the JSON object in a BERT's file, or raise a `ConfigError`."""
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Boxes (n, 4), x1 y1 x2 y2 in pixels: overlap, suppression, and where anchors lie."""
+"""Boxes (n, 4), x1 y1 x2 y2 in pixels: overlap, suppression and anchors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-_LARGEST = math.log(1000 / 16)
-"""Of a predicted logarithm of growth: as much as from a cell to the longest image."""
+_MAX_LOG_GROWTH = math.log(1000 / 16)
+"""Limit of a predicted logarithm of growth: from one cell to the longest image."""
 
 
 def overlaps(boxes: Tensor, others: Tensor) -> Tensor:
-    """(n, m) area of the intersection over that of the union."""
+    """Return the intersection over union (n, m)."""
     low = torch.maximum(boxes[:, None, :2], others[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
     shared = (high - low).clamp(min=0).prod(dim=2)
@@ -20,8 +20,11 @@ def overlaps(boxes: Tensor, others: Tensor) -> Tensor:
 
 
 def suppress(boxes: Tensor, scores: Tensor, threshold: float, most: int) -> Tensor:
-    """The boxes that stay, best first, at most `most`: each takes away those below it that it
-    overlaps by more than `threshold`."""
+    """Return the indexes of at most `most` remaining boxes, best first.
+
+    Each remaining box removes the boxes with lower scores that it overlaps by more than
+    `threshold`.
+    """
     left = scores.argsort(descending=True, stable=True)
     kept: list[Tensor] = []
     while len(left) and len(kept) < most:
@@ -32,10 +35,10 @@ def suppress(boxes: Tensor, scores: Tensor, threshold: float, most: int) -> Tens
 
 
 def surviving(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
-    """(n, C) whether each of n boxes stays in each of C classes, whose scores are (n, C).
+    """Return whether each of n boxes remains in each of C classes, (n, C) like the scores.
 
-    As `suppress` in every class, in all of them at once: rank after rank, each class takes its
-    next box. 1,600 classes one after the other take ten times as long, most of all on a GPU.
+    This equals `suppress` in every class, for all classes at once: at each rank, each class takes
+    its next box. A loop over 1,600 classes takes ten times as long, and more on a GPU.
     """
     order = scores.argsort(dim=0, descending=True, stable=True).T
     ranks = order.argsort(dim=1)
@@ -48,7 +51,7 @@ def surviving(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
 
 
 def anchor_grid(anchors: Tensor, height: int, width: int, stride: int) -> Tensor:
-    """(height * width * A, 4) the anchors (A, 4) around the corner of every cell."""
+    """Return the anchors (A, 4) around the corner of every cell, (height * width * A, 4)."""
     y = torch.arange(height, device=anchors.device) * stride
     x = torch.arange(width, device=anchors.device) * stride
     y, x = torch.meshgrid(y, x, indexing="ij")
@@ -57,15 +60,15 @@ def anchor_grid(anchors: Tensor, height: int, width: int, stride: int) -> Tensor
 
 
 def moved(boxes: Tensor, deltas: Tensor) -> Tensor:
-    """`boxes` moved by `deltas` (n, 4): of the centre in sides, and logarithms of growth."""
+    """Move the centres of `boxes` by `deltas[:, :2]` sides, and scale by `exp(deltas[:, 2:])`."""
     sides = boxes[:, 2:] - boxes[:, :2]
     centres = boxes[:, :2] + 0.5 * sides + deltas[:, :2] * sides
-    half = 0.5 * sides * deltas[:, 2:].clamp(max=_LARGEST).exp()
+    half = 0.5 * sides * deltas[:, 2:].clamp(max=_MAX_LOG_GROWTH).exp()
     return torch.cat([centres - half, centres + half], dim=1)
 
 
 def clipped(boxes: Tensor, height: int, width: int) -> Tensor:
-    """The parts inside the image."""
+    """Return the parts of `boxes` inside the image."""
     limits = torch.tensor([width, height, width, height], device=boxes.device)
     return torch.minimum(boxes.clamp(min=0), limits)
 

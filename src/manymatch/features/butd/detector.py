@@ -1,4 +1,4 @@
-"""An image to its regions."""
+"""From an image to its regions."""
 
 from __future__ import annotations
 
@@ -18,27 +18,30 @@ from manymatch.system.errors import ConfigError
 
 MEAN_BGR = (102.9801, 115.9465, 122.7717)
 SHORT, LONG, LEAST = 600, 1000, 16
-"""Sides in pixels; the shorter one of a very long image is at least `LEAST`."""
+"""Lengths of sides in pixels. The short side of a very long image is at least `LEAST`."""
 STRIDE, POOLED = 16, 14
 AT_ONCE = 32
-"""Regions that go through the last stage together: more take memory and no less time."""
+"""Regions per batch of the last stage. More regions take more memory, but not less time."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Which boxes are left over: of anchors, of proposals, and of proposals in a class."""
+    """How many boxes remain: of the anchors, of the proposals, and in a class."""
 
     anchors: int = 6000
     proposals: int = 300
     proposal_overlap: float = 0.7
     class_overlap: float = 0.3
     score: float = 0.2
-    """A region that scores this much is kept even beyond the fewest."""
+    """Regions with at least this score are kept beyond the minimum number."""
 
 
 class ButdDetector(Detector):
-    """See the package. Every image goes through the network alone: padded to another's size its
-    edges would look different, and its 300 regions are a full load by themselves."""
+    """The detector; see the package.
+
+    Images pass through the network one at a time: padding to a common size would change the edges,
+    and the 300 regions of one image use the hardware fully.
+    """
 
     def __init__(
         self,
@@ -50,8 +53,9 @@ class ButdDetector(Detector):
     ) -> None:
         limits = limits or Limits()
         if not 1 <= fewest <= most <= limits.proposals:
-            wanted = f"1 <= fewest <= most <= {limits.proposals}"
-            raise ConfigError(f"regions: [{fewest}, {most}]: expected {wanted}")
+            raise ConfigError(
+                f"regions: [{fewest}, {most}]: expected 1 <= fewest <= most <= {limits.proposals}"
+            )
         super().__init__(
             network,
             width=network.roi_heads.box_predictor.cls_score.in_features,
@@ -64,41 +68,41 @@ class ButdDetector(Detector):
         self._fewest, self._limits = fewest, limits
 
     def prepare(self, image: NDArray[np.uint8]) -> Tensor:
-        """RGB (h, w, 3) -> (3, H, W) float32, blue first."""
+        """Return an RGB image (h, w, 3) as (3, H, W) float32, blue first."""
         size = _size(*image.shape[:2])
-        planes = [  # one at a time: a great image in floats takes twelve times its file
+        planes = [  # one at a time, because a large image in float32 takes much memory
             F.interpolate(_plane(image, channel), size, mode="bilinear")[0, 0] - mean
             for channel, mean in zip((2, 1, 0), MEAN_BGR, strict=True)
         ]
         return torch.stack(planes)
 
     def detect(self, pixels: Tensor) -> Regions:
-        """The regions of a prepared image, best first."""
+        """Return the regions of a prepared image, best first."""
         maps = self.network.backbone(pixels[None])
         proposals = self._propose(maps, *pixels.shape[1:])
-        features, scores = self._look(maps[0], proposals)
+        features, scores = self._describe(maps[0], proposals)
         stays = box.surviving(proposals, scores, self._limits.class_overlap)
-        chosen = self._choose(scores.where(stays, 0).amax(dim=1))
+        best = self._select(scores.where(stays, 0).amax(dim=1))
         height, width = pixels.shape[1:]
         sides = torch.tensor([width, height, width, height], device=proposals.device)
-        return Regions(features[chosen].cpu().numpy(), (proposals[chosen] / sides).cpu().numpy())
+        return Regions(features[best].cpu().numpy(), (proposals[best] / sides).cpu().numpy())
 
     def _propose(self, maps: Tensor, height: int, width: int) -> Tensor:
-        """(k, 4) where objects may be, in pixels, best first."""
+        """Return the proposals (k, 4) in pixels, best first."""
         generator = self.network.proposal_generator
         objectness, deltas = generator.rpn_head(maps)
         around = generator.anchor_generator.cell_anchors[0]
         anchors = box.anchor_grid(around, maps.shape[2], maps.shape[3], STRIDE)
         best = objectness.argsort(descending=True, stable=True)[: self._limits.anchors]
         boxes = box.clipped(box.moved(anchors[best], deltas[best]), height, width)
-        some = (boxes[:, :2] < boxes[:, 2:]).all(dim=1)
-        boxes, scores = boxes[some], objectness[best][some]
+        valid = (boxes[:, :2] < boxes[:, 2:]).all(dim=1)
+        boxes, scores = boxes[valid], objectness[best][valid]
         limits = self._limits
         kept = operations.suppress(boxes, scores, limits.proposal_overlap, limits.proposals)
         return boxes[kept]
 
-    def _look(self, maps: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
-        """(k, 2048) features and (k, 1600) scores of the boxes."""
+    def _describe(self, maps: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the features (k, 2048) and scores (k, 1600) of the boxes."""
         parts = [
             self.network.roi_heads(operations.pool_regions(maps, part, POOLED, 1 / STRIDE))
             for part in boxes.split(AT_ONCE)
@@ -106,8 +110,8 @@ class ButdDetector(Detector):
         features, scores = zip(*parts, strict=True)
         return torch.cat(features), torch.cat(scores)
 
-    def _choose(self, best: Tensor) -> Tensor:
-        """The regions above the score, at least the fewest and at most the most."""
+    def _select(self, best: Tensor) -> Tensor:
+        """Return the regions above the score limit, within the minimum and maximum number."""
         above = int((best >= self._limits.score).sum())
         count = min(max(above, self._fewest), self.max_regions)
         return best.argsort(descending=True, stable=True)[:count]

@@ -1,9 +1,9 @@
-"""The network, its parameters called as in `unc-nlp/frcnn-vg-finetuned`, which was converted from
-the original's Caffe model.
+"""The network, with the parameter names of `unc-nlp/frcnn-vg-finetuned`, a conversion of the
+original Caffe model.
 
-ResNet-101 as its authors published it: a stage's stride is in its first 1 x 1 convolution, and
-max pooling starts at the edge. Stages 2 to 4 see the image (a cell for 16 x 16 pixels); stage 5
-sees the pooled regions, without stride and with dilation 2.
+ResNet-101 is the version of its authors: the stride of a stage is in its first 1 x 1 convolution,
+and max pooling starts at the edge. Stages 2 to 4 process the image (one cell per 16 x 16 pixels).
+Stage 5 processes the pooled regions, without stride and with dilation 2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Sizes:
-    """Those of the public checkpoint; smaller ones in tests."""
+    """The sizes of the network. The defaults are those of the public checkpoint."""
 
     blocks: tuple[int, int, int, int] = (3, 4, 23, 3)
     stem: int = 64
@@ -27,13 +27,16 @@ class Sizes:
     attributes: int = 400
 
     def channels(self, stage: int) -> int:
-        """Of the output of stage 2 to 5."""
+        """Return the channels of the output of `stage` (2 to 5)."""
         return self.stem * 2**stage
 
 
 class Network(nn.Module):
-    """See the module. Layers that say what a region shows (`bbox_pred`, `fc_attr`, ...) are there
-    so that the checkpoint is loaded whole; features need none of them."""
+    """The network; see the module.
+
+    The layers `bbox_pred`, `fc_attr`, ... do not contribute to features. They are part of the
+    network so that the whole checkpoint can be loaded.
+    """
 
     def __init__(self, sizes: Sizes | None = None) -> None:
         super().__init__()
@@ -44,7 +47,7 @@ class Network(nn.Module):
 
 
 class Convolution(nn.Conv2d):
-    """A convolution and the batch norm after it."""
+    """A convolution followed by a batch norm."""
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class Convolution(nn.Conv2d):
         return normed
 
     def fold(self) -> None:
-        """Make the frozen norm part of the convolution: the same function, faster."""
+        """Fold the frozen norm into the convolution, which computes the same function faster."""
         norm = self.norm
         if isinstance(norm, nn.BatchNorm2d):
             fused = nn.utils.fusion.fuse_conv_bn_eval(self.eval(), norm.eval())
@@ -71,7 +74,7 @@ class Convolution(nn.Conv2d):
 
 
 class Block(nn.Module):
-    """1 x 1 (with the stride), 3 x 3 and 1 x 1 convolutions beside a shortcut."""
+    """1 x 1 (with the stride), 3 x 3 and 1 x 1 convolutions, with a shortcut."""
 
     def __init__(self, inputs: int, outputs: int, stride: int, dilation: int = 1) -> None:
         super().__init__()
@@ -89,7 +92,7 @@ class Block(nn.Module):
 
 
 class Stem(nn.Module):
-    """Stride 4."""
+    """The first convolution and max pooling, together with stride 4."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -123,7 +126,7 @@ def _stage(inputs: int, outputs: int, blocks: int, stride: int, dilation: int = 
 
 
 class ProposalGenerator(nn.Module):
-    """For every cell and anchor, whether an object is there and where exactly."""
+    """Predicts for every cell and anchor whether it contains an object, and the object's box."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -170,7 +173,7 @@ class RegionHeads(nn.Module):
 
 
 class Predictor(nn.Module):
-    """What a region shows: an object or the background, its box, its attribute."""
+    """Predicts a region's object class or background, box and attribute."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()

@@ -1,5 +1,7 @@
-"""Suppression and region pooling: torchvision's where it can be imported, else ours, which are
-equal. Beside the CPU build of torch there is no torchvision."""
+"""Suppression and region pooling from torchvision if it can be imported, else our equal functions.
+
+torchvision cannot be imported beside the CPU build of torch.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""RoI pooling (Girshick, ICCV 2015): the greatest value in each of 14 x 14 bins of a region.
+"""RoI pooling (Girshick, ICCV 2015): the maximum in each of 14 x 14 bins of a region.
 
-The bins of many regions have many cells in common. So the maxima of all squares whose sides are
-powers of two are computed once, and a bin is covered by four of them, one in each corner.
+The bins of many regions share many cells. Therefore the maxima of all rectangles whose sides are
+powers of two are computed once, and four of these rectangles, one in each corner, cover a bin.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from torch import Tensor
 
 
 def pool_regions(maps: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor:
-    """(k, C, size, size) of a map (C, H, W) in boxes (k, 4) of pixels, of which the map has one
-    for `1 / scale`. A bin outside the map is 0. The result is laid out with channels last."""
+    """Return the pooled regions (k, C, size, size), in channels-last memory layout.
+
+    Args:
+        maps: (C, H, W).
+        boxes: (k, 4) in pixels. One cell of the map covers `1 / scale` pixels.
+        size: bins per side. A bin outside the map is 0.
+        scale: cells per pixel.
+    """
     height, width = maps.shape[1:]
     top, bottom = _bins(boxes[:, 1], boxes[:, 3], size, height, scale)
     left, right = _bins(boxes[:, 0], boxes[:, 2], size, width, scale)
@@ -24,7 +30,7 @@ def pool_regions(maps: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor
     for y in (top, bottom - (1 << tall)):
         for x in (left, right - (1 << wide)):
             row = tall * (levels[1] * height) + y.clamp(0, height - 1)
-            index = _both(row * width, wide * (height * width) + x.clamp(0, width - 1))
+            index = _combined(row * width, wide * (height * width) + x.clamp(0, width - 1))
             values = table[index]
             pooled = values if pooled is None else torch.maximum(pooled, values)
     assert pooled is not None
@@ -33,7 +39,7 @@ def pool_regions(maps: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor
 
 
 def _bins(low: Tensor, high: Tensor, size: int, limit: int, scale: float) -> tuple[Tensor, Tensor]:
-    """(k, size) first and last + 1 cell of each bin between two sides of the boxes (k,)."""
+    """Return the first and last + 1 cell (k, size) of each bin between two sides (k,)."""
     first, last = _rounded(low * scale), _rounded(high * scale)
     step = (last - first + 1).clamp(min=1) / size
     number = torch.arange(size, device=low.device)
@@ -43,19 +49,21 @@ def _bins(low: Tensor, high: Tensor, size: int, limit: int, scale: float) -> tup
 
 
 def _rounded(values: Tensor) -> Tensor:
-    """Halves away from zero, as C rounds; torch takes them to the even neighbour."""
+    """Round halves away from zero, as C does. torch rounds them to the even neighbour."""
     whole = values.trunc()
     return whole + ((values - whole).abs() >= 0.5) * values.sign()
 
 
 def _power(lengths: Tensor) -> Tensor:
-    """The logarithm of the greatest power of two that fits; 0 for lengths below 1."""
+    """Return the exponent of the largest power of two up to `lengths`; 0 for lengths below 1."""
     return torch.frexp(lengths.clamp(min=1).float()).exponent.long() - 1
 
 
 def _maxima(maps: Tensor, tall: int, wide: int) -> Tensor:
-    """(tall * H * wide * W, C): row ((i * wide + j) * H + y) * W + x is the greatest value in the
-    2^i x 2^j cells from y, x on."""
+    """Return the maxima of all rectangles, (tall * H * wide * W, C).
+
+    Row ((i * wide + j) * H + y) * W + x is the maximum of the 2^i x 2^j cells that start at y, x.
+    """
     rows = [maps]
     for level in range(tall - 1):
         rows.append(_with_shifted(rows[-1], 1 << level, dim=1))
@@ -64,16 +72,16 @@ def _maxima(maps: Tensor, tall: int, wide: int) -> Tensor:
         grid.append(row)
         for level in range(wide - 1):
             grid.append(_with_shifted(grid[-1], 1 << level, dim=2))
-    return torch.stack([each.flatten(1).T for each in grid]).flatten(0, 1)
+    return torch.stack([maxima.flatten(1).T for maxima in grid]).flatten(0, 1)
 
 
 def _with_shifted(maps: Tensor, by: int, dim: int) -> Tensor:
-    """The greater of a cell and the one `by` further on."""
+    """Return the maximum of each cell and the cell `by` positions further."""
     padding = (0, by) if dim == 2 else (0, 0, 0, by)
     padded = F.pad(maps, padding, value=-torch.inf)
     return torch.maximum(maps, padded.narrow(dim, by, maps.shape[dim]))
 
 
-def _both(rows: Tensor, columns: Tensor) -> Tensor:
-    """(k, size, size) sums of a row's and a column's part of an index, (k, size) each."""
+def _combined(rows: Tensor, columns: Tensor) -> Tensor:
+    """Return the sums (k, size, size) of row and column parts of an index, (k, size) each."""
     return rows[:, :, None] + columns[:, None, :]

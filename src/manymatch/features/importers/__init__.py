@@ -1,7 +1,7 @@
-"""Features that somebody else has extracted and published, brought into a store.
+"""Import features that others have extracted and published.
 
-A new format is one file with a function `open_published(path, table, max_regions) -> Published`
-(see `published.py`) and its name here.
+To add a format, write a function `open_FORMAT(path, images, max_regions) -> Published` (see
+`published.py`), and add one line to `FORMATS`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,38 @@ from typing import TYPE_CHECKING
 from manymatch.system.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
+    from manymatch.features.importers.image_table import ImageTable
     from manymatch.features.importers.published import Published
-    from manymatch.features.importers.table import Table
 
-FORMATS = ("butd_tsv", "scan", "vse_infinity", "npy_folder", "clips")
-"""Names in the configuration; each is a module of this package."""
+FORMATS = {
+    "butd_tsv": "butd_tsv",
+    "scan": "precomp",
+    "vse_infinity": "precomp",
+    "npy_folder": "npy_folder",
+    "clips": "clip_vectors",
+}
+"""Name in the configuration -> module of this package."""
 
 
 def check_format(name: str) -> None:
-    """An unknown format is a `ConfigError` that tells the nearest."""
+    """Raise a `ConfigError` that names the nearest format if there is no format `name`."""
     if name not in FORMATS:
         raise ConfigError(f"unknown format of features '{name}'{nearest(name, FORMATS)}")
 
 
 def entry_point(name: str) -> str:
-    """MODULE:FUNCTION that opens features in the format `name`."""
+    """Return MODULE:FUNCTION of the function that opens features in the format `name`."""
     check_format(name)
-    return f"{__name__}.{name}:open_published"
+    return f"{__name__}.{FORMATS[name]}:open_{name}"
 
 
-def open_published(name: str, path: Path, table: Table, max_regions: int | None) -> Published:
-    """The published features at `path`, in the format called `name`."""
+def open_published(name: str, path: Path, images: ImageTable, max_regions: int | None) -> Published:
+    """Open the published features at `path`, in the format called `name`, for all `images`.
+
+    Raises:
+        ConfigError: no format has this name.
+        DataError: the features are damaged, or an image has no features.
+    """
     module, function = entry_point(name).split(":")
-    published: Published = getattr(import_module(module), function)(path, table, max_regions)
+    published: Published = getattr(import_module(module), function)(path, images, max_regions)
     return published

@@ -1,7 +1,7 @@
-"""The stage `features` where features were published: their files -> feature store.
+"""The stage `features` for published features: copy them to a feature store.
 
-Reading and writing run side by side, and no more than a few rows are in memory. A run that is
-killed goes on where it was; the finished file is the same.
+Reading and writing run in parallel with a few rows in memory. After an interruption the next run
+continues, and the finished file is the same.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.features.importers import open_published
+from manymatch.features.importers.image_table import read_image_table
 from manymatch.features.importers.published import Published, Row
-from manymatch.features.importers.table import read_table
 from manymatch.features.store import FeatureWriter
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.prefetch import ahead
@@ -33,30 +33,31 @@ def import_features(
     store: Path,
     max_regions: int | None = None,
 ) -> None:
-    """Write the published features of all images of the table `captions` to `store`.
+    """Write the published features of all images in the caption table `captions` to `store`.
 
     Args:
-        name: what the features are called, for the store's attributes.
-        format: a name in `importers.FORMATS`; `path`: file or folder in it.
-        max_regions: the most regions an image has, where that is known: a format that does not
-            tell (`butd_tsv`) is otherwise read twice.
+        name: the name of the features, for the store's attributes.
+        format: a name in `importers.FORMATS`.
+        path: a file or folder in this format.
+        max_regions: the most regions of an image. Without it, a format that does not record this
+            number (`butd_tsv`) is read twice.
 
     Raises:
-        ConfigError: an unknown format.
-        SourceError: nothing is at `path`.
-        DataError: a damaged file, with the line or row, or images without features.
+        ConfigError: the format is unknown.
+        SourceError: `path` does not exist.
+        DataError: a file is damaged (the message names the line or row), or an image has no
+            features.
         StorageError: the disk is full.
     """
     if not path.exists():
-        raise SourceError(f"{path}: no such file or folder of published features")
-    table = read_table(captions)
-    published = open_published(format, path, table, max_regions)
-    with _writer(name, format, published, table.image_ids, store) as writer:
+        raise SourceError(f"{path}: no such file or folder. Correct the 'path' in params.yaml")
+    images = read_image_table(captions)
+    published = open_published(format, path, images, max_regions)
+    with _writer(name, format, published, images.image_ids, store) as writer:
         left = int((~writer.done).sum())
         if left < len(writer.done):
-            say(
-                f"{store}: {len(writer.done) - left} of {len(writer.done)} images are there already"
-            )
+            done = len(writer.done) - left
+            say(f"{store}: {done} of {len(writer.done)} images are finished from an earlier run")
         with closing(ahead(published.rows(lambda row: not writer.done[row]))) as rows:
             for row in track(rows, f"import {format} {path}", left):
                 _write(writer, row)
@@ -70,7 +71,7 @@ def _write(writer: FeatureWriter, row: Row) -> None:
 
 
 def halves(features: NDArray[Any]) -> NDArray[np.float16]:
-    """Rounded to float16, forty times as fast as NumPy does it; too great a number is infinity."""
+    """Round to float16, 40 times faster than NumPy does. Too large numbers become infinity."""
     native = np.require(features, features.dtype.newbyteorder("="), ["C", "W"])
     rounded: NDArray[np.float16] = torch.from_numpy(native).half().numpy()
     return rounded
@@ -98,7 +99,7 @@ def _writer(
 
 
 def _fingerprint(attributes: dict[str, str], published: Published, image_ids: list[str]) -> str:
-    """SHA-256 of all that the store depends on; of a file, its size and time of change."""
+    """SHA-256 of all that the store depends on; of files, the size and modification time."""
     shape = [published.width, published.max_regions, published.has_boxes]
     digest = hashlib.sha256(json.dumps([attributes, shape, image_ids], sort_keys=True).encode())
     for file in published.files:

@@ -1,6 +1,7 @@
-"""A folder with one `.npy` file (R, F) an image, named as the image: by id, file or number.
+"""A folder with one `.npy` file (R, F) per image, named by the image's id, file or number.
 
-With an `id_mapping.json` in it or beside it (`vse_infinity.py`) names are that file's ids.
+If `id_mapping.json` (see `precomp.py`) is in the folder or its parent, the names are ids of that
+file.
 """
 
 from __future__ import annotations
@@ -8,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from manymatch.features.importers.npy import NpyRows
+from manymatch.features.importers.image_table import ImageTable
+from manymatch.features.importers.npy_rows import NpyRows
+from manymatch.features.importers.precomp import MAPPING, read_mapping
 from manymatch.features.importers.published import Published, Row, Wanted
-from manymatch.features.importers.table import Table
-from manymatch.features.importers.vse_infinity import MAPPING, read_mapping
 from manymatch.system.errors import DataError
 
 
-def open_published(path: Path, table: Table, max_regions: int | None) -> Published:
-    """See `importers.open_published`; of every file only the header is read."""
-    files = _files(path, table)
-    missing = [name for row, name in enumerate(table.image_ids) if row not in files]
-    if missing:
-        count = len(missing)
-        raise DataError(f"{path}: no file of image '{missing[0]}' ({count} images have none)")
+def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> Published:
+    """Open the folder and read the header of each file; see `importers.open_published`."""
+    files = _files(path, images)
+    images.require_all(files, path)
     shapes = [_shape(file) for file in files.values()]
     return Published(
         files=tuple(files.values()),
@@ -32,19 +30,18 @@ def open_published(path: Path, table: Table, max_regions: int | None) -> Publish
     )
 
 
-def _files(folder: Path, table: Table) -> dict[int, Path]:
-    """Row of the store -> file."""
-    places = (folder / MAPPING, folder.parent / MAPPING)
-    found = next((place for place in places if place.is_file()), None)
-    mapping = read_mapping(found) if found else {}
+def _files(folder: Path, images: ImageTable) -> dict[int, Path]:
+    """Return the file of each row of the store."""
+    mappings = [path for path in (folder / MAPPING, folder.parent / MAPPING) if path.is_file()]
+    mapping = read_mapping(mappings[0]) if mappings else {}
     files: dict[int, Path] = {}
     for file in sorted(folder.glob("*.npy")):
-        row = table.named(mapping.get(file.stem, file.stem))
+        row = images.row_named(mapping.get(file.stem, file.stem))
         if row is None:
             continue
         if row in files:
-            image_id = table.image_ids[row]
-            raise DataError(f"{file}: image '{image_id}' has the file {files[row].name} already")
+            image_id = images.image_ids[row]
+            raise DataError(f"{file}: a second file of image '{image_id}', after {files[row].name}")
         files[row] = file
     return files
 

@@ -1,39 +1,46 @@
-"""SCAN's "precomp" folder (Lee et al., ECCV 2018), which later work took over: for a split
+"""SCAN's folder of precomputed features (Lee et al., ECCV 2018), which later work reuses.
+
+A folder has these files for each split:
 
     SPLIT_ims.npy   (n, R, F) float32
-    SPLIT_caps.txt  a caption a line, five of an image after another
-    SPLIT_ids.txt   an id a line
+    SPLIT_caps.txt  one caption per line, five consecutive lines per image
+    SPLIT_ids.txt   one id per line
 
 In `train` an image has one row. In `dev` and `test` its row is repeated five times, once for each
-caption; of those the first is taken, and the others must begin as it does.
+caption; the first row is used, and the others must begin with the same region.
+
+The formats `scan` and `vse_infinity` differ in how they find the image of a row: SCAN's ids are
+numbers of another table, so that `scan` compares captions. VSE-infinity (Chen et al., CVPR 2021)
+has `id_mapping.json`, from ids to file names, beside SCAN's folder under the name `precomp`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from manymatch.features.importers.npy import NpyRows
+from manymatch.features.importers.image_table import ImageTable
+from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import Published, Row, Wanted
-from manymatch.features.importers.table import Table
 from manymatch.system.errors import DataError
 
 CAPTIONS = 5
 SPLITS = ("train", "dev", "test", "testall")
 MAX_TEXT_BYTES = 2**30
+MAPPING, FOLDER = "id_mapping.json", "precomp"
 
 
 @dataclass(frozen=True)
 class Split:
-    """The files of one split, opened."""
+    """The opened files of one split. Each image has `copies` rows."""
 
     folder: Path
     name: str
     rows: NpyRows
     captions: list[str]
     copies: int
-    """Rows of an image."""
 
     @property
     def images(self) -> int:
@@ -49,37 +56,117 @@ class Split:
         return f"{self.folder / self.name}_caps.txt:{CAPTIONS * image + 1}"
 
 
-Owner = Callable[[Split, int], int]
-"""The table's row of an image of a split; a `DataError` if it is none or another's captions."""
+FindRow = Callable[[Split, int], int]
+"""Finds the store's row of an image of a split, or raises a `DataError`."""
 
 
-def open_precomp(folder: Path, table: Table, owner: Callable[[list[Split]], Owner]) -> Published:
-    """The features in `folder`; `owner` finds whose a row is, given all splits."""
-    splits = _without_part(
-        [_open(folder, name) for name in SPLITS if (folder / f"{name}_ims.npy").exists()]
-    )
+def open_scan(path: Path, images: ImageTable, max_regions: int | None) -> Published:
+    """Open SCAN's folder; see `importers.open_published`.
+
+    The image of a row is the image of the caption table that has all five captions. A few images
+    share all their captions: these are taken in the order of the caption table.
+    """
+    taken: set[int] = set()
+
+    def find_row(split: Split, image: int) -> int:
+        candidates = images.rows_with_captions(split.captions_of(image))
+        row = next((row for row in candidates if row not in taken), None)
+        if row is None:
+            where = split.caption_lines(image)
+            raise DataError(f"{where}: no image of {images.path} has these captions")
+        taken.add(row)
+        return row
+
+    return _published(path, _open_splits(path), images, find_row)
+
+
+def open_vse_infinity(path: Path, images: ImageTable, max_regions: int | None) -> Published:
+    """Open VSE-infinity's folder; see `importers.open_published`.
+
+    The id of a row gives a file name, and the captions must belong to the image of this file.
+    """
+    mapping = read_mapping(path / MAPPING)
+    splits = _open_splits(path / FOLDER)
+    ids = {split.name: _ids(split) for split in splits}
+
+    def find_row(split: Split, image: int) -> int:
+        name = ids[split.name][image]
+        row = images.row_named(mapping.get(name, ""))
+        if row is None:
+            raise DataError(
+                f"{split.where(image)}: no image of {images.path} has the id '{name}'. Check that "
+                "both belong to the same dataset"
+            )
+        if row not in images.rows_with_captions(split.captions_of(image)):
+            where, image_id = split.caption_lines(image), images.image_ids[row]
+            raise DataError(f"{where}: not the captions of image '{image_id}' (id '{name}')")
+        return row
+
+    return _published(path / FOLDER, splits, images, find_row)
+
+
+def read_mapping(path: Path) -> dict[str, str]:
+    """Read `id_mapping.json`: id -> file name."""
+    if not path.is_file() or path.stat().st_size > MAX_TEXT_BYTES:
+        raise DataError(f"{path}: no such file, or more than {MAX_TEXT_BYTES} B")
+    try:
+        mapping = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({error})") from None
+    if not isinstance(mapping, dict) or not all(isinstance(x, str) for x in mapping.values()):
+        raise DataError(f"{path}: not a mapping from ids to file names")
+    return mapping
+
+
+# --- reading the files --------------------------------------------------------------------------
+
+
+def _open_splits(folder: Path) -> list[Split]:
+    splits = [_open(folder, name) for name in SPLITS if (folder / f"{name}_ims.npy").exists()]
+    if any(split.name == "testall" for split in splits):
+        # COCO's `test` is the first part of its `testall`.
+        splits = [split for split in splits if split.name != "test"]
     if not splits:
         raise DataError(f"{folder}: no train_ims.npy, dev_ims.npy or test_ims.npy in it")
-    shapes = {split.rows.shape[1:] for split in splits}
-    if len(shapes) > 1:
-        raise DataError(f"{folder}: splits with features of different shapes {sorted(shapes)}")
-    max_regions, width = shapes.pop()
-    places = _places(splits, table, owner(splits))
-    return Published(
-        files=tuple(split.rows.path for split in splits),
-        width=width,
-        max_regions=max_regions,
-        has_boxes=False,
-        rows=lambda wanted: _rows(splits, places, wanted),
-    )
+    return splits
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 text; one that is not is a `DataError`."""
+def _open(folder: Path, name: str) -> Split:
+    rows = NpyRows(folder / f"{name}_ims.npy")
+    captions = _lines(folder / f"{name}_caps.txt")
+    if len(rows.shape) != 3:
+        raise DataError(f"{rows.path}: shape {rows.shape}, not (images, regions, width)")
+    copies = {len(captions): CAPTIONS, len(captions) // CAPTIONS: 1}.get(len(rows), 0)
+    if len(captions) % CAPTIONS or not copies:
+        raise DataError(
+            f"{rows.path}: {len(rows)} rows for the {len(captions)} captions of {name}_caps.txt; "
+            f"expected one row for each caption, or one for every {CAPTIONS}"
+        )
+    return Split(folder, name, rows, captions, copies)
+
+
+def _ids(split: Split) -> list[str]:
+    """Return one id for each image; the file has one id for each row, or for each image."""
+    path = split.folder / f"{split.name}_ids.txt"
+    ids = _lines(path)
+    if len(ids) == split.images:
+        return ids
+    if len(ids) != len(split.rows):
+        raise DataError(f"{path}: {len(ids)} ids for {len(split.rows)} rows")
+    groups = [ids[first : first + split.copies] for first in range(0, len(ids), split.copies)]
+    for number, group in enumerate(groups):
+        if len(set(group)) > 1:
+            raise DataError(
+                f"{path}:{split.copies * number + 1}: different ids for the rows of one image"
+            )
+    return [group[0] for group in groups]
+
+
+def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     if path.stat().st_size > MAX_TEXT_BYTES:
-        raise DataError(f"{path}: greater than {MAX_TEXT_BYTES} B")
+        raise DataError(f"{path}: more than {MAX_TEXT_BYTES} B")
     lines = path.read_bytes().split(b"\n")
     return [_text(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
@@ -91,48 +178,48 @@ def _text(line: bytes, where: str) -> str:
         raise DataError(f"{where}: not UTF-8 text") from None
 
 
-def _open(folder: Path, name: str) -> Split:
-    rows = NpyRows(folder / f"{name}_ims.npy")
-    captions = read_lines(folder / f"{name}_caps.txt")
-    if len(rows.shape) != 3:
-        raise DataError(f"{rows.path}: shape {rows.shape}, not (images, regions, width)")
-    copies = {len(captions): CAPTIONS, len(captions) // CAPTIONS: 1}.get(len(rows), 0)
-    if len(captions) % CAPTIONS or not copies:
-        raise DataError(
-            f"{rows.path}: {len(rows)} rows for the {len(captions)} captions of {name}_caps.txt; "
-            f"expected as many, or one for {CAPTIONS} of them"
-        )
-    return Split(folder, name, rows, captions, copies)
+# --- from the files' rows to the store's --------------------------------------------------------
 
 
-def _without_part(splits: list[Split]) -> list[Split]:
-    """COCO's `test` is the first part of its `testall`."""
-    names = {split.name for split in splits}
-    return [split for split in splits if split.name != "test" or "testall" not in names]
+def _published(
+    folder: Path, splits: list[Split], images: ImageTable, find_row: FindRow
+) -> Published:
+    shapes = {split.rows.shape[1:] for split in splits}
+    if len(shapes) > 1:
+        raise DataError(f"{folder}: splits with features of different shapes {sorted(shapes)}")
+    max_regions, width = shapes.pop()
+    store_rows = _store_rows(folder, splits, images, find_row)
+    return Published(
+        files=tuple(split.rows.path for split in splits),
+        width=width,
+        max_regions=max_regions,
+        has_boxes=False,
+        rows=lambda wanted: _rows(splits, store_rows, wanted),
+    )
 
 
-def _places(splits: list[Split], table: Table, owner: Owner) -> list[dict[int, int]]:
-    """Of each split, image -> row of the store. Every row must have features, once."""
-    places = [{image: owner(split, image) for image in range(split.images)} for split in splits]
-    taken: dict[int, str] = {}
-    for split, images in zip(splits, places, strict=True):
-        for image, row in images.items():
-            if row in taken:
-                name = table.image_ids[row]
-                raise DataError(f"{split.where(image)}: image '{name}' again, as {taken[row]}")
-            taken[row] = split.where(image)
-    missing = [name for row, name in enumerate(table.image_ids) if row not in taken]
-    if missing:
-        raise DataError(
-            f"{splits[0].folder}: no features of image '{missing[0]}' of {table.path} "
-            f"({len(missing)} images have none)"
-        )
-    return places
+def _store_rows(
+    folder: Path, splits: list[Split], images: ImageTable, find_row: FindRow
+) -> list[dict[int, int]]:
+    """Return for each split: image -> row of the store. Every row must get features, once."""
+    store_rows = [
+        {image: find_row(split, image) for image in range(split.images)} for split in splits
+    ]
+    sources: dict[int, str] = {}
+    for split, rows in zip(splits, store_rows, strict=True):
+        for image, row in rows.items():
+            if row in sources:
+                image_id = images.image_ids[row]
+                where = split.where(image)
+                raise DataError(f"{where}: image '{image_id}' again, after {sources[row]}")
+            sources[row] = split.where(image)
+    images.require_all(sources, folder)
+    return store_rows
 
 
-def _rows(splits: list[Split], places: list[dict[int, int]], wanted: Wanted) -> Iterator[Row]:
-    for split, images in zip(splits, places, strict=True):
-        for image, row in images.items():
+def _rows(splits: list[Split], store_rows: list[dict[int, int]], wanted: Wanted) -> Iterator[Row]:
+    for split, rows in zip(splits, store_rows, strict=True):
+        for image, row in rows.items():
             if wanted(row):
                 _check_copies(split, image)
                 features = split.rows.read(split.copies * image)
@@ -140,7 +227,7 @@ def _rows(splits: list[Split], places: list[dict[int, int]], wanted: Wanted) -> 
 
 
 def _check_copies(split: Split, image: int) -> None:
-    """That the rows of an image begin with the same region."""
+    """Check that all rows of an image begin with the same region."""
     rows = range(split.copies * image, split.copies * (image + 1))
     first = split.rows.read(rows[0], first=1).tobytes()
     for row in rows[1:]:

@@ -1,4 +1,4 @@
-"""What an importer gives: the shape of the features, and the rows one after another."""
+"""Published features as an importer opens them: their shape, and an iterator over their rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from typing import Any
 from numpy.typing import NDArray
 
 Wanted = Callable[[int], bool]
-"""Whether a row of the store is still to be written."""
+"""Whether a row of the store must still be written."""
 
 
 @dataclass(frozen=True)
 class Row:
     """The features of one image.
 
-    `number`: row of the store; `features` (k, F) of any float type; `boxes` (k, 4) x1 y1 x2 y2 in
-    0..1 or None; `where` it was read (file:line), for error messages.
+    Attributes:
+        number: row of the store.
+        features: (k, F), any float type.
+        boxes: (k, 4) x1 y1 x2 y2 in 0..1, or None.
+        where: file and line or row, for messages.
     """
 
     number: int
@@ -29,10 +32,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Published:
-    """Published features, opened: nothing but headers and names has been read.
+    """Published features, of which only headers and names have been read.
 
-    `files` are all that the features are read from. `rows(wanted)` yields each wanted row of the
-    store once, in the order of the files, never more than one of them in memory.
+    Attributes:
+        files: all files that the features are read from.
+        width: F, the numbers of a region.
+        max_regions: the most regions of an image.
+        has_boxes: whether the rows have boxes.
+        rows: `rows(wanted)` yields each wanted row of the store once, in the order of the files.
+            Only one row is in memory at a time.
     """
 
     files: tuple[Path, ...]

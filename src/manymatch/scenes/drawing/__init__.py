@@ -1,1 +1,1 @@
-"""Pictures of scenes: shapes by kind and state, backgrounds, and the order in which they cover."""
+"""Images of scenes: shapes by kind and state, backgrounds, and the order of drawing."""

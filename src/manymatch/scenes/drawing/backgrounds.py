@@ -1,4 +1,4 @@
-"""What lies behind: park, street, beach, snow, desert, field, room, sea."""
+"""The backgrounds: park, street, beach, snow, desert, field, room, sea."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _GROUNDS: dict[str, tuple[RGB, RGB]] = {
 
 
 def background(pen: Pen, name: str, rng: Random) -> None:
+    """Draw the background called `name` on the whole image."""
     above, below = _GROUNDS[name]
     horizon = 0.64 if name == "sea" else HORIZON
     pen.rect(0, 0, 1, horizon, above, False)

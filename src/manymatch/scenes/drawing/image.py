@@ -1,4 +1,4 @@
-"""One scene as an image file: supersampled, drawn from back to front."""
+"""Draw a scene as an image file, supersampled and from back to front."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 
 from PIL import Image, ImageDraw
 
-from manymatch.scenes.drawing import animals, people, things, vehicles
+from manymatch.scenes.drawing import birds_and_fish, four_legged, people, things, vehicles
 from manymatch.scenes.drawing.backgrounds import background
 from manymatch.scenes.drawing.pen import Pen
 from manymatch.scenes.kinds import CLOTHES, COLOURS, PEOPLE
@@ -16,7 +16,12 @@ from manymatch.scenes.world import Box, Scene
 
 _SUPERSAMPLING = 3
 _QUALITY = 92
-_DRAWINGS = {**animals.DRAWINGS, **vehicles.DRAWINGS, **things.DRAWINGS}
+_DRAWINGS = {
+    **four_legged.DRAWINGS,
+    **birds_and_fish.DRAWINGS,
+    **vehicles.DRAWINGS,
+    **things.DRAWINGS,
+}
 _POSES = {
     "hold": "holding",
     "ride": "riding",
@@ -29,12 +34,12 @@ _POSES = {
 
 
 def save(scene: Scene, size: int, path: Path) -> None:
-    """Write the picture of `scene`, `size` x `size` pixels, as JPEG."""
+    """Write the image of `scene`, `size` x `size` pixels, as a JPEG file."""
     paint(scene, size).save(path, "JPEG", quality=_QUALITY, subsampling=0)
 
 
 def paint(scene: Scene, size: int) -> Image.Image:
-    """The picture of `scene`, anti-aliased, RGB, `size` x `size`."""
+    """Return the image of `scene`, anti-aliased, RGB, `size` x `size` pixels."""
     pixels = size * _SUPERSAMPLING
     image = Image.new("RGB", (pixels, pixels))
     draw = ImageDraw.Draw(image)
@@ -45,7 +50,11 @@ def paint(scene: Scene, size: int) -> Image.Image:
 
 
 def _back_to_front(scene: Scene) -> list[int]:
-    """Back row before front; riders, loads and held things over, contents under their carriers."""
+    """Return the objects in drawing order.
+
+    The back row comes before the front row. Riders, loads and held things are drawn after what
+    carries them, contents before it.
+    """
     depth: dict[int, float] = {}
 
     def of(index: int) -> float:
@@ -83,15 +92,15 @@ def _paint_thing(draw: ImageDraw.ImageDraw, pixels: int, scene: Scene, index: in
 
 
 def _pose(scene: Scene, index: int) -> str:
-    done = {tie.relation for tie in scene.ties if tie.subject == index} & set(_POSES)
+    actions = {tie.relation for tie in scene.ties if tie.subject == index} & set(_POSES)
     state = scene.things[index].spec.state
-    if "hold" in done:
+    if "hold" in actions:
         return "sitting holding" if state == "sitting" else "holding"
-    return _POSES[done.pop()] if done else state or "standing"
+    return _POSES[actions.pop()] if actions else state or "standing"
 
 
 def _garment(scene: Scene, index: int) -> tuple[int, int, int]:
-    """The colour of the person's shirt or dress."""
+    """Return the colour of the person's shirt or dress."""
     for tie in scene.ties:
         worn = scene.things[tie.object].spec
         if tie.subject == index and tie.relation == "wear" and worn.kind in CLOTHES.values():
@@ -102,7 +111,7 @@ def _garment(scene: Scene, index: int) -> tuple[int, int, int]:
 def _string(
     draw: ImageDraw.ImageDraw, pixels: int, scene: Scene, a: int, b: int, relation: str
 ) -> None:
-    """The rope, leash or kite string between two objects."""
+    """Draw the rope, leash or kite string between two objects."""
     holder, held = scene.things[a], scene.things[b]
     side = holder.spec.facing * (-1 if relation == "pull" else 1)
     height = {"pull": 0.58, "walk": 0.54, "fly": 0.18}[relation]

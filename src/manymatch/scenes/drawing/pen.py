@@ -1,4 +1,4 @@
-"""A pen that draws in the unit square of one object's box."""
+"""A pen that draws in the box of one object, with coordinates in the unit square."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ FIXED: dict[str, RGB] = {
 }
 _ROUND = [(math.cos(2 * math.pi * k / 28), math.sin(2 * math.pi * k / 28)) for k in range(28)]
 OUTLINE = 0.006
-"""Width of outlines as a fraction of the picture."""
+"""Width of outlines as a fraction of the image."""
 
 
 def shaded(colour: RGB, factor: float) -> RGB:
-    """Darker (below 1) or nearer to white (above 1)."""
+    """Return a darker colour (factor below 1) or a lighter colour (factor above 1)."""
     if factor <= 1:
         r, g, b = (round(c * factor) for c in colour)
     else:
@@ -47,9 +47,11 @@ def shaded(colour: RGB, factor: float) -> RGB:
 
 @dataclass(frozen=True)
 class Pen:
-    """Coordinates run from (0, 0), the box's upper left, to (1, 1); objects look to the right and
-    are `mirrored` if they face left. Colours are RGB or names: `main`, `shade`, `light` of the
-    object's own colour, or one of `FIXED`. `tilt` turns all about the centre, in radians.
+    """Draws in the box of an object, from (0, 0), the upper left corner, to (1, 1).
+
+    Objects look to the right, and are `mirrored` if they face left. A colour is an RGB triple, a
+    name in `FIXED`, or `main`, `shade` or `light` for shades of the object's colour. `tilt` rotates
+    everything about the centre, in radians.
     """
 
     draw: ImageDraw
@@ -62,7 +64,7 @@ class Pen:
 
     @property
     def stretch(self) -> float:
-        """Height of the box over its width."""
+        """Height of the box divided by its width."""
         return self.box.height / self.box.width
 
     def rgb(self, colour: str | RGB) -> RGB:
@@ -72,7 +74,7 @@ class Pen:
         return shaded(self.main, own[colour]) if colour in own else FIXED[colour]
 
     def at(self, x: float, y: float) -> Point:
-        """A point of the box in canvas pixels."""
+        """Return a point of the box in pixels of the canvas."""
         if self.tilt:
             dx, dy = (x - 0.5) * self.box.width, (y - 0.5) * self.box.height
             sin, cos = math.sin(self.tilt), math.cos(self.tilt)
@@ -97,7 +99,7 @@ class Pen:
         outline: bool = True,
         turn: float = 0.0,
     ) -> None:
-        """An ellipse, its long axis turned by `turn` radians (in the box's own proportions)."""
+        """Draw an ellipse, rotated by `turn` radians in the proportions of the box."""
         (cx, cy), (rx, ry), k = centre, radii, self.stretch
         sin, cos = math.sin(turn), math.cos(turn)
         points = (
@@ -109,7 +111,7 @@ class Pen:
     def disc(
         self, x: float, y: float, r: float, fill: str | RGB = "main", outline: bool = True
     ) -> None:
-        """A circle; the radius in heights of the box."""
+        """Draw a circle. The radius is a fraction of the height of the box."""
         self.oval((x, y), (r * self.stretch, r), fill, outline)
 
     def rect(
@@ -124,7 +126,10 @@ class Pen:
         self.poly(((x1, y1), (x2, y1), (x2, y2), (x1, y2)), fill, outline)
 
     def line(self, points: Sequence[Point], colour: str | RGB = "ink", width: float = 0.0) -> None:
-        """Connected lines with round ends; the width in heights of the box (0: an outline's)."""
+        """Draw connected lines with round ends.
+
+        The width is a fraction of the height of the box; 0 is the width of outlines.
+        """
         path = [self.at(x, y) for x, y in points]
         thick = max(1, round(max(width * self.box.height, OUTLINE) * self.pixels))
         self.draw.line(path, self.rgb(colour), thick)
@@ -134,7 +139,7 @@ class Pen:
                 self.draw.ellipse((x - r, y - r, x + r, y + r), self.rgb(colour))
 
     def limb(self, points: Sequence[Point], colour: str | RGB, width: float) -> None:
-        """A line with an outline."""
+        """Draw a line with an outline."""
         edge = 2 * OUTLINE / self.box.height
         self.line(points, "ink", width + edge)
         self.line(points, colour, width)
@@ -142,7 +147,7 @@ class Pen:
     def arch(
         self, centre: Point, radii: Point, start: float, end: float, fill: str | RGB = "main"
     ) -> None:
-        """The part of an ellipse between two angles in turns (0 right, 0.25 down, 0.5 left)."""
+        """Draw the part of an ellipse between two angles in turns (0 right, 0.25 down)."""
         (cx, cy), (rx, ry) = centre, radii
         angles = [2 * math.pi * (start + (end - start) * k / 20) for k in range(21)]
         self.poly([(cx + rx * math.cos(a), cy + ry * math.sin(a)) for a in angles], fill)

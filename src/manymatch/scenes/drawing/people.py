@@ -14,7 +14,7 @@ _SHOULDER = 0.32
 
 @dataclass(frozen=True)
 class Pose:
-    """Elbow and hand of the rear and fore arm, knee and foot of the rear and fore leg."""
+    """Elbow and hand of the rear and front arm, knee and foot of the rear and front leg."""
 
     arms: tuple[tuple[Point, Point], tuple[Point, Point]]
     legs: tuple[tuple[Point, Point], tuple[Point, Point]]
@@ -49,7 +49,7 @@ POSES = {
 
 
 def person(pen: Pen, kind: str, pose: str, garment: RGB, decor: int) -> None:
-    """A person; `garment` colours the shirt or dress, `decor` chooses skin and hair."""
+    """Draw a person. `garment` is the colour of the clothes; `decor` selects skin and hair."""
     skin, hair = SKINS[decor % len(SKINS)], HAIR[decor // 7 % len(HAIR)]
     child, female = kind in ("boy", "girl"), kind in ("woman", "girl")
     head = 0.155 if child else 0.12

@@ -8,7 +8,7 @@ from manymatch.scenes.drawing.pen import Pen
 def tree(pen: Pen, kind: str, state: str | None) -> None:
     pen.poly([(0.43, 1.0), (0.46, 0.5), (0.54, 0.5), (0.57, 1.0)], "wood")
     if state == "bare":
-        # Without leaves the colour shows in the branches.
+        # A tree without leaves has its colour in the branches.
         for path, width in (
             ([(0.5, 0.98), (0.5, 0.05)], 0.045),
             ([(0.5, 0.62), (0.18, 0.34), (0.12, 0.16)], 0.032),
@@ -167,7 +167,7 @@ def bottle(pen: Pen, kind: str, state: str | None) -> None:
     if state == "full":
         pen.poly([(0.64, 0.36), (0.96, 0.48), (0.96, 1.0), (0.04, 1.0), (0.04, 0.48), (0.36, 0.36)])
     else:
-        # An empty bottle keeps its colour in the band and the cap.
+        # An empty bottle has its colour in the band and the cap.
         pen.rect(0.04, 0.62, 0.96, 0.82)
     pen.rect(0.3, 0.0, 0.7, 0.12)
 
@@ -190,7 +190,7 @@ def book(pen: Pen, kind: str, state: str | None) -> None:
 
 
 def box(pen: Pen, kind: str, state: str | None) -> None:
-    """Cardboard folds in the object's colour; what is inside was drawn before."""
+    """A box with folds in the object's colour. Its contents are drawn before the box."""
     if state == "open":
         pen.poly([(0.08, 0.3), (0.0, 0.02), (0.14, 0.06), (0.2, 0.3)], "light")
         pen.poly([(0.92, 0.3), (1.0, 0.02), (0.86, 0.06), (0.8, 0.3)], "light")

@@ -67,7 +67,7 @@ def bicycle(pen: Pen, kind: str, state: str | None) -> None:
 
 
 def wagon(pen: Pen, kind: str, state: str | None) -> None:
-    """Open above: what is in it was drawn before."""
+    """A wagon, open at the top. Its contents are drawn before the wagon."""
     pen.poly([(0.0, 0.25), (1.0, 0.25), (0.94, 0.72), (0.06, 0.72)])
     for y in (0.40, 0.56):
         pen.line([(0.03, y), (0.97, y)], "shade")

@@ -1,6 +1,6 @@
-"""Arrays in `.npy` files, a row at a time from its place: no code, no more memory than the row.
+"""Read `.npy` files row by row: no code is executed, and memory holds only one row.
 
-A memory map would do the same, but its pages count as the process's memory, up to all of it.
+A memory map would count all pages that were read as memory of the process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from manymatch.system.errors import DataError
 
 MAX_ROW_BYTES = 64 * 2**20
-"""An image's features are far smaller; more is taken for a damaged header."""
+"""Features of an image are far smaller. A larger row is a sign of a damaged header."""
 _DOUBLE = 8
-"""Bytes of the longest floats that are read; longer ones differ from machine to machine."""
+"""Bytes of the longest float type. Longer types differ between machines."""
 _HEADERS = {
     (1, 0): npy_format.read_array_header_1_0,
     (2, 0): npy_format.read_array_header_2_0,
@@ -30,7 +30,8 @@ class NpyRows:
     """The rows of an array (n, ...) of floats in a `.npy` file.
 
     Raises:
-        DataError: not such a file, cut off, or with rows beyond `MAX_ROW_BYTES`.
+        DataError: the file is missing, is no such array, is cut off, or has rows of more than
+            `MAX_ROW_BYTES`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,24 +52,26 @@ class NpyRows:
         return self.shape[0]
 
     def read(self, row: int, first: int | None = None) -> NDArray[Any]:
-        """Row `row` (R, F), or its `first` entries alone."""
+        """Return row `row` (R, F), or only its `first` entries."""
         shape = self.shape[1:] if first is None else (first, *self.shape[2:])
         return self._read(self._start + row * self._row_bytes, shape)
 
     def read_all(self) -> NDArray[Any]:
-        """The whole array; it may take no more than `MAX_ROW_BYTES`."""
+        """Return the whole array, which must not exceed `MAX_ROW_BYTES`."""
         if len(self) * self._row_bytes > MAX_ROW_BYTES:
-            raise DataError(f"{self.path}: an array of shape {self.shape}, not of one image")
+            raise DataError(
+                f"{self.path}: an array of shape {self.shape} is too large for one image"
+            )
         return self._read(self._start, self.shape)
 
-    def _read(self, at: int, shape: tuple[int, ...]) -> NDArray[Any]:
+    def _read(self, offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
         out = np.empty(shape, self.dtype)
         view = out.reshape(-1).view(np.uint8).data
         while view:
-            count = os.preadv(self._file.fileno(), [view], at)
+            count = os.preadv(self._file.fileno(), [view], offset)
             if count == 0:
-                raise DataError(f"{self.path}: cut off while it was read")
-            view, at = view[count:], at + count
+                raise DataError(f"{self.path}: cut off while reading")
+            view, offset = view[count:], offset + count
         return out
 
     def close(self) -> None:
@@ -80,23 +83,29 @@ class NpyRows:
 
     def _check_size(self) -> None:
         if len(self.shape) < 2 or 0 in self.shape or self._row_bytes > MAX_ROW_BYTES:
-            raise DataError(f"{self.path}: an array of shape {self.shape}, not of features")
-        size, wanted = self.path.stat().st_size, self._start + len(self) * self._row_bytes
-        if size < wanted:
+            raise DataError(
+                f"{self.path}: an array of shape {self.shape} is not an array of features"
+            )
+        size, expected = self.path.stat().st_size, self._start + len(self) * self._row_bytes
+        if size < expected:
             rows = max(0, size - self._start) // self._row_bytes
             raise DataError(
-                f"{self.path}: row {rows}: cut off ({size} B where its header says {wanted} B)"
+                f"{self.path}: row {rows}: cut off ({size} B, but the header says {expected} B)"
             )
 
 
 def array_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the floats in a `.npy` file; `ValueError` or `TypeError` if it is none."""
+    """Return shape and type of the floats in a `.npy` file.
+
+    Raises:
+        ValueError, TypeError: the file is not an array of floats.
+    """
     version = npy_format.read_magic(file)
     if version not in _HEADERS:
         raise ValueError(f"version {version}")
     shape, fortran_order, dtype = _HEADERS[version](file)
     if dtype.hasobject:
-        raise ValueError("it holds pickled objects, which can run code")
+        raise ValueError("pickled objects, which can run code")
     if dtype.kind != "f" or dtype.itemsize > _DOUBLE or fortran_order:
         raise ValueError(f"{dtype}, {'columns' if fortran_order else 'rows'} first")
     if any(size < 0 for size in shape):

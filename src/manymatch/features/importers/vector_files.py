@@ -1,11 +1,11 @@
-"""Files that hold a vector for each of many names, in the forms in which people have them.
+"""Files that hold a vector for each name, in the common forms.
 
-    .pkl, .pickle   HowTo100M's list of {"id", "2d", "3d"}; or a mapping
-    .pth, .pt       a mapping, saved by torch
-    .npz, .h5, .hdf5
+    .pkl, .pickle    HowTo100M's list of {"id", "2d", "3d"}; or a mapping
+    .pth, .pt        a mapping, saved by torch
+    .npz, .h5, .hdf5 an array for each name
 
-A mapping is from names to vectors, or two of them, "2d" and "3d". Nothing in a file is executed,
-and no more of it is taken into memory than it is long.
+A mapping goes from names to vectors, or consists of two such mappings, "2d" and "3d". Nothing in a
+file is executed, and reading a file takes no more memory than the file is long.
 """
 
 from __future__ import annotations
@@ -25,44 +25,48 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.features.importers.npy import MAX_ROW_BYTES, array_header
+from manymatch.features.importers.npy_rows import MAX_ROW_BYTES, array_header
 from manymatch.foreign.pickles import PickledArray, read_pickle
 from manymatch.foreign.torch_file import load_tensors
 from manymatch.system.errors import DataError
 
 PARTS = ("2d", "3d")
-"""Of frames and of movement, where they are apart."""
+"""The keys of frame features and motion features, if they are separate."""
 Streams = tuple[Mapping[str, Any], ...]
-"""One mapping from names to what `vector` reads, or one for each of `PARTS`."""
+"""A mapping from names to values that `vector` reads, or one such mapping for each of `PARTS`."""
 
 
 @contextmanager
 def open_vectors(path: Path) -> Iterator[Streams]:
-    """The vectors of a file by name; a `DataError` if it is damaged or of another kind."""
-    opened = _READERS.get(path.suffix.lower())
-    if opened is None:
+    """Open a file and yield its vectors by name.
+
+    Raises:
+        DataError: the file is damaged or has another form.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
         raise DataError(f"{path}: not one of {', '.join(sorted(_READERS))}")
-    with opened(path) as found:
-        yield found
+    with reader(path) as streams:
+        yield streams
 
 
-def is_vectors(path: Path) -> bool:
-    """Whether the file's name is that of one of these forms."""
+def is_vector_file(path: Path) -> bool:
+    """Return whether the suffix is that of one of the forms."""
     return path.suffix.lower() in _READERS
 
 
 def vector(value: Any, where: str) -> NDArray[np.float32]:
-    """`(D,)`: a vector, or the maximum over the rows of several `(T, D)`.
+    """Return the vector (D,) of `value`, the maximum over rows if `value` is (T, D).
 
     Raises:
-        DataError: not finite numbers of such a shape, or too many.
+        DataError: `value` is not an array of finite numbers of such a shape, or is too large.
     """
-    found = _READS.get(type(value), _refused)(value, where)
-    if found.ndim not in (1, 2) or 0 in found.shape or found.dtype.kind not in "fiu":
-        raise DataError(f"{where}: {found.dtype} {found.shape}, not a vector or rows of them")
-    pooled = (found if found.ndim == 1 else found.max(0)).astype(np.float32)
+    array = _READS.get(type(value), _refused)(value, where)
+    if array.ndim not in (1, 2) or 0 in array.shape or array.dtype.kind not in "fiu":
+        raise DataError(f"{where}: {array.dtype} {array.shape} is neither (D,) nor (T, D) numbers")
+    pooled = (array if array.ndim == 1 else array.max(0)).astype(np.float32)
     if not np.isfinite(pooled).all():
-        raise DataError(f"{where}: holds NaN or infinity")
+        raise DataError(f"{where}: contains NaN or infinity")
     return pooled
 
 
@@ -87,7 +91,7 @@ def _streams(value: Any, path: Path) -> Streams:
 
 
 def _by_id(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
-    """HowTo100M's list as a mapping of each part."""
+    """Return one mapping per part from HowTo100M's list of clips."""
     parts: dict[str, dict[str, Any]] = {name: {} for name in PARTS}
     for number, entry in enumerate(entries):
         if not isinstance(entry, Mapping) or not {"id", *PARTS} <= entry.keys():
@@ -102,9 +106,9 @@ def _zipped(path: Path) -> Iterator[Streams]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [_Member(archive, member) for member in archive.infolist()]
-            yield _split({each.info.filename.removesuffix(".npy"): each for each in members})
+            yield _split({part.info.filename.removesuffix(".npy"): part for part in members})
     except (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: not a whole .npz file ({error})") from None
+        raise DataError(f"{path}: not a complete .npz file ({error})") from None
 
 
 @contextmanager
@@ -113,15 +117,15 @@ def _hdf5(path: Path) -> Iterator[Streams]:
         with h5py.File(path, "r", locking=False) as file:
             whole = _Group(file)
             parts = [whole[name] for name in PARTS] if set(whole) == set(PARTS) else []
-            apart = parts and all(isinstance(part, h5py.Group) for part in parts)
-            yield tuple(map(_Group, parts)) if apart else (whole,)
+            separate = parts and all(isinstance(part, h5py.Group) for part in parts)
+            yield tuple(map(_Group, parts)) if separate else (whole,)
     except (OSError, RuntimeError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: damaged or not an HDF5 file ({reason})") from None
 
 
 def _split(members: dict[str, _Member]) -> Streams:
-    """By the folder that names begin with, if they do so with the parts."""
+    """Split members by folder if all are in the folders `PARTS`; else return one mapping."""
     parts: tuple[dict[str, _Member], ...] = tuple({} for _ in PARTS)
     for name, member in members.items():
         part, slash, rest = name.partition("/")
@@ -132,14 +136,14 @@ def _split(members: dict[str, _Member]) -> Streams:
 
 
 class _Group(Mapping[str, Any]):
-    """The datasets of a group, those alone that are in the file itself."""
+    """The arrays of an HDF5 group. Links to other files are refused."""
 
     def __init__(self, group: h5py.Group) -> None:
         self._group = group
 
     def __getitem__(self, name: str) -> Any:
         if not isinstance(self._group.get(name, getlink=True), h5py.HardLink):
-            raise DataError(f"{self._group.file.filename}: '{name}' lies elsewhere")
+            raise DataError(f"{self._group.file.filename}: '{name}' is a link to elsewhere")
         return self._group[name]
 
     def __contains__(self, name: object) -> bool:
@@ -153,7 +157,7 @@ class _Group(Mapping[str, Any]):
 
 
 class _Member:
-    """An array of an archive, not yet read."""
+    """An array of a zip archive that is not read yet."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
         self.archive, self.info = archive, info
@@ -169,26 +173,26 @@ def _read_member(member: _Member, where: str) -> NDArray[Any]:
         raise DataError(f"{where}: not an array of floats ({str(error).splitlines()[0]})") from None
     values = data.read()
     if len(values) != math.prod(shape) * dtype.itemsize:
-        raise DataError(f"{where}: {len(values)} B for an array of shape {shape}")
+        raise DataError(f"{where}: {len(values)} B do not fit an array of shape {shape}")
     return np.frombuffer(values, dtype).reshape(shape)
 
 
 def _read_dataset(dataset: h5py.Dataset, where: str) -> NDArray[Any]:
     if dataset.external or dataset.is_virtual:
-        raise DataError(f"{where}: lies in another file")
-    # A piece may be larger than the whole, and is unpacked whole.
-    piece = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
-    _bounded(max(dataset.nbytes, piece), where)
-    found: NDArray[Any] = dataset[()]
-    return np.asarray(found)
+        raise DataError(f"{where}: stored in another file")
+    # A chunk may be larger than the array and is decompressed completely.
+    chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+    _bounded(max(dataset.nbytes, chunk), where)
+    array: NDArray[Any] = dataset[()]
+    return np.asarray(array)
 
 
 def _read_tensor(tensor: Tensor, where: str) -> NDArray[Any]:
     _bounded(tensor.numel() * tensor.element_size(), where)
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_complex():
         raise DataError(f"{where}: not a plain tensor")
-    found: NDArray[Any] = tensor.detach().float().numpy()
-    return found
+    array: NDArray[Any] = tensor.detach().float().numpy()
+    return array
 
 
 def _read_array(array: PickledArray, where: str) -> NDArray[Any]:
@@ -196,12 +200,12 @@ def _read_array(array: PickledArray, where: str) -> NDArray[Any]:
 
 
 def _refused(value: Any, where: str) -> NDArray[Any]:
-    raise DataError(f"{where}: {type(value).__name__}, not an array of numbers")
+    raise DataError(f"{where}: {type(value).__name__} is not an array of numbers")
 
 
 def _bounded(size: int, where: str) -> None:
     if size > MAX_ROW_BYTES:
-        raise DataError(f"{where}: {size:,} B, more than one clip can have")
+        raise DataError(f"{where}: {size:,} B is too large for one clip")
 
 
 _READERS = {

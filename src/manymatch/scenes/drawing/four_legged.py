@@ -1,4 +1,4 @@
-"""Dogs, cats, horses, cows; birds, ducks and fish."""
+"""Four-legged animals: dogs, cats, horses, cows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LEGS = {
     "standing": ((0.22, 0.20), (0.34, 0.34), (0.62, 0.62), (0.74, 0.76)),
     "running": ((0.24, 0.02), (0.32, 0.18), (0.68, 0.88), (0.74, 0.99)),
 }
-"""x of hip and foot of each leg: hind pair, fore pair."""
+"""x of hip and foot of each leg: hind pair, front pair."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _seated(pen: Pen, kind: str) -> None:
 
 
 _NODDING = {"horse": ((0.84, 0.26), 0.15), "cow": ((0.80, 0.68), 0.26)}
-"""Where a sleeper's head lies, and its size; a horse's hangs from its long neck."""
+"""Position and size of the head of a sleeping animal. A horse's head hangs from its long neck."""
 
 
 def _asleep(pen: Pen, kind: str) -> None:
@@ -97,7 +97,7 @@ def _asleep(pen: Pen, kind: str) -> None:
 
 
 def _snore(pen: Pen) -> None:
-    """Two letters Z over the head, readable whichever way the sleeper faces."""
+    """Draw two letters Z over the head, readable also if the animal faces left."""
     upright = replace(pen, mirrored=False)
     for x, y, size in ((0.88, -0.06, 0.09), (1.0, -0.34, 0.12)):
         wide, high = size * pen.stretch, size * 1.2
@@ -144,7 +144,8 @@ def _head(pen: Pen, kind: str, at: Point, size: float, asleep: bool = False) -> 
     )
 
 
-def _eye(pen: Pen, x: float, y: float, r: float, asleep: bool) -> None:
+def eye(pen: Pen, x: float, y: float, r: float, asleep: bool) -> None:
+    """An open or closed eye with a pupil of radius `r`."""
     wide = r * pen.stretch
     if asleep:
         pen.line([(x - 1.5 * wide, y), (x, y + r), (x + 1.5 * wide, y)], "ink", r * 0.5)
@@ -159,7 +160,7 @@ def _dog_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
     pen.oval((x + 1.0 * w, y + 0.35 * s), (0.75 * w, 0.48 * s), "light")
     pen.oval((x + 1.6 * w, y + 0.15 * s), (0.25 * w, 0.22 * s), "ink")
     pen.oval((x - 0.65 * w, y + 0.35 * s), (0.38 * w, 0.85 * s), "shade", turn=0.25)
-    _eye(pen, x + 0.3 * w, y - 0.25 * s, 0.16 * s, asleep)
+    eye(pen, x + 0.3 * w, y - 0.25 * s, 0.16 * s, asleep)
     if not asleep:
         pen.oval((x + 1.05 * w, y + 0.9 * s), (0.22 * w, 0.35 * s), "pinkish")
 
@@ -186,7 +187,7 @@ def _cat_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
         )
     pen.oval((x, y), (1.08 * w, 0.95 * s))
     for dx in (-0.4, 0.42):
-        _eye(pen, x + dx * w, y - 0.15 * s, 0.17 * s, asleep)
+        eye(pen, x + dx * w, y - 0.15 * s, 0.17 * s, asleep)
     pen.poly(
         [(x - 0.14 * w, y + 0.2 * s), (x + 0.14 * w, y + 0.2 * s), (x, y + 0.4 * s)], "pinkish"
     )
@@ -208,7 +209,7 @@ def _horse_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
         (x - 1.2 * w * hang, y + 1.5 * s * hang),
     ]
     pen.poly(mane, "shade")
-    _eye(pen, x + 0.1 * w, y - 0.15 * s, 0.2 * s, asleep)
+    eye(pen, x + 0.1 * w, y - 0.15 * s, 0.2 * s, asleep)
 
 
 def _cow_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
@@ -228,77 +229,7 @@ def _cow_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
     for dx in (-0.2, 0.4):
         pen.disc(x + dx * w, y + 0.75 * s, 0.1 * s, "ink", False)
     for dx in (-0.3, 0.4):
-        _eye(pen, x + dx * w, y - 0.2 * s, 0.17 * s, asleep)
+        eye(pen, x + dx * w, y - 0.2 * s, 0.17 * s, asleep)
 
 
-# --- birds and fish -------------------------------------------------------------------------
-
-
-def bird(pen: Pen, kind: str, state: str | None) -> None:
-    """A small bird with a pointed beak, on its feet or with wings spread."""
-    flying = state == "flying"
-    y = 0.62 if flying else 0.5
-    if not flying:
-        for x in (0.46, 0.58):
-            pen.line([(x, 0.7), (x, 0.97), (x + 0.1, 0.97)], "beak", 0.04)
-    pen.poly([(0.25, y - 0.02), (0.0, y - 0.1), (0.02, y + 0.18), (0.3, y + 0.16)], "shade")
-    if flying:
-        pen.poly([(0.55, y), (0.62, 0.0), (0.75, y)], "shade")
-    pen.oval((0.48, y), (0.30, 0.27))
-    pen.oval((0.52, y + 0.1), (0.2, 0.14), "light", outline=False)
-    pen.poly([(0.86, y - 0.27), (1.0, y - 0.17), (0.86, y - 0.09)], "beak")
-    pen.disc(0.74, y - 0.18, 0.19)
-    _eye(pen, 0.77, y - 0.22, 0.045, False)
-    if flying:
-        pen.poly([(0.3, y), (0.18, 0.02), (0.40, 0.12), (0.6, y + 0.05)])
-    else:
-        pen.poly([(0.58, y - 0.1), (0.5, y + 0.16), (0.14, y + 0.12), (0.35, y - 0.08)], "shade")
-
-
-def duck(pen: Pen, kind: str, state: str | None) -> None:
-    """A duck with a flat orange bill: on webbed feet, swimming, or flying."""
-    flying = state == "flying"
-    y = 0.62
-    if state == "standing":
-        for x in (0.40, 0.54):
-            pen.line([(x, 0.8), (x, 0.97)], "beak", 0.05)
-            pen.poly([(x - 0.03, 0.93), (x + 0.13, 1.0), (x - 0.06, 1.0)], "beak")
-    pen.poly([(0.12, y + 0.1), (0.0, y - 0.22), (0.3, y - 0.05)])
-    neck = [(0.68, y), (0.74, 0.28)]
-    pen.limb(neck, "main", 0.17)
-    pen.oval((0.42, y), (0.36, 0.25))
-    pen.line(neck, "main", 0.17)
-    pen.line([(0.66, 0.47), (0.79, 0.45)], "white", 0.06)
-    pen.poly([(0.84, 0.17), (1.0, 0.24), (0.98, 0.32), (0.84, 0.3)], "beak")
-    pen.disc(0.76, 0.2, 0.17)
-    _eye(pen, 0.79, 0.16, 0.04, False)
-    if flying:
-        pen.poly([(0.25, y), (0.1, 0.0), (0.36, 0.08), (0.58, y + 0.02)], "shade")
-    else:
-        pen.poly([(0.58, y - 0.1), (0.52, y + 0.12), (0.16, y + 0.06), (0.3, y - 0.1)], "shade")
-    if state == "swimming":
-        for x in (0.08, 0.42, 0.76):
-            pen.line([(x, 0.9), (x + 0.1, 0.96), (x + 0.2, 0.9)], "white", 0.05)
-
-
-def fish(pen: Pen, kind: str, state: str | None) -> None:
-    """A fish in the water, or leaping out of it."""
-    if state == "jumping":
-        for x, y in ((0.15, 0.95), (0.35, 1.0), (0.02, 0.78), (0.3, 0.86)):
-            pen.disc(x, y, 0.05, "glass")
-        pen = replace(pen, tilt=-0.7)
-    y = 0.5
-    pen.poly([(0.26, y), (0.0, y - 0.34), (0.06, y), (0.0, y + 0.34)], "shade")
-    pen.poly([(0.4, y - 0.3), (0.55, y - 0.5), (0.75, y - 0.25)], "shade")
-    pen.oval((0.58, y), (0.40, 0.33))
-    pen.poly([(0.55, y + 0.02), (0.40, y + 0.2), (0.58, y + 0.18)], "light")
-    pen.line([(0.76, y - 0.24), (0.71, y), (0.76, y + 0.22)], "ink")
-    _eye(pen, 0.84, y - 0.09, 0.05, False)
-
-
-DRAWINGS = {
-    **dict.fromkeys(_BEASTS, beast),
-    "bird": bird,
-    "duck": duck,
-    "fish": fish,
-}
+DRAWINGS = dict.fromkeys(_BEASTS, beast)

@@ -1,0 +1,153 @@
+"""Kinds of sentences with several clauses, subjects or objects.
+
+Each function takes a `Draft` and returns the sentence without its full stop. A function raises
+`Inapplicable` if the scene has nothing that this kind of sentence could say.
+"""
+
+from __future__ import annotations
+
+from manymatch.scene_graphs.graph import Relation
+from manymatch.scenes import choice
+from manymatch.scenes.forms import ATTRIBUTES
+from manymatch.scenes.phrases import Draft, Inapplicable
+from manymatch.scenes.sentence_parts import background, listed, subject_phrase, with_place_last
+from manymatch.scenes.words import ACTIVITIES, article
+
+
+def relative_subject(draft: Draft) -> str:
+    """`A man who is wearing a hat is riding a horse`."""
+    first = choice.relation(draft, choice.transitive)
+    second = choice.relation(
+        draft, lambda t: t.subject == first.subject and t.object != first.object
+    )
+    subject = draft.mention(first.subject)
+    inner = draft.predicate(first, subject, finite=True).text
+    outer = draft.predicate(second, subject, finite=True).text
+    return f"{subject.text} {draft.who(subject)} {inner} {outer}"
+
+
+def relative_object(draft: Draft) -> str:
+    """`A dog is looking at a car that is to the left of a tree`."""
+    first = choice.relation(draft)
+    second = choice.relation(
+        draft, lambda t: t.subject == first.object and t.object not in (first.subject, first.object)
+    )
+    subject = subject_phrase(draft, first.subject)
+    outer = draft.predicate(first, subject, finite=draft.chance(0.7))
+    inner = draft.predicate(second, outer.object, finite=True).text
+    return f"{subject.text} {outer.text} {draft.who(outer.object)} {inner}"
+
+
+def gap(draft: Draft) -> str:
+    """`The kite that a girl is flying is red`, `There is a ball that a boy is holding`."""
+    tie = choice.relation(draft, choice.transitive)
+    verb = draft.verb(tie.relation)
+    object = draft.mention(tie.object, the=1.0)
+    subject = draft.mention(tie.subject)
+    draft.relate(subject, tie.relation, object, verb.lemma)
+    inner = f"{object.text} that {subject.text} is {verb.ing}"
+    if "colour" in draft.unused_attributes(object):
+        return f"{inner} is {draft.describe(object, 'colour')}"
+    return f"there is {inner}"
+
+
+def joint_subjects(draft: Draft) -> str:
+    """`A man and a dog are next to a car`."""
+    tie = choice.relation(draft, lambda tie: tie.relation != "with")
+    others = [
+        t.subject
+        for t in choice.relations(draft)
+        if (t.relation, t.object) == (tie.relation, tie.object) and t.subject != tie.subject
+    ]
+    if not others:
+        raise Inapplicable
+    first = draft.mention(tie.subject)
+    second = draft.mention(draft.rng.choice(others))
+    if choice.transitive(tie):
+        verb = draft.verb(tie.relation)
+        words, label = f"are {verb.ing}", verb.lemma
+    else:
+        label = draft.preposition(tie)
+        words = f"are {label}"
+    object = draft.mention(tie.object)
+    for subject in (first, second):
+        draft.relate(subject, tie.relation, object, label)
+    return f"{first.text} and {second.text} {words} {object.text}"
+
+
+def joint_predicates(draft: Draft) -> str:
+    """`A girl is wearing a hat and holding a balloon`."""
+    first = choice.relation(draft, choice.transitive)
+    second = choice.relation(
+        draft,
+        lambda t: (
+            choice.transitive(t)
+            and t.subject == first.subject
+            and (t.object, t.relation) != (first.object, first.relation)
+            and t.object != first.object
+        ),
+    )
+    subject = subject_phrase(draft, first.subject)
+    first_predicate = draft.predicate(first, subject, finite=False).text
+    second_predicate = draft.predicate(second, subject, finite=False).text
+    return f"{subject.text} is {first_predicate} and {second_predicate}"
+
+
+def two_clauses(draft: Draft) -> str:
+    """`A dog is chasing a cat and a bird is above a house`."""
+    first = choice.relation(draft)
+    second = choice.relation(
+        draft, lambda t: not {t.subject, t.object} & {first.subject, first.object}
+    )
+    clauses = []
+    for tie in (first, second):
+        subject = subject_phrase(draft, tie.subject)
+        words = draft.predicate(tie, subject, finite=True).text
+        clauses.append(f"{subject.text} {words}")
+    return draft.rng.choice((" and ", " while ", ", and ")).join(clauses)
+
+
+def count(draft: Draft) -> str:
+    """`Two dogs are running`, `There are three balls in the park`, `Two people next to a bus`."""
+    group, noun = choice.group(draft)
+    shared = _shared_attributes(draft, group)
+    doing = shared.get("state") in ACTIVITIES and draft.chance(0.5)
+    state = shared.pop("state") if doing else ""
+    many = draft.mention_many(group, noun, {n: v for n, v in shared.items() if draft.chance(0.5)})
+    if doing:
+        # Without a place the verb is an attribute; with a place it is part of the relation.
+        draft.form.objects[many.form_object].state = state
+        sentence = f"{many.text} are {state}"
+        if draft.chance(0.6):
+            return with_place_last(draft, sentence, [many], ACTIVITIES[state])
+        draft.attributes[many.node].append(state)
+        return sentence
+    common = [tie for tie in choice.relations(draft) if choice.distributes(draft, tie, group)]
+    if common and draft.chance(0.7):
+        tie = draft.rng.choice(common)
+        words = draft.predicate(tie, many, finite=draft.chance(0.6)).text
+        return f"{many.text} {words}"
+    there = f"there are {many.text}"
+    return with_place_last(draft, there, [many]) if draft.chance(0.6) else there
+
+
+def _shared_attributes(draft: Draft, group: list[int]) -> dict[str, str]:
+    """Return the attributes that all members have."""
+    first, *others = (draft.scene.things[k].spec for k in group)
+    return {
+        name: value
+        for name in ATTRIBUTES
+        if (value := getattr(first, name)) and all(getattr(s, name) == value for s in others)
+    }
+
+
+def listing(draft: Draft) -> str:
+    """`A dog, a red car and a house`, `A park with a tree and a bench`."""
+    things = choice.things(draft, draft.rng.choice((2, 3)))
+    if draft.chance(0.5) or draft.scene.background in ("sea", "snow"):
+        return listed([draft.mention(k) for k in things])
+    _, _, node = background(draft)
+    mentions = [draft.mention(k) for k in things]
+    draft.edges += [Relation(node, "with", mention.node) for mention in mentions]
+    word = draft.objects[node]
+    return f"{article(word)} {word} with {listed(mentions)}"
