@@ -86,9 +86,7 @@ class Parts:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(
-                f"{self.folder}: cannot be created ({error.strerror})"
-            ) from None
+            raise ConfigError(f"{self.folder}: cannot be created ({error.strerror})") from None
         path = self._path(self.wanted, identity)
         lock = path.with_name(f"{path.name}.lock")
         with locked(lock, f"{path}: waiting for the process that makes this part"):
