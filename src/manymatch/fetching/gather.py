@@ -82,9 +82,8 @@ class Gatherer:
             check: downloads without a checksum must pass this check, or the next mirror is tried.
         """
         if key not in self._sources:
-            looked = f" under its usual name in {self._folder}" if self._folder else ""
-            where = f"params.yaml: sources.{self._name}: '{key}'"
-            raise ConfigError(f"{where}: not found{looked}; {advice}")
+            looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
+            raise ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
         for number, source in enumerate(self._sources[key]):
             yield obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
 
