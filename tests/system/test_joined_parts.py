@@ -15,7 +15,8 @@ from tiny_data import TinyData, make_data, write_table
 from workspace import Workspace
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features.extract import Extractor, extract
+from manymatch.features.extract import extract
+from manymatch.features.extractors import Extractor
 from manymatch.features.store import FeatureWriter
 from manymatch.scene_graphs import parse
 from manymatch.shards.index import read_index
