@@ -14,7 +14,7 @@ from manymatch import cli
 
 STAGES = {
     "captions scenes": "download scenes",
-    "features scenes lite0": "run the stage 'captions'",
+    "features scenes lite0": "the stage 'captions'",
     "scene-graphs scenes": "the stage 'captions'",
     "shards scenes lite0": "captions",
     "train scenes vsepp": "shards",

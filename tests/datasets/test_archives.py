@@ -213,7 +213,7 @@ def test_an_archive_cut_off_is_refused(tmp_path, kind, part):
 
 def test_a_tar_cut_off_exactly_between_members_is_refused(tmp_path):
     whole = tar_bytes([("a", bytes(512)), ("b", bytes(512))])
-    refused(tmp_path, whole[:1024], "its end mark is missing")
+    refused(tmp_path, whole[:1024], "end mark is missing")
 
 
 def test_a_zip_whose_content_was_changed_is_refused(tmp_path):

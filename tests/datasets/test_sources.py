@@ -40,8 +40,8 @@ def test_size_and_checksum_of_a_local_file_are_checked(tmp_path):
     with pytest.raises(SourceError) as caught:
         obtain(source(good | {"sha256": "0" * 64}), "flickr8k images", tmp_path)
     assert str(caught.value) == (
-        f"flickr8k images: {path}: its sha256 is {sha}, expected {'0' * 64}; "
-        "fetch it again or correct params.yaml"
+        f"flickr8k images: {path}: its sha256 is {sha}, expected {'0' * 64}. "
+        "Download the file again or correct params.yaml"
     )
     with pytest.raises(SourceError, match="it has 7 bytes, expected 8"):
         obtain(source(good | {"size": 8}), "it", tmp_path)
@@ -51,7 +51,7 @@ def test_a_missing_file_is_one_line(tmp_path):
     with pytest.raises(SourceError) as caught:
         obtain(source(f"file:{tmp_path}/none"), "flickr8k images", tmp_path)
     expected = (
-        f"flickr8k images: no such file or folder: {tmp_path}/none; correct it in params.yaml"
+        f"flickr8k images: no such file or folder: {tmp_path}/none. Correct the path in params.yaml"
     )
     assert str(caught.value) == expected
 
@@ -96,7 +96,7 @@ def test_a_web_address_ends_in_a_name(tmp_path, address):
 
 
 def test_a_web_address_ends_in_a_short_name(tmp_path):
-    with pytest.raises(ConfigError, match="too long a name"):
+    with pytest.raises(ConfigError, match="is too long"):
         obtain(source(f"https://host/{'x' * 300}"), "it", tmp_path)
 
 

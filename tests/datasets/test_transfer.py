@@ -283,7 +283,7 @@ def test_a_resumed_file_with_a_wrong_sum_is_fetched_once_more(server, target):
 def test_a_wrong_checksum_says_both(server, target):
     line = fault([server.url], target, Expected(sha256="0" * 64))
     assert f"{server.url}: its sha256 is {SHA}, expected {'0' * 64}" in line
-    assert "correct the source" in line and not partial(target).exists()
+    assert "Correct the source" in line and not partial(target).exists()
     assert server.asked == [None]
 
 
@@ -357,7 +357,7 @@ def no_names(monkeypatch):
 
 def test_without_a_network_it_soon_stops(server, mirror, target, no_names):
     line = fault([server.url, mirror.url], target)
-    assert "Temporary failure" in line and "is there a network?" in line
+    assert "Temporary failure" in line and "Check the network" in line
     assert no_names.asked == 2 * 3
 
 
@@ -407,7 +407,7 @@ def test_a_redirect_out_of_the_web_is_refused(server, target, goal):
 
 def test_a_redirect_to_no_address_is_a_fault_of_that_mirror(server, mirror, target):
     server.redirect = "http://[::bad"
-    assert "leads to, no address" in fault([server.url], target)
+    assert "not valid" in fault([server.url], target)
     fetch([server.url, mirror.url], target, Expected(), "the file")
     assert target.read_bytes() == CONTENT
 
@@ -428,7 +428,7 @@ def only_content(path):
 def test_what_fails_its_check_is_not_kept_and_the_next_mirror_is_asked(server, mirror, target):
     server.content = CONTENT[:1000]
     wanted = Expected(check=only_content)
-    assert f"{server.url}: file.bin: not what is wanted;" in fault([server.url], target, wanted)
+    assert f"{server.url}: file.bin: not what is wanted" in fault([server.url], target, wanted)
     assert not list(target.parent.iterdir()) and server.asked == [None]
     fetch([server.url, mirror.url], target, wanted, "the file")
     assert target.read_bytes() == CONTENT
@@ -490,7 +490,7 @@ def test_the_disk_is_not_filled(server, target, monkeypatch, tells_length, writt
 
     monkeypatch.setattr(disk.shutil, "disk_usage", two_mebibytes_left)
     server.tells_length, server.content = tells_length, bytes(5 * 2**20)
-    with pytest.raises(StorageError, match=r"file\.bin: needs .* free some space"):
+    with pytest.raises(StorageError, match=r"file\.bin: needs .* [Ff]ree some space"):
         fetch([server.url], target, Expected(), "the file")
     assert not target.exists()
     assert not partial(target).exists() or partial(target).stat().st_size <= written
@@ -505,7 +505,7 @@ def test_nonsense_beside_a_partial_file_starts_afresh(server, target):
 
 def test_a_web_page_is_not_the_file(server, mirror, target):
     server.kind = "text/html; charset=utf-8"
-    assert "answers with a web page" in fault([server.url], target)
+    assert "a web page" in fault([server.url], target)
     fetch([server.url, mirror.url], target, Expected(), "the file")
     assert target.read_bytes() == CONTENT
 
@@ -634,7 +634,7 @@ def test_pieces_with_a_wrong_checksum_are_not_kept(server, target, in_pieces):
 def test_pieces_do_not_fill_the_disk(server, target, in_pieces, monkeypatch):
     left = SimpleNamespace(free=disk.RESERVE + 200_000)
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: left)
-    with pytest.raises(StorageError, match=r"file\.bin: needs .* free some space"):
+    with pytest.raises(StorageError, match=r"file\.bin: needs .* [Ff]ree some space"):
         in_pieces([server.url], target)
     assert not target.exists() and not partial(target).exists()
 

@@ -320,7 +320,7 @@ def test_an_interrupted_run_goes_on(
         patch.setattr(FeatureWriter, "write", interrupted)
         place.extract()
     place.extract(batch_size=2)
-    assert "2 of 5 images are there already" in capsys.readouterr().err
+    assert "2 of 5 images are finished" in capsys.readouterr().err
     resumed = place.store.read_bytes()
     place.extract()
     assert place.store.read_bytes() == resumed
@@ -390,7 +390,7 @@ def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(tmp_path: Path
     before = rows_there(place)
     assert 7 <= before < 60
     second = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"{before} of 60 images are there already" in second.stderr
+    assert f"{before} of 60 images are finished" in second.stderr
     assert f"{60 - before} done" in second.stderr
     resumed = place.store.read_bytes()
     subprocess.run(command, capture_output=True, check=True)

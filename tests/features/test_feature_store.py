@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from manymatch.features import layout
+from manymatch.features import layout, rows
 from manymatch.features.store import FeatureStore, FeatureWriter
 from manymatch.system.errors import DataError
 
@@ -198,7 +198,7 @@ def test_nan_is_refused_on_reading_though_the_checksum_is_right(
     features, boxes = arrays()
     features[1][2, 3] = value
     with monkeypatch.context() as patch:
-        patch.setattr(layout, "all_finite", lambda values: True)
+        patch.setattr(rows, "all_finite", lambda values: True)
         with writer(store) as out:
             for row in range(len(IDS)):
                 out.write(row, features[row], boxes[row])
@@ -220,17 +220,17 @@ def test_all_finite_agrees_with_numpy_on_every_half() -> None:
 def test_a_store_of_bytes(tmp_path: Path) -> None:
     """Pixels: a byte a value, checked by their checksum alone, since any byte is a number."""
     path = tmp_path / "pixels.h5"
-    rows = np.random.default_rng(0).integers(0, 256, (len(IDS), REGIONS, 3), dtype=np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, (len(IDS), REGIONS, 3), dtype=np.uint8)
     with FeatureWriter(path, IDS, max_regions=REGIONS, width=3, dtype="uint8") as out:
-        for row, pixels in enumerate(rows):
+        for row, pixels in enumerate(images):
             out.write(row, pixels)
-        with pytest.raises(DataError, match="image 'a': features are float64, the store is one"):
-            out.write(0, rows[0] / 255)
+        with pytest.raises(DataError, match="image 'a': features are float64, but the store"):
+            out.write(0, images[0] / 255)
     with FeatureStore(path) as found:
         assert found.dtype == "uint8" and not found.has_boxes
         features, n_regions, _ = found.read(range(len(IDS)))
     assert features.dtype == np.uint8 and n_regions.tolist() == [REGIONS] * len(IDS)
-    np.testing.assert_array_equal(features, rows)
+    np.testing.assert_array_equal(features, images)
     with h5py.File(path) as file:
         assert file["features"].dtype == np.uint8
     data = bytearray(path.read_bytes())
@@ -274,7 +274,7 @@ def test_wrong_shapes_are_refused(
 
 @pytest.mark.parametrize(
     ("ids", "fault"),
-    [(["a", "b", "a"], "image id 'a' is there 2 times"), ([], "no images"), (["a", ""], "empty")],
+    [(["a", "b", "a"], "image id 'a' occurs 2 times"), ([], "no images"), (["a", ""], "empty")],
 )
 def test_bad_image_ids_are_refused(tmp_path: Path, ids: list[str], fault: str) -> None:
     with pytest.raises(DataError, match=fault):

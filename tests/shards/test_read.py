@@ -182,7 +182,7 @@ def test_memory_holds_no_more_than_the_buffer(
 
 
 def test_draws_need_a_seed(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    with pytest.raises(ValueError, match="give `shuffle`"):
+    with pytest.raises(ValueError, match="`shuffle`"):
         batches(tiny.shards, "train", vocabulary, 4, captions_per_image=1)
 
 
@@ -240,7 +240,7 @@ def test_shard_cut_between_images(shards: Path, vocabulary: Vocabulary) -> None:
     with tarfile.open(path) as archive:
         end = archive.getmember("00000003.boxes.npy").offset
     path.write_bytes(path.read_bytes()[:end] + b"\0" * 1024)
-    with pytest.raises(DataError, match=r"train-000000\.tar: 3 images where the index says 10"):
+    with pytest.raises(DataError, match=r"train-000000\.tar: 3 images, but the index says 10"):
         read_all(shards, vocabulary)
 
 
@@ -304,8 +304,8 @@ def graph_with(**changes: Any) -> bytes:
         ({"objects": [], "names": [], "attributes": []}, "at least one object"),
         ({"names": []}, "each with name"),
         ({"attributes": [["a", "b", "c", "d", "e"]]}, "more than 4 attributes"),
-        ({"relations": [{"subject": 0, "label": "on", "object": 1}]}, "not there"),
-        ({"relations": [{"subject": -1, "label": "on", "object": 0}]}, "not there"),
+        ({"relations": [{"subject": 0, "label": "on", "object": 1}]}, "does not exist"),
+        ({"relations": [{"subject": -1, "label": "on", "object": 0}]}, "does not exist"),
     ],
 )
 def test_graph_that_networks_could_not_index(
@@ -327,7 +327,7 @@ def test_caption_without_words_becomes_one_unknown(shards: Path, vocabulary: Voc
 def test_oversized_member_is_refused(
     shards: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manymatch.shards.tar.MAX_MEMBER_BYTES", 100)
+    monkeypatch.setattr("manymatch.shards.fetch.MAX_MEMBER_BYTES", 100)
     with pytest.raises(DataError, match="not a file of at most 100"):
         read_all(shards, vocabulary)
 

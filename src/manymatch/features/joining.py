@@ -1,4 +1,4 @@
-"""Images' features from the stores of parts, as an extractor would give them."""
+"""Features of images from the stores of parts, in the form that an extractor gives them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from manymatch.features.store import FeatureStore
 from manymatch.foreign.images import ImageFile
 
 Extracted = tuple[ImageFile, NDArray[Any], NDArray[np.float32] | None]
-"""An image, its features (k, F), float32, float16 or (of pixels) uint8, and its boxes (k, 4)."""
+"""An image, its features (k, F) in float32, float16 or (for pixels) uint8, and its boxes (k, 4)."""
 
 
 def stored(paths: Sequence[Path], images: Iterable[ImageFile]) -> Iterator[Extracted]:
-    """Each image with its features and boxes, in the given order, from the one of the stores
-    `paths` that holds it; one image in memory at a time."""
+    """Every image with its features and boxes, in the given order, from the stores `paths`.
+
+    Each image is in exactly one of the stores. One image is in memory at a time.
+    """
     with contextlib.ExitStack() as opened:
         stores = [opened.enter_context(FeatureStore(path)) for path in paths]
-        places = {
-            name: (store, row) for store in stores for row, name in enumerate(store.image_ids)
-        }
+        rows = {name: (store, row) for store in stores for row, name in enumerate(store.image_ids)}
         for image in images:
-            store, row = places[image.image_id]
+            store, row = rows[image.image_id]
             features, counts, boxes = store.read([row])
             count = int(counts[0])
             yield image, features[0, :count], None if boxes is None else boxes[0, :count]

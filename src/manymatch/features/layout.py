@@ -1,8 +1,8 @@
 """The HDF5 layout of a feature store, and the checks that a file with it must pass.
 
 n images, R = most regions of an image, F = feature width. All datasets are contiguous, so that a
-row lies at `offset + row * row_bytes` and is read or written without HDF5 in between: a reader
-is a plain `pread`, and a writer that is killed cannot have damaged HDF5's own structures.
+row begins at `offset + row * row_bytes` and is read and written without HDF5: a reader is a plain
+`pread`, and a writer that is killed cannot damage HDF5's own structures.
 
     features   (n, R, F) float16   zero where padded; uint8 in a store of pixels
     n_regions  (n,) int32          0 = the row is not written yet; never in a finished store
@@ -24,19 +24,21 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, first_line
 
 FORMAT, VERSION = "manymatch-features", 1
+_AGAIN = ". Run the stage 'features' again"
 _LIBRARY = ("v110", "v110")
-"""Fixed, so that equal content gives equal bytes, and with checksums on HDF5's own structures."""
+"""A fixed version of the format, so that equal content gives equal bytes. This version has
+checksums for HDF5's own structures."""
 _DTYPES = {"n_regions": "<i4", "boxes": "<f4", "checksum": "<u8"}
 FEATURES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "uint8": np.dtype("u1")}
-"""What features may be, by the name of the type."""
+"""The possible types of features by name."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the rows of a store lie. `boxes` is None for a store without boxes."""
+    """The positions of the rows of a store, and its attributes."""
 
     image_ids: list[str]
     max_regions: int
@@ -62,11 +64,11 @@ def row_checksum(
 
 
 def all_finite(values: NDArray[Any]) -> bool:
-    """Whether no value is NaN or infinite; ten times as fast as `np.isfinite` on float16.
+    """Whether no value is NaN or infinite. Ten times faster than `np.isfinite` for float16.
 
-    Bytes are always finite.
-    A half is NaN or infinite if its exponent bits are all ones: as integers those patterns are
-    the greatest, signed ones among the positive numbers, unsigned ones among the negative.
+    Bytes are always finite. A float16 is NaN or infinite if all its exponent bits are ones. As
+    integers, these patterns are the largest: as signed ones among the positive numbers, as unsigned
+    ones among the negative numbers.
     """
     if values.dtype == np.uint8:
         return True
@@ -83,7 +85,7 @@ def create(
     boxes: bool,
     attributes: Mapping[str, str],
 ) -> None:
-    """Write a store without rows to `path`: structure, image ids and attributes."""
+    """Write an empty store to `path`: structure, image ids and attributes, but no rows."""
     shapes = {"features": (max_regions, width), "n_regions": (), "checksum": ()}
     kinds = {
         "features": FEATURES[dtype],
@@ -102,7 +104,7 @@ def create(
 
 
 def reserve(path: Path, size: int) -> None:
-    """Allot `size` bytes, so that a full disk shows before hours of work, not after."""
+    """Allocate `size` bytes, so that a full disk is noticed before hours of work, not after."""
     with path.open("ab") as file:
         os.posix_fallocate(file.fileno(), 0, size)
 
@@ -114,15 +116,18 @@ def _create_ids(file: h5py.File, image_ids: Sequence[str]) -> None:
 
 
 def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:
-    """Strings of fixed length: those of variable length lie on HDF5's global heap, which has no
-    checksum and whose damage can make the library loop for ever."""
+    """Strings of fixed length.
+
+    Strings of variable length are on HDF5's global heap, which has no checksum. A damaged heap can
+    make the library loop forever.
+    """
     return h5py.string_dtype("utf-8", max(1, *map(len, values)))
 
 
 def _create_dataset(
     file: h5py.File, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> None:
-    """A contiguous dataset whose place in the file is fixed now and whose bytes come later."""
+    """Create a contiguous dataset. Its position is fixed now, its bytes are written later."""
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_layout(h5py.h5d.CONTIGUOUS)
     settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -133,16 +138,16 @@ def _create_dataset(
 
 
 def inspect(path: Path) -> Layout:
-    """The layout of the store at `path`; a damaged or foreign file is a `DataError`."""
+    """The layout of the store at `path`. A damaged or foreign file is a `DataError`."""
     try:
         with h5py.File(path, "r", locking=False) as file:
             return _inspect(file, path)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such feature store; run the stage 'features'") from None
+        raise DataError(f"{path}: no such feature store. Run the stage 'features'") from None
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise DataError(
-            f"{path}: damaged or not an HDF5 file ({reason}); remove it and run the stage "
+            f"{path}: damaged or not an HDF5 file ({reason}). Remove it and run the stage "
             "'features'"
         ) from None
 
@@ -150,29 +155,29 @@ def inspect(path: Path) -> Layout:
 def _inspect(file: h5py.File, path: Path) -> Layout:
     attributes = {name: _attribute(file, name, path) for name in file.attrs}
     if attributes.pop("format", "") != FORMAT or attributes.pop("version", "") != str(VERSION):
-        raise DataError(f"{path}: not a feature store of version {VERSION}; extract it again")
+        raise DataError(f"{path}: not a feature store of version {VERSION}{_AGAIN}")
     names = ["features", *(name for name in _DTYPES if name in file or name != "boxes")]
     offsets = {name: _offset(file, name, path) for name in [*names, "image_id"]}
     n, max_regions, width = _shape(file, names, path)
     image_ids = [value.decode() for value in file["image_id"][:]]
     if len(image_ids) != n or len(set(image_ids)) != n:
-        raise DataError(f"{path}: image ids are missing or twice there; extract it again")
+        raise DataError(f"{path}: image ids are missing or occur twice{_AGAIN}")
     return Layout(image_ids, max_regions, width, file["features"].dtype, offsets, attributes)
 
 
 def _attribute(file: h5py.File, name: str, path: Path) -> str:
     if _is_fixed_string(file.attrs.get_id(name).dtype):
         return file.attrs[name].decode()
-    raise DataError(f"{path}: attribute '{name}' is no string of fixed length; extract it again")
+    raise DataError(f"{path}: attribute '{name}' is not a string of fixed length{_AGAIN}")
 
 
 def _is_fixed_string(kind: np.dtype[Any]) -> bool:
-    found = h5py.check_string_dtype(kind)
-    return found is not None and found.length is not None
+    text = h5py.check_string_dtype(kind)
+    return text is not None and text.length is not None
 
 
 def _shape(file: h5py.File, names: list[str], path: Path) -> tuple[int, int, int]:
-    """n, R, F; all datasets must agree on them."""
+    """(n, R, F). All datasets must have matching shapes."""
     shape = file["features"].shape
     n, max_regions, width = shape if len(shape) == 3 else (0, 0, 0)
     expected = {
@@ -184,23 +189,23 @@ def _shape(file: h5py.File, names: list[str], path: Path) -> tuple[int, int, int
     for name in names:
         kinds = [np.dtype(_DTYPES[name])] if name in _DTYPES else [*FEATURES.values()]
         if file[name].shape != expected[name] or file[name].dtype not in kinds:
-            found = f"{file[name].dtype} {file[name].shape}"
-            raise DataError(f"{path}: dataset '{name}' is {found}, not as a feature store has it")
+            stored = f"{file[name].dtype} {file[name].shape}"
+            raise DataError(f"{path}: dataset '{name}' is {stored}, unlike in a feature store")
     if 0 in shape:
         raise DataError(f"{path}: the feature store is empty (features {shape})")
     return n, max_regions, width
 
 
 def _offset(file: h5py.File, name: str, path: Path) -> int:
-    """Where dataset `name` begins; it must lie in this very file, in one piece, in full."""
+    """Where the dataset `name` begins. It must be in this file, contiguous and complete."""
     if name not in file or file.get(name, getlink=True).__class__ is not h5py.HardLink:
-        raise DataError(f"{path}: no dataset '{name}'; not a feature store, extract it again")
+        raise DataError(f"{path}: no dataset '{name}'; not a feature store{_AGAIN}")
     dataset = file[name]
     offset = dataset.id.get_offset() if isinstance(dataset, h5py.Dataset) else None
     if name == "image_id" and not _is_fixed_string(dataset.dtype):
-        raise DataError(f"{path}: image ids are no strings of fixed length; extract it again")
+        raise DataError(f"{path}: image ids are not strings of fixed length{_AGAIN}")
     if offset is None or dataset.chunks or dataset.external or dataset.is_virtual:
-        raise DataError(f"{path}: dataset '{name}' is not contiguous; extract it again")
+        raise DataError(f"{path}: dataset '{name}' is not contiguous{_AGAIN}")
     if offset + dataset.nbytes > path.stat().st_size:
-        raise DataError(f"{path}: cut off inside dataset '{name}'; extract it again")
+        raise DataError(f"{path}: cut off inside dataset '{name}'{_AGAIN}")
     return int(offset)

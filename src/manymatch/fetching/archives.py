@@ -1,4 +1,8 @@
-"""Unpack tar, tar.gz and zip files that come from elsewhere, trusting nothing in them."""
+"""Unpacking tar, tar.gz and zip files from elsewhere. Nothing in the files is trusted.
+
+`tarfile`'s own data filter would not replace the checks: it allows links and any size, and zip
+files need the same checks of names.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +27,9 @@ from manymatch.system.progress import track
 
 MAX_MEMBERS = 1_000_000
 MAX_EXPANSION = 100
-"""Times the archive's own size. Photographs reach 1, captions and numbers about 10."""
+"""How many times its own size an archive may unpack to. Photographs reach 1, text about 10."""
 _SMALL = 16 * 2**20
-"""Bytes that any archive may unpack to."""
+"""Bytes that every archive may unpack to, however small it is."""
 _LONGEST_NAME, _LONGEST_PATH = 255, 1024
 _LONGEST_HEADER = 2**20
 _BLOCK = 512
@@ -37,7 +41,7 @@ _DAMAGE = (
     zlib.error,
     struct.error,
     EOFError,
-    # What the standard library's readers raise on some nonsense in headers.
+    # The standard library raises these for some damaged headers.
     ValueError,
     OverflowError,
     NotImplementedError,
@@ -46,7 +50,7 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class _Member:
-    """One entry. `fault`: why its kind is refused, if it is."""
+    """A file or folder in an archive. `fault`: why this kind of member is refused, if it is."""
 
     name: str
     size: int
@@ -56,30 +60,32 @@ class _Member:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether the file's content looks like something that `extract` can unpack."""
+    """Whether the content of the file looks like an archive that `extract` can unpack."""
     return path.is_file() and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path))
 
 
 def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> None:
-    """Unpack `archive` (tar, tar.gz or zip) as `folder`, whole or not at all.
+    """Unpack `archive` (tar, tar.gz or zip) to the new folder `folder`, completely or not at all.
 
-    Of its files only those are written whose name is `wanted`.
+    Only files with a `wanted` name are written. Modes, owners and times are not restored.
 
-    Raises `SourceError`, naming the archive and the member, for paths that leave the folder,
-    links, devices, members that overwrite others, too many or too large ones, and for damaged or
-    cut off archives. Modes, owners and times are not taken over.
+    Raises:
+        SourceError: the archive is damaged or cut off, or a member is refused: a path that leaves
+            the folder, a link, a device, a member that overwrites another one, too many members or
+            too many bytes. Names the archive and the member.
+        StorageError: the disk is too small.
     """
     with replacing(folder) as partial:
         partial.mkdir()
 
-        def write(member: _Member, place: tuple[str, ...]) -> None:
-            _write(archive, member, partial.joinpath(*place))
+        def write(member: _Member, path: tuple[str, ...]) -> None:
+            _write(archive, member, partial.joinpath(*path))
 
         _go_through(archive, "unpacking", wanted, partial, write)
 
 
 def count_whole(archive: Path, wanted: Callable[[str], bool] = lambda name: True) -> int:
-    """How many files `extract` would write, each read to its end; raises what `extract` would."""
+    """How many files `extract` would write. Reads every file to its end, and raises the same."""
     return _go_through(archive, "checking", wanted, archive.parent, _read_through)
 
 
@@ -90,8 +96,13 @@ def _go_through(
     room: Path,
     use: Callable[[_Member, tuple[str, ...]], None],
 ) -> int:
-    """`use` each folder and each file that is `wanted`, with its path's parts, all checked; there
-    must be room on the disk of the folder `room`. Returns how many files that were."""
+    """Call `use` with every folder and every `wanted` file, and with the parts of its path.
+
+    All checks come first. The disk of the folder `room` must have space for the files.
+
+    Returns:
+        The number of wanted files.
+    """
     count = 0
     with _damage(archive):
         budget = _Budget(archive, room)
@@ -104,7 +115,7 @@ def _go_through(
     return count
 
 
-def _read_through(member: _Member, place: tuple[str, ...]) -> None:
+def _read_through(member: _Member, path: tuple[str, ...]) -> None:
     if not member.is_folder:
         with member.open() as source:
             while source.read(_READ):
@@ -112,7 +123,7 @@ def _read_through(member: _Member, place: tuple[str, ...]) -> None:
 
 
 class _Budget:
-    """How many members and bytes the archive may still bring."""
+    """How many more members and bytes the archive may contain."""
 
     def __init__(self, archive: Path, folder: Path) -> None:
         self._archive, self._folder = archive, folder
@@ -143,13 +154,13 @@ def _write(archive: Path, member: _Member, target: Path) -> None:
 
 
 def member_names(archive: Path) -> list[str]:
-    """The names of all that is in the archive."""
+    """The names of all members of the archive."""
     with _damage(archive), _opened(archive) as members:
         return [member.name for member in members]
 
 
 def _safe_parts(archive: Path, member: _Member) -> tuple[str, ...]:
-    """The member's path below the folder; anything unusual is refused."""
+    """The parts of the member's path below the folder. Unusual paths are refused."""
     name, path = member.name, PurePosixPath(member.name)
     if member.fault:
         fault = member.fault
@@ -158,7 +169,7 @@ def _safe_parts(archive: Path, member: _Member) -> tuple[str, ...]:
     elif ".." in path.parts:
         fault = "its path leaves the folder by '..'"
     elif "\\" in name or not name.isprintable():
-        fault = "its name holds a backslash or a character that cannot be printed"
+        fault = "its name contains a backslash or a character that cannot be printed"
     elif len(name) > _LONGEST_PATH or any(len(p.encode()) > _LONGEST_NAME for p in path.parts):
         fault = "its name is too long"
     elif not path.parts and not member.is_folder:
@@ -170,7 +181,7 @@ def _safe_parts(archive: Path, member: _Member) -> tuple[str, ...]:
 
 def _refusal(archive: Path, name: str, fault: str) -> SourceError:
     shown = ascii(name if len(name) <= 200 else name[:200] + "...")
-    return SourceError(f"{archive}: member {shown}: {fault}; nothing was unpacked")
+    return SourceError(f"{archive}: member {shown}: {fault}. Nothing was unpacked")
 
 
 @contextlib.contextmanager
@@ -184,18 +195,18 @@ def _damage(archive: Path) -> Iterator[None]:
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SourceError(
-            f"{archive}: the archive is damaged or cut off ({reason}); fetch it again"
+            f"{archive}: the archive is damaged or cut off ({reason}). Download it again"
         ) from None
 
 
 def _is_damage(error: OSError) -> bool:
-    """A wrong checksum of gzip, or a position in a header to which no file can be wound."""
+    """Whether the error is a wrong checksum of gzip, or an impossible position in a header."""
     return isinstance(error, gzip.BadGzipFile) or error.errno == errno.EINVAL
 
 
 @contextlib.contextmanager
 def _opened(archive: Path) -> Iterator[Iterator[_Member]]:
-    """The archive's members, by the kind its first bytes tell."""
+    """The members of the archive. The first bytes decide its kind."""
     with archive.open("rb") as stream:
         start = stream.read(4)
         stream.seek(0)
@@ -210,10 +221,10 @@ def _opened(archive: Path) -> Iterator[Iterator[_Member]]:
 
 
 class _TarStream:
-    """A tar file's bytes as `tarfile` reads them.
+    """The bytes of a tar file, for two checks that `tarfile` does not make.
 
-    `tarfile` takes extended headers into memory whole, whatever length they claim, and takes a file
-    that ends after any member for complete: the first is refused here, the second seen by `last`.
+    `tarfile` reads extended headers into memory, whatever length they claim: `read` refuses long
+    ones. `tarfile` accepts a file that is cut off after a member: `last` reveals it.
     """
 
     def __init__(self, stream: BinaryIO | gzip.GzipFile) -> None:
@@ -237,15 +248,15 @@ def _tar_members(stream: BinaryIO | gzip.GzipFile) -> Iterator[_Member]:
     guarded = _TarStream(stream)
     with tarfile.open(fileobj=guarded, mode="r:") as opened:  # type: ignore[call-overload]
         for info in iter(opened.next, None):
-            opened.members.clear()  # else it keeps every header
+            opened.members.clear()  # `tarfile` would keep every header
             yield _tar_member(opened, info)
         if guarded.last != bytes(_BLOCK):
-            raise tarfile.ReadError("its end mark is missing")
+            raise tarfile.ReadError("the end mark is missing")
         _read_padding(stream)
 
 
 def _read_padding(stream: BinaryIO | gzip.GzipFile) -> None:
-    """What follows the end mark, for behind it gzip has the checksum of all; it is never long."""
+    """Read what follows the end mark: gzip checks its checksum at the end. It is never long."""
     left = _READ
     while left and (block := stream.read(left)):
         left -= len(block)

@@ -1,7 +1,7 @@
-"""Checks of downloads that have no checksum: whether a file is whole, as far as its form tells.
+"""Checks of downloads without a checksum: whether the form of a file shows that the file is whole.
 
-A server that does not tell a file's length may cut it unseen, and somebody's front page comes in
-place of many a file. The next mirror is asked then, instead of keeping what nobody can use.
+A server that does not tell the length may cut a file unnoticed, and many dead links return an HTML
+page instead of the file. Then the next mirror is tried.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from manymatch.system.errors import SourceError
 
 
 def whole_archive(path: Path) -> None:
-    """A tar, tar.gz or zip archive, every file in it read to its end."""
+    """Check a tar, tar.gz or zip archive: every file in the archive can be read to its end."""
     _require_members(path, lambda name: True)
 
 
 def whole_json(*lists: str) -> Check:
-    """An object with these `lists` at its top."""
+    """A check for a JSON object with these `lists` at its top level."""
 
     def check(path: Path) -> None:
         for _ in elements(path, lists):
@@ -31,7 +31,7 @@ def whole_json(*lists: str) -> Check:
 
 
 def whole_members(wanted: Callable[[str], bool], other: Check) -> Check:
-    """An archive with files that are `wanted`, or else a file that passes `other`."""
+    """A check for an archive with `wanted` files, or for a file that passes `other`."""
 
     def check(path: Path) -> None:
         if is_archive(path):
@@ -46,4 +46,4 @@ def _require_members(path: Path, wanted: Callable[[str], bool]) -> None:
     if not is_archive(path):
         raise SourceError(f"{path}: not a whole tar, tar.gz or zip archive")
     if not count_whole(path, wanted):
-        raise SourceError(f"{path}: an archive without the file that is looked for")
+        raise SourceError(f"{path}: the archive does not contain the wanted file")

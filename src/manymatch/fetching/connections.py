@@ -1,7 +1,7 @@
-"""Download one large file over several connections, piece by piece.
+"""Downloading one large file over several connections, piece by piece.
 
-The pieces are written where they belong in the partial file; which of them are whole is noted
-beside it, so that an interrupted download loses no more than the pieces that were under way.
+Every piece is written at its position in the partial file. A note beside the file lists the whole
+pieces, so that an interrupted download loses only the pieces that were unfinished.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from manymatch.fetching.http import (
 from manymatch.system.progress import track
 
 PIECE = 16 * 2**20
-"""Bytes; a file of fewer than two pieces comes over one connection."""
+"""Bytes. A file of fewer than two pieces is fetched over one connection."""
 
 
 @dataclass
 class Pieces:
-    """The pieces of a file of `total` bytes, and which are whole."""
+    """The pieces of a file of `total` bytes; `done` has the numbers of the whole pieces."""
 
     total: int
     done: set[int] = field(default_factory=set)
@@ -53,8 +53,8 @@ class Pieces:
         return sum((span.end or 0) - span.start for span in spans)
 
 
-class _Given(Exception):
-    """The piece was given up because of a fault elsewhere."""
+class _Abandoned(Exception):
+    """A piece was abandoned because of a fault in another one."""
 
 
 def fetch_pieces(
@@ -65,10 +65,10 @@ def fetch_pieces(
     connections: int,
     note: Callable[[Pieces], None],
 ) -> None:
-    """Fill the missing pieces of `partial`; `note` is told each time one is whole.
+    """Fetch the missing pieces of `partial`; `note` is called whenever a piece is whole.
 
-    A host that does not serve so many connections at once is asked over fewer. The first fault is
-    raised when a round brings nothing, or at once where another attempt would meet it again.
+    If the host refuses so many connections, fewer are used. A fault is raised when a round brings
+    no piece, or at once if another attempt would have the same fault.
     """
     with _opened(partial, pieces.total) as file:
         while before := len(pieces.missing):
@@ -86,12 +86,12 @@ def _round(
     connections: int,
     note: Callable[[Pieces], None],
 ) -> BaseException | None:
-    """Ask for all missing pieces; after a fault no more are begun, and it is returned."""
+    """Fetch all missing pieces. After a fault no new piece is begun, and the fault is returned."""
     halt, stop = threading.Event(), threading.Event()
 
     def work(number: int) -> int:
         if halt.is_set():
-            raise _Given
+            raise _Abandoned
         _fetch_piece(url, file, pieces.span(number), validator, stop)
         return number
 
@@ -108,7 +108,7 @@ def _round(
                 else:
                     faults.append(error)
                     halt.set()
-                    if not isinstance(error, Passing | _Given):
+                    if not isinstance(error, Passing | _Abandoned):
                         stop.set()
         finally:
             halt.set()
@@ -117,8 +117,8 @@ def _round(
 
 
 def _gravest(faults: list[BaseException]) -> BaseException | None:
-    """The first that another attempt would meet again, else the first of all."""
-    own = [fault for fault in faults if not isinstance(fault, _Given)]
+    """The first fault that is not `Passing`, else the first of all."""
+    own = [fault for fault in faults if not isinstance(fault, _Abandoned)]
     return next((fault for fault in own if not isinstance(fault, Passing)), own[0] if own else None)
 
 
@@ -135,7 +135,7 @@ def _opened(partial: Path, total: int) -> Iterator[int]:
 def _fetch_piece(
     url: str, file: int, span: Span, validator: str | None, stop: threading.Event
 ) -> None:
-    """The bytes of `span`, connecting again as long as each connection brought some."""
+    """Fetch the bytes of `span`. Connects again as long as every connection brings bytes."""
     assert span.end is not None
     at = span.start
     while at < span.end:
@@ -143,7 +143,7 @@ def _fetch_piece(
         try:
             for block in _part(url, Span(at, span.end), validator):
                 if stop.is_set():
-                    raise _Given
+                    raise _Abandoned
                 os.pwrite(file, block, at)
                 at += len(block)
         except Passing:
@@ -151,11 +151,11 @@ def _fetch_piece(
                 raise
         else:
             if at == begun:
-                raise Passing("connection cut before a byte came")
+                raise Passing("connection cut before the first byte")
 
 
 def _part(url: str, span: Span, validator: str | None) -> Iterator[bytes]:
-    """What one connection gives of `span`, never more."""
+    """The bytes of `span` that one connection gives, and no bytes after `span`."""
     try:
         response = ask(url, span, validator)
     except Complete:
@@ -167,7 +167,7 @@ def _part(url: str, span: Span, validator: str | None) -> Iterator[bytes]:
         if response.status != 206:
             raise NoParts
         if answer is None or answer[0] != span.start:
-            raise Final("it answers with a range that nobody asked for")
+            raise Final("the server sends another range than the wanted one")
         left = (span.end or 0) - span.start
         for block in blocks(response):
             yield block[:left]

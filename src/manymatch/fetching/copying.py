@@ -1,4 +1,4 @@
-"""Taking files of the user's: copied, never moved or linked, for they are not ours to change."""
+"""Copying files of the user. They are never moved or linked, because they are not ours."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from manymatch.system.errors import SourceError
 
 
 def copy_file(path: Path, target: Path) -> None:
-    """Copy one file, such as a table of captions."""
+    """Copy one file, for example a table of captions."""
     if not path.is_file():
-        raise SourceError(f"{path}: expected a file, found a folder")
+        raise SourceError(f"{path}: expected a file, but this is a folder")
     require_space(target.parent, path.stat().st_size, path.name)
     shutil.copyfile(path, target)
 
@@ -26,8 +26,13 @@ def copy_named(
     optional: Collection[str] = (),
     advice: str = ADVICE,
 ) -> None:
-    """Copy the file of each setting to `raw`, where `names` says what it is called; of those in
-    `optional` what there is."""
+    """Copy the file of every setting to `raw`.
+
+    Args:
+        names: the name of the copy by setting.
+        optional: settings that may have no file.
+        advice: what to do if a file is missing.
+    """
     for key, name in names.items():
         if key not in optional or gatherer.has(key):
             copy_file(gatherer.one(key, advice), raw / name)

@@ -1,4 +1,4 @@
-"""Room on the disk, asked for before it is used."""
+"""Free space on the disk, checked before it is used."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from manymatch.system.errors import StorageError
 
 RESERVE = 256 * 2**20
-"""Bytes that are left free whatever is written."""
+"""Bytes that always stay free."""
 
 
 def require_space(folder: Path, needed: int, what: str) -> None:
-    """A `StorageError` unless the disk of `folder` (which exists) takes `needed` bytes more."""
+    """Raise `StorageError` unless the disk of the existing `folder` has `needed` bytes free."""
     free = shutil.disk_usage(folder).free
     if needed + RESERVE > free:
         raise StorageError(
             f"{what}: needs {_size(needed)} on the disk of {folder}, which has {_size(free)} free "
-            f"({_size(RESERVE)} are kept back); free some space and run the stage again"
+            f"({_size(RESERVE)} must stay free). Free some space and run the stage again"
         )
 
 

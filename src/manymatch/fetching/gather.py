@@ -1,7 +1,7 @@
-"""The sources of a dataset, set one by one or found in a folder under their usual names.
+"""The files of a data set: set one by one in params.yaml, or in a folder under their usual names.
 
-A path that is set for a file wins over the folder, and what is in the folder over the web: nobody
-downloads what they have. Of several files of one setting those that are missed come from the web.
+A path in params.yaml comes before the folder, and the folder before the web, so that nobody
+downloads a file they have. If a setting names several files, only the missing ones are downloaded.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from manymatch.system.errors import ConfigError, SourceError
 
 
 def _several(value: object) -> object:
-    """One source for a list of one."""
+    """A single source becomes a tuple of one source."""
     return (value,) if isinstance(value, str | Mapping) else value
 
 
 Sources = Annotated[tuple[Source, ...], BeforeValidator(_several)]
-"""In params.yaml one source or a list of them."""
+"""In params.yaml, one source or a list of sources."""
 
 Usual = Mapping[str, Sequence[str | tuple[str, ...]]]
-"""Setting -> what to look for in a folder: patterns, or tuples of names that all must be there. The
-first that is found counts."""
+"""Setting -> file names in a folder: patterns, or tuples of names that must all exist. The first
+choice that exists counts."""
 
 
-ADVICE = "set it to where the file is"
+ADVICE = "set this key to the path of the file"
 
 
 class Gatherer:
-    """Gets the files of a dataset, each by the name of its setting."""
+    """Gets the files of a data set by the names of their settings."""
 
     def __init__(
         self,
@@ -45,38 +45,41 @@ class Gatherer:
         given: Mapping[str, Sequence[Source] | Source | None],
         has_all: Callable[[Path], bool] = lambda path: True,
     ) -> None:
-        """`has_all`: whether what is found in the folder has all that its setting needs; one that
-        has is preferred."""
+        """`has_all`: whether a file has everything that its setting needs. Such a file is preferred
+        if the folder has several candidates."""
         self._name, self._folder = name, folder
         self._waiting = downloads(raw, name)
         self._sources: dict[str, Sequence[Source]] = {}
-        place = _place(name, folder) if folder is not None else None
-        if place is not None:
-            self._sources |= _in_folder(place, usual, has_all)
+        path = _folder_path(name, folder) if folder is not None else None
+        if path is not None:
+            self._sources |= _in_folder(path, usual, has_all)
         for key, value in given.items():
             sources = (value,) if isinstance(value, Source) else value or ()
             if sources and (key not in self._sources or _is_local(sources)):
                 self._sources[key] = [
-                    _nearest(source, place, f"{name} {key}") for source in sources
+                    _local_copy(source, path, f"{name} {key}") for source in sources
                 ]
 
     def is_local(self, key: str) -> bool:
-        """Whether `key` names something on this machine."""
+        """Whether the file of the setting `key` is on this machine."""
         return self.has(key) and _is_local(self._sources[key])
 
     def has(self, key: str) -> bool:
+        """Whether the setting `key` has a source."""
         return key in self._sources
 
     def all(self, key: str, advice: str = ADVICE, check: Check | None = None) -> list[Path]:
-        """As `each`, all of them at once."""
+        """The local paths of all files of the setting `key`; see `each`."""
         return list(self.each(key, advice, check))
 
     def each(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Iterator[Path]:
-        """Local paths of what `key` names; `advice` tells what to do where it names nothing.
+        """The local paths of the files of the setting `key`, one after another.
 
-        A source from the web is downloaded only when its path is asked for.
+        A file from the web is downloaded when its turn comes.
 
-        Downloads without a checksum must pass `check`, else the next mirror is asked.
+        Args:
+            advice: what to do if there is no source.
+            check: downloads without a checksum must pass this check, or the next mirror is tried.
         """
         if key not in self._sources:
             looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
@@ -85,6 +88,7 @@ class Gatherer:
             yield obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
 
     def one(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Path:
+        """The local path of the only file of the setting `key`; see `each`."""
         return self.all(key, advice, check)[0]
 
 
@@ -93,15 +97,15 @@ def _is_local(sources: Sequence[Source]) -> bool:
     return any(local_path(address) is not None for address in addresses)
 
 
-def _nearest(source: Source, folder: Path | None, what: str) -> Source:
-    """A source from the web, or the file of its name in the folder, which is checked as it is."""
+def _local_copy(source: Source, folder: Path | None, what: str) -> Source:
+    """The `source`, or the file of the same name in the folder, with the same size and checksum."""
     if folder is None or _is_local([source]):
         return source
     path = folder / file_name(source.url, what)
     return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
 
 
-def _place(name: str, folder: str) -> Path:
+def _folder_path(name: str, folder: str) -> Path:
     path = local_path(folder)
     if path is None or not path.is_dir():
         raise SourceError(f"params.yaml: sources.{name}.folder: {folder} is not a folder here")
@@ -111,13 +115,13 @@ def _place(name: str, folder: str) -> Path:
 def _in_folder(
     path: Path, usual: Usual, has_all: Callable[[Path], bool]
 ) -> dict[str, Sequence[Source]]:
-    found: dict[str, Sequence[Source]] = {}
+    sources: dict[str, Sequence[Source]] = {}
     for key, choices in usual.items():
         hits = [hit for hit in (_matches(path, choice) for choice in choices) if hit]
         if hits:
-            best = max(hits, key=lambda hit: all(map(has_all, hit)))  # of equals the first
-            found[key] = tuple(Source(url=str(match)) for match in best)
-    return found
+            best = max(hits, key=lambda hit: all(map(has_all, hit)))  # the first of equals
+            sources[key] = tuple(Source(url=str(match)) for match in best)
+    return sources
 
 
 def _matches(folder: Path, choice: str | tuple[str, ...]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""One request for a file over HTTP, and what its answer says of the file."""
+"""One HTTP request for a file, and what the answer says about the file."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from manymatch import __version__
 _TIMEOUT = 30.0
 _READ = 2**16
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
-"""Status codes that may be gone a little later; any other fault is the mirror's last word."""
+"""Status codes that may go away. Other error codes are final."""
 _NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN}
 
 
 class Passing(Exception):
-    """A fault that another attempt may not meet."""
+    """A fault that may be gone at the next attempt."""
 
 
 class Unreachable(Passing):
-    """There is no way to the host: nobody knows its name, or no network leads to it."""
+    """The host cannot be reached: its name is unknown, or no network leads to it."""
 
 
 class Final(Exception):
-    """A fault that this mirror will show again."""
+    """A fault that this mirror will have again."""
 
 
 class Stale(Exception):
-    """The bytes that are here are not those of what the server has now."""
+    """The present bytes do not belong to the file that the server has now."""
 
 
 class NoParts(Exception):
-    """The server said that it gives parts of files, and does not."""
+    """The server announced that it serves parts of files, but does not."""
 
 
 class Complete(Exception):
-    """The server has no bytes after those that are here."""
+    """The server has no more bytes than the present ones."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """The bytes from `start` on, or up to but without `end`."""
+    """The bytes from `start` to the end of the file, or up to but without `end`."""
 
     start: int = 0
     end: int | None = None
@@ -62,16 +62,21 @@ class Span:
 
 
 def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
-    """The response to a request for the bytes of `span`, of the file's version `validator`."""
+    """Request the bytes of `span` of the version `validator` of a file.
+
+    Raises:
+        Passing, Final: the request failed.
+        Complete, Stale: the file ends before `span`.
+    """
     headers = {"User-Agent": f"manymatch/{__version__}", "Accept-Encoding": "identity"}
     if span.header:
         headers["Range"] = span.header
         if validator:
             headers["If-Range"] = validator
     try:
-        # What is not ASCII is written in hexadecimals, as browsers do.
-        asked = request.Request(quote(url, safe=string.punctuation), headers=headers)
-        response = _opener().open(asked, timeout=_TIMEOUT)
+        # Characters outside ASCII are percent-encoded, as browsers do.
+        query = request.Request(quote(url, safe=string.punctuation), headers=headers)
+        response = _opener().open(query, timeout=_TIMEOUT)
     except HTTPError as error:
         if span.start and error.code == 416:
             whole = error.headers.get("Content-Range") == f"bytes */{span.start}"
@@ -82,7 +87,7 @@ def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
         kind = Unreachable if _has_no_way(error) else Passing
         raise kind(_reason(error)) from None
     except ValueError as error:
-        raise Final(f"it is, or leads to, no address ({_reason(error)})") from None
+        raise Final(f"the address or a redirect is not valid ({_reason(error)})") from None
     _refuse_page(url, response)
     return response
 
@@ -93,16 +98,16 @@ def _has_no_way(error: Exception) -> bool:
 
 
 def _refuse_page(url: str, response: HTTPResponse) -> None:
-    """Many a dead link leads to somebody's front page instead of to 404."""
+    """Refuse a web page: many dead links return an HTML page instead of the file."""
     is_page = response.headers.get_content_type() in ("text/html", "application/xhtml+xml")
     ending = PurePosixPath(urlsplit(url).path).suffix.lower()
     if is_page and ending not in (".html", ".htm"):
         response.close()
-        raise Final("it answers with a web page, not with the file")
+        raise Final("the server sends a web page instead of the file")
 
 
 def blocks(response: HTTPResponse) -> Iterator[bytes]:
-    """The body as it comes; a cut is a `Passing` fault."""
+    """The body in blocks. A cut connection is a `Passing` fault."""
     while True:
         try:
             block = response.read(_READ)
@@ -114,7 +119,7 @@ def blocks(response: HTTPResponse) -> Iterator[bytes]:
 
 
 def _opener() -> request.OpenerDirector:
-    """HTTP and HTTPS alone: a redirect never leads to a local file or another protocol."""
+    """Opens HTTP and HTTPS only: a redirect cannot lead to a local file or another protocol."""
     opener = request.OpenerDirector()
     for handler in (
         request.ProxyHandler,
@@ -130,19 +135,19 @@ def _opener() -> request.OpenerDirector:
 
 
 def version(headers: HTTPMessage) -> str | None:
-    """The file's version in the server's words: a strong ETag or a date."""
+    """The version of the file that the server states: a strong ETag or a date."""
     etag = headers.get("ETag")
     return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
 
 
 def changed(headers: HTTPMessage, validator: str | None) -> bool:
-    """Whether the file is another than that of `validator`, as far as the server tells."""
-    found = version(headers)
-    return None not in (found, validator) and found != validator
+    """Whether the server states another version than `validator`."""
+    current = version(headers)
+    return None not in (current, validator) and current != validator
 
 
 def answered_range(headers: HTTPMessage) -> tuple[int, int | None] | None:
-    """First byte and bytes of the whole file, from the header of a part."""
+    """First byte of the part and length of the whole file, from the header of a part."""
     match = re.match(r"bytes (\d+)-\d+/(\d+|\*)", headers.get("Content-Range", ""))
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Where a file of a dataset comes from: a web address with mirrors, a `file:` address, a path."""
+"""The source of a file of a data set: a web address with mirrors, a `file:` address or a path."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from manymatch.system.errors import ConfigError, SourceError
 
 _WEB = ("http", "https")
 _LONGEST_NAME = 200
-"""Bytes; a file system takes 255, with the endings of what lies beside a download."""
+"""Bytes. File systems allow 255, and the notes beside a download have longer names."""
 
 
 class Source(Strict):
-    """One file or folder. In params.yaml either its address alone or a mapping of these keys."""
+    """One file or folder. In params.yaml it is an address, or a mapping with these keys."""
 
     url: str
     """`https://...`, `http://...`, `file:PATH` or a path (relative to the current folder)."""
     mirrors: tuple[str, ...] = ()
-    """Other addresses of the same file, tried in turn where the first does not answer."""
+    """Other addresses of the same file, tried in turn if the first does not serve it."""
     size: Annotated[int, Field(ge=0)] | None = None
     """Bytes."""
     connections: Annotated[int, Field(ge=1, le=16)] = 4
-    """At once to one host, for large files; hosts that give no parts of a file are asked once."""
+    """Connections at once to one host, for large files and hosts that serve parts of a file."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
     @model_validator(mode="before")
@@ -52,16 +52,22 @@ class Source(Strict):
 
 
 def downloads(raw: Path, name: str) -> Path:
-    """Where the downloads of dataset `name` wait, complete or not, while `raw` is being built."""
+    """The folder of the downloads of the data set `name`, until its `raw` folder is complete."""
     return raw.parent / ".downloads" / name
 
 
 def obtain(source: Source, what: str, folder: Path, check: Check | None = None) -> Path:
-    """A local path with the content of `source`, checked against its size and checksum.
+    """A local path with the content of `source`, after a check of its size and checksum.
 
-    What lies on this machine is used where it lies; what comes from the web is downloaded to
-    `folder`, under the last part of its address. `what` names it in messages; a download without a
-    checksum must pass `check`.
+    Args:
+        what: the name of the source in messages.
+        folder: downloads are written here, named after the last part of their address. A file on
+            this machine is used where it is.
+        check: checks a download that has no checksum.
+
+    Raises:
+        ConfigError, SourceError: the source is not valid, missing or damaged.
+        StorageError: the disk is too small.
     """
     local = [path for path in map(local_path, source.addresses) if path is not None]
     for path in local:
@@ -70,14 +76,16 @@ def obtain(source: Source, what: str, folder: Path, check: Check | None = None) 
     web = [address for address in source.addresses if local_path(address) is None]
     if not web:
         tried = ", ".join(str(path) for path in local)
-        raise SourceError(f"{what}: no such file or folder: {tried}; correct it in params.yaml")
+        raise SourceError(
+            f"{what}: no such file or folder: {tried}. Correct the path in params.yaml"
+        )
     target = folder / file_name(web[0], what)
     fetch(web, target, replace(source.expected, check=check), what, source.connections)
     return target
 
 
 def local_path(address: str) -> Path | None:
-    """The path that a `file:` address or a plain path names; None for a web address."""
+    """The path of a `file:` address or a plain path; None for a web address."""
     try:
         parts = urlsplit(address)
     except ValueError as error:
@@ -88,15 +96,17 @@ def local_path(address: str) -> Path | None:
         return None
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
-            raise ConfigError(f"{address}: names another host; write file:///FOLDER/FILE")
-        return _at_home(unquote(parts.path), address)
+            raise ConfigError(
+                f"{address}: the address names another host. Write file:///FOLDER/FILE"
+            )
+        return _expanded(unquote(parts.path), address)
     if len(parts.scheme) > 1 and "//" in address:
         raise ConfigError(f"{address}: expected http:, https:, file: or a path")
-    return _at_home(address, address)
+    return _expanded(address, address)
 
 
-def _at_home(path: str, address: str) -> Path:
-    """With `~` and `~USER` replaced by their folders."""
+def _expanded(path: str, address: str) -> Path:
+    """The path with `~` or `~USER` replaced by the home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -110,15 +120,17 @@ def _checked(path: Path, source: Source, what: str) -> Path:
         return path
     fault = source.expected.fault(path)
     if fault:
-        raise SourceError(f"{what}: {path}: {fault}; fetch it again or correct params.yaml")
+        raise SourceError(
+            f"{what}: {path}: {fault}. Download the file again or correct params.yaml"
+        )
     return path
 
 
 def file_name(address: str, what: str) -> str:
-    """What a download from `address` is called; a `ConfigError` that names `what` if nothing."""
+    """The file name of a download from `address`. Without one, a `ConfigError` names `what`."""
     name = Path(unquote(urlsplit(address).path)).name
     if not name or name.startswith(".") or not name.isprintable():
         raise ConfigError(f"{what}: {address}: the address does not end in a file's name")
     if len(name.encode()) > _LONGEST_NAME:
-        raise ConfigError(f"{what}: {address}: the address ends in too long a name for a file")
+        raise ConfigError(f"{what}: {address}: the file name in the address is too long")
     return name

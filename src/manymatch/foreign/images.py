@@ -1,4 +1,4 @@
-"""The images of a dataset, and reading them safely: any file may be damaged or made to harm."""
+"""The images of a data set, and reading them safely: a file may be damaged or malicious."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from manymatch.datasets.image_folder import ImageFolder, image_path, read_image_folder
-from manymatch.system.errors import DataError
+from manymatch.foreign.parquet_file import open_table
+from manymatch.system.errors import DataError, first_line
 
 MAX_PIXELS = 64_000_000
-"""More is refused before it is decoded: a small file can unfold to more memory than there is."""
+"""Larger images are refused before decoding: a small file can decode to more than the memory."""
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-"""Of Pillow's many readers, those for photographs; some others start programs."""
-_REMEDY = "replace or remove the file and run the stage 'download' again"
+"""Formats of photographs. Some of Pillow's other readers start programs."""
+_REMEDY = "Replace or remove the file and run the stage 'download' again"
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,17 @@ class ImageFile:
 
 
 def list_images(captions: Path, raw: Path) -> list[ImageFile]:
-    """The images of the caption table, once each, in its order.
+    """The distinct images of the caption table, in table order.
 
     Raises:
-        DataError: an image id with two files, or a file outside `raw` or missing.
+        DataError: an image id has two files, or a file is missing or outside `raw`.
     """
     files: dict[str, str] = {}
     for image_id, file in read_columns(captions, ("image_id", "file")):
         if files.setdefault(image_id, file) != file:
-            raise DataError(f"{captions}: image '{image_id}': two files, {files[image_id]}, {file}")
+            raise DataError(
+                f"{captions}: image '{image_id}': two files, {files[image_id]} and {file}"
+            )
     folder = read_image_folder(raw)
     if folder.absent:
         raise DataError(f"{raw}: fetched without its images; name them under its source 'images'")
@@ -49,58 +51,56 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
 
 def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The named columns of the caption table, row by row."""
+    table = open_table(captions, names, "captions")
     try:
-        for batch in pq.ParquetFile(captions).iter_batches(columns=list(names)):
+        for batch in table.iter_batches(columns=list(names)):
             yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
-    except FileNotFoundError:
-        raise DataError(f"{captions}: no such file; run the stage 'captions' first") from None
-    except (OSError, KeyError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
+    except (OSError, pa.ArrowException) as error:
         raise DataError(
-            f"{captions}: not a caption table ({reason}); run the stage 'captions' again"
+            f"{captions}: damaged ({first_line(error)}). Run the stage 'captions' again"
         ) from None
 
 
 def _locate(raw: Path, file: str, folder: ImageFolder) -> Path:
     path = image_path(raw, file, folder)
     if not path.is_file():
-        raise DataError(f"{path}: no such image; run the stage 'download' again")
+        raise DataError(f"{path}: no such image. Run the stage 'download' again")
     return path
 
 
 def read_crops(path: Path, crops: NDArray[np.float32], size: int) -> NDArray[np.uint8]:
-    """(c, size, size, 3) RGB: each crop (x1 y1 x2 y2 in 0..1), squashed to a square, bicubic."""
+    """(c, size, size, 3) RGB: every crop (x1 y1 x2 y2 in 0..1), resized to a square, bicubic."""
     with _decoding(path):
         image = _open(path)
         return np.stack([_crop(image, crop, size) for crop in crops.tolist()])
 
 
 def read_image(path: Path) -> NDArray[np.uint8]:
-    """(h, w, 3) RGB, as it is."""
+    """(h, w, 3) RGB, in the size of the file."""
     with _decoding(path):
         return np.array(_open(path))
 
 
 @contextlib.contextmanager
 def _decoding(path: Path) -> Iterator[None]:
-    """Faults of an image file become one line that tells what to do."""
+    """Turn the faults of an image file into one line that says what to do."""
     try:
         yield
     except DataError:
         raise
     except UnidentifiedImageError:
         empty = "is empty" if path.stat().st_size == 0 else "is not an image that can be read"
-        raise DataError(f"{path}: {empty}; {_REMEDY}") from None
+        raise DataError(f"{path}: {empty}. {_REMEDY}") from None
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise DataError(f"{path}: cannot be decoded ({reason}); {_REMEDY}") from None
+        raise DataError(f"{path}: cannot be decoded ({reason}). {_REMEDY}") from None
 
 
 def _open(path: Path) -> Image.Image:
     with Image.open(path, formats=_FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
-            found = f"{image.width} x {image.height} pixels, at most {MAX_PIXELS:,} are read"
-            raise DataError(f"{path}: {found}; {_REMEDY}")
+            size = f"{image.width} x {image.height} pixels"
+            raise DataError(f"{path}: {size}, at most {MAX_PIXELS:,} are read. {_REMEDY}")
         return image.convert("RGB")
 
 

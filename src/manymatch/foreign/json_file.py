@@ -1,4 +1,4 @@
-"""Small JSON files, read at once."""
+"""JSON files that fit in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from manymatch.system.errors import DataError
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The one object in the file; anything else is a `DataError`."""
+    """The object in the file. Any other content is a `DataError`."""
     try:
         value = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Arrays in `.npy` files of other programs; nothing in them is ever unpickled."""
+"""Arrays in `.npy` files of other programs. Nothing in the files is unpickled."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 from manymatch.system.errors import DataError, first_line
 
 FAULTS = (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError)
-"""What NumPy raises on damaged files, beside what zip files raise."""
+"""What NumPy raises for damaged files, besides the errors of zip files."""
 
 
 def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
-    """The one array in a `.npy` file, in memory or `mapped` from the disk.
+    """The array in a `.npy` file, in memory or `mapped` from the disk.
 
     Raises:
-        DataError: there is no such file, or something else under its name.
+        DataError: the file is missing or not an array.
     """
     try:
-        found = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (*FAULTS, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not an array: {first_line(error)}") from None
-    if not isinstance(found, np.ndarray):
-        found.close()
-        raise DataError(f"{path}: an archive of arrays, not one; give its name the end .npz")
-    return found
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise DataError(f"{path}: an archive of arrays, not one array. Rename the file to .npz")
+    return array

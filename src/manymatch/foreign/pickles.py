@@ -1,8 +1,8 @@
-"""Pickles from elsewhere, read as data: whatever is in them, no code of theirs runs.
+"""Reading pickles from elsewhere as data, without running code.
 
-A pickle is a small program that may call anything. Here it may build dictionaries, lists, strings,
-numbers and NumPy arrays of numbers or text, and nothing else: the few functions that such pickles
-call are replaced by ours, which check what they are given before they take memory for it.
+A pickle is a small program that may call any function. Here a pickle may only build dictionaries,
+lists, strings, numbers and NumPy arrays of numbers or text. Our own functions replace the few
+functions that such pickles call, and check their arguments before they use memory.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ from numpy.typing import NDArray
 from manymatch.system.errors import DataError
 
 MAX_BYTES = 4 * 2**30
-"""A pickle is read whole, and so takes as much memory as it is long."""
+"""Limit of the size, because a pickle is read into memory as a whole."""
 _KINDS = re.compile(r"[<>|=]?[fiubSU]\d+")
 _PUTS = ("PUT", "BINPUT", "LONG_BINPUT")
 
 
 def read_pickle(path: Path, most: int = MAX_BYTES) -> Any:
-    """What the pickle at `path` holds; arrays as `PickledArray`.
+    """The content of the pickle at `path`. Arrays are `PickledArray`.
 
     Raises:
-        DataError: not a pickle, cut off, larger than `most` bytes, or of something that is not
-            plain data.
+        DataError: the file is missing, not a pickle, cut off, larger than `most` bytes, or contains
+            something other than plain data.
     """
     try:
         size = path.stat().st_size
         if size > most:
-            raise DataError(f"{path}: {size:,} B, and a pickle is read whole; at most {most:,} B")
+            raise DataError(
+                f"{path}: {size:,} B. Pickles are read as a whole, so at most {most:,} B"
+            )
         with path.open("rb") as stream:
             _check_memo(stream)
             stream.seek(0)
@@ -44,13 +46,13 @@ def read_pickle(path: Path, most: int = MAX_BYTES) -> Any:
         raise
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except Exception as error:  # Damaged pickles raise almost anything.
+    except Exception as error:  # Damaged pickles raise almost any exception.
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise DataError(f"{path}: not a pickle of plain data ({reason})") from None
 
 
 class PickledArray:
-    """An array of a pickle; `numpy.asarray` gives it as an array."""
+    """An array in a pickle. `numpy.asarray` converts it."""
 
     def __init__(self) -> None:
         self._values: NDArray[Any] | None = None
@@ -66,7 +68,7 @@ class PickledArray:
 
 
 class _Kind:
-    """A `numpy.dtype` in the making."""
+    """A `numpy.dtype` that is being unpickled."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         if not isinstance(code, str) or not _KINDS.fullmatch(code):
@@ -79,12 +81,12 @@ class _Kind:
         self._order = state[1]
 
     def dtype(self) -> np.dtype[Any]:
-        # Text has its length in characters in the code.
+        # For text, the code contains the number of characters.
         return np.dtype(f"{self._order}{self._code}")
 
 
 def _array(data: Any, kind: Any, shape: Any, order: Any) -> NDArray[Any]:
-    """Numbers from their bytes, which must be as many as the shape says."""
+    """An array from its bytes, after a check that their number fits the shape."""
     raw = data.encode("latin1") if isinstance(data, str) else data
     if not isinstance(kind, _Kind) or not isinstance(raw, bytes | bytearray):
         raise pickle.UnpicklingError("an array of objects")
@@ -99,9 +101,9 @@ def _reconstruct(*_: Any) -> PickledArray:
 
 
 def _frombuffer(data: Any, kind: Any, shape: Any, order: Any) -> PickledArray:
-    found = PickledArray()
-    found.__setstate__((1, shape, kind, order == "F", data))
-    return found
+    array = PickledArray()
+    array.__setstate__((1, shape, kind, order == "F", data))
+    return array
 
 
 def _scalar(kind: Any, data: Any) -> Any:
@@ -109,7 +111,7 @@ def _scalar(kind: Any, data: Any) -> Any:
 
 
 def _encode(text: str, _: str = "latin1") -> bytes:
-    """How pickles of old protocols write bytes."""
+    """Replaces the call by which pickles of old protocols write bytes."""
     return text.encode("latin1")
 
 
@@ -136,15 +138,16 @@ _CALLS: dict[tuple[str, str], Any] = {
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _CALLS:
-            raise pickle.UnpicklingError(f"it would call {module}.{name}, which is no plain data")
+            raise pickle.UnpicklingError(f"it would call {module}.{name}, which is not plain data")
         return _CALLS[module, name]
 
 
 def _check_memo(stream: BinaryIO) -> None:
-    """That things are remembered under numbers no greater than there are things.
+    """Check that no memo number is larger than the number of operations.
 
-    The unpickler allots a table as long as the greatest number: ten bytes could take all memory.
+    The unpickler allocates a table as long as the largest number, so that ten bytes could fill the
+    whole memory.
     """
     for count, (opcode, number, _) in enumerate(pickletools.genops(stream)):
         if opcode.name in _PUTS and int(str(number)) > count:
-            raise ValueError("it numbers more things than it holds")
+            raise ValueError("a memo number is too large")

@@ -1,4 +1,4 @@
-"""Text files line by line, with numbers for the messages about them."""
+"""Text files line by line, with line numbers for error messages."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ _LONGEST = 2**20
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file with their numbers from 1, without line ends; blank ones left out.
+    """The lines of a UTF-8 file that are not blank, with their numbers from 1, without line ends.
 
-    A file whose name ends in .gz is unpacked on the way. A byte order mark is skipped. Bytes that
-    are not UTF-8 are a `DataError` with the line.
+    A file with the suffix .gz is decompressed. A byte order mark is skipped.
+
+    Raises:
+        DataError: the file is damaged or not UTF-8, or has a line of a million bytes.
     """
     for number, line in enumerate(_raw_lines(path), start=1):
         if len(line) == _LONGEST:
-            raise DataError(f"{path}:{number}: a line of a million bytes; not a text file?")
+            raise DataError(
+                f"{path}:{number}: a line of a million bytes. Check that this is a text file"
+            )
         text = _decoded(line, path, number).rstrip("\r\n")
         if text.strip():
             yield number, text
@@ -31,7 +35,9 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
         try:
             yield from iter(lambda: stream.readline(_LONGEST), b"")
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(f"{path}: damaged or cut off ({error}); fetch it again") from None
+            raise DataError(
+                f"{path}: damaged or cut off ({error}). Download the file again"
+            ) from None
 
 
 def _decoded(line: bytes, path: Path, number: int) -> str:
@@ -40,13 +46,13 @@ def _decoded(line: bytes, path: Path, number: int) -> str:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}:{number}: byte 0x{line[error.start]:02x} at column {error.start + 1} is not "
-            "UTF-8; convert the file to UTF-8"
+            "UTF-8. Convert the file to UTF-8"
         ) from None
 
 
 def columns(text: str, count: int, where: str) -> list[str]:
-    """The `count` tab-separated parts of a line."""
+    """The `count` parts of a line, which are separated by tabs."""
     parts = text.split("\t")
     if len(parts) != count:
-        raise DataError(f"{where}: expected {count} parts separated by tabs, found {len(parts)}")
+        raise DataError(f"{where}: expected {count} parts separated by tabs, not {len(parts)}")
     return parts

@@ -1,4 +1,4 @@
-"""Files that torch saved, read as data: no code in them runs."""
+"""Reading files of `torch.save` as data, without running code."""
 
 from __future__ import annotations
 
@@ -13,28 +13,36 @@ from manymatch.system.errors import DataError
 
 
 def load_tensors(path: Path) -> Any:
-    """What torch saved at `path`, tensors and plain data alone; in memory only where they were
-    saved in torch's form of before 2020."""
+    """The tensors and plain data that torch saved at `path`.
+
+    The tensors are mapped from the disk. Files in torch's format of before 2020 are read into
+    memory.
+
+    Raises:
+        DataError: the file is missing or damaged, or contains more than tensors and plain data.
+    """
     try:
         zipped = zipfile.is_zipfile(path)
         if zipped:
             _refuse_packed(path)
         elif path.stat().st_size > MAX_BYTES:
-            raise DataError(f"{path}: larger than {MAX_BYTES:,} B, and it must be read whole")
+            raise DataError(
+                f"{path}: larger than {MAX_BYTES:,} B, which is the limit for this old format"
+            )
         return torch.load(path, "cpu", weights_only=True, mmap=zipped)
     except DataError:
         raise
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except Exception:  # torch raises almost anything, and advises to run the code in the file.
+    except Exception:  # torch raises almost any exception, and advises running the code.
         raise DataError(
-            f"{path}: not tensors that torch saved, damaged, or holding more than tensors and "
-            "plain data, which would have to be run as code and is refused"
+            f"{path}: not a file of torch.save, damaged, or more than tensors and plain data, "
+            "which is refused because it would run code"
         ) from None
 
 
 def _refuse_packed(path: Path) -> None:
-    """torch packs nothing: what is packed could unfold to more memory than there is."""
+    """Refuse compressed archives: torch does not write any, and one could fill the memory."""
     with zipfile.ZipFile(path) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
             raise DataError(f"{path}: a compressed archive, which torch does not write")

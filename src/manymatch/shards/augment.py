@@ -1,6 +1,6 @@
-"""What training drops from an image and its captions, each part with its own probability.
+"""Augmentation: training drops parts of an image and its captions with given probabilities.
 
-Every draw comes from the `Random` that is given, which the reader seeds with (seed, epoch, image).
+The caller passes the `Random`, which is seeded with (seed, epoch, image).
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from manymatch.config.preset import Augmentation
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
 
 Regions = tuple[np.ndarray, np.ndarray]
-"""Features (n, F) and which of the n rows are real."""
+"""Features (n, F), and a mask (n,) that is True for the real rows."""
 
 MASKED, REPLACED = 0.5, 0.1
-"""What becomes of a hit word (VSE-infinity, DivE): mask, random word; the rest is deleted."""
+"""Shares of the selected words that become the mask or a random word (VSE-infinity, DivE). The
+other selected words are deleted."""
 
 
 def spared(count: int, probability: float, rng: Random) -> list[bool]:
-    """For each of `count` things whether it is spared; never is none of them."""
+    """A boolean mask with `count` entries; at least one entry is true."""
     flags = [rng.random() >= probability for _ in range(count)]
     if count and not any(flags):
         flags[rng.randrange(count)] = True
@@ -30,23 +31,24 @@ def spared(count: int, probability: float, rng: Random) -> list[bool]:
 
 
 def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regions:
-    """`features (n, F)` with dropped rows zeroed, and which rows stay: at least one.
+    """`features (n, F)` with zeros in the dropped rows, and the mask (n,) of the rows that stay.
 
-    A dropped region keeps its row, since the place of a region in the list tells where it is.
+    At least one row stays. A dropped region keeps its row, because the row tells its position.
     """
     if not probability:
         return features, np.ones(len(features), dtype=bool)
     stays = np.array(spared(len(features), probability, rng))
     kept = features.copy()
-    kept[~stays] = 0  # multiplying by zero takes numpy twenty times as long with float16
+    kept[~stays] = 0  # in float16, multiplying by zero takes NumPy twenty times as long
     return kept, stays
 
 
 class CaptionAugmenter:
     """Drops words, objects, attributes and relations; masks and deletes words of phrases.
 
-    `mask` and `unknown` are the ids of the mask and of the unknown word, `ordinary` are the ids
-    that a random word is drawn from.
+    Args:
+        mask, unknown: the ids of the mask and of the unknown word.
+        ordinary: the ids from which random words are drawn.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class CaptionAugmenter:
         return tuple(itertools.chain.from_iterable(parts))
 
     def _hit(self, rng: Random) -> Phrase:
-        """What a hit word becomes: the mask, a random word, or nothing."""
+        """The replacement of a selected word: the mask, a random word, or nothing."""
         fate = rng.random()
         if fate < MASKED:
             return (self._mask,)
@@ -86,7 +88,7 @@ class CaptionAugmenter:
         return ()
 
     def _without_some(self, words: Phrase, rng: Random) -> Phrase:
-        """PCME's caption drop, as its released code does it: unknown words, then fewer words."""
+        """The caption drop of PCME's released code: unknown words, then fewer words."""
         probability = self._settings.caption_drop
         if not probability:
             return words
@@ -96,7 +98,7 @@ class CaptionAugmenter:
         return tuple(kept)
 
     def _hit_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
-        """Hit words of all phrases of a caption; names and name ids stay those of the text."""
+        """Mask and delete words of all phrases of a caption. Names and name ids stay the same."""
         if not (self._settings.phrase_word_mask or self._settings.phrase_word_delete):
             return graph
         return NumberedGraph(
@@ -111,7 +113,7 @@ class CaptionAugmenter:
         )
 
     def _hit_words(self, phrase: Phrase, rng: Random) -> Phrase:
-        """The phrase with its words kept, masked or deleted; one word at least is left."""
+        """The phrase with every word kept, masked or deleted. At least one word is left."""
         masked = self._settings.phrase_word_mask
         deleted = masked + self._settings.phrase_word_delete
         draws = [(word, rng.random()) for word in phrase]
@@ -124,12 +126,12 @@ class CaptionAugmenter:
 
 
 def _drop(items: list, probability: float, rng: Random) -> list:
-    """`items` without those hit; all of them may go."""
+    """`items` without the dropped ones; none may be left."""
     return [item for item in items if rng.random() >= probability] if probability else items
 
 
 def drop_objects(graph: NumberedGraph, probability: float, rng: Random) -> NumberedGraph:
-    """The graph without the objects that are hit, their attributes and their relations."""
+    """The graph without the dropped objects, their attributes and their relations."""
     if not probability:
         return graph
     flags = spared(len(graph.objects), probability, rng)

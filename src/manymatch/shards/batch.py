@@ -1,4 +1,4 @@
-"""The batch: what shards give and networks take. Nothing in it depends on a network."""
+"""The batch: the output of the shards and the input of the networks, independent of both."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch import Tensor
 
 
 def name_id(text: str) -> int:
-    """A number for an object's name or attribute: equal in every process, never 0, 63 bits."""
+    """A number of 63 bits for a name or an attribute: equal in every process, never 0."""
     digest = hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1 or 1
 
 
 class _OnDevice:
-    """Moves every tensor field (and nested batch) to a device, or to pinned memory."""
+    """Moves all tensors, also those of nested batches, to a device or to pinned memory."""
 
     def to(self, device: torch.device | str, non_blocking: bool = True) -> Any:
         return self._map(lambda part: part.to(device, non_blocking=non_blocking))
@@ -37,11 +37,10 @@ class _OnDevice:
 
 @dataclass(frozen=True)
 class Graphs(_OnDevice):
-    """Scene graphs of a batch's captions, flat: nodes and edges of all captions one after another.
+    """The scene graphs of all captions of a batch: their nodes and edges, one after another.
 
-    Phrases (object words, attribute words, relation labels) are deduplicated within the batch:
-    `phrases` holds each once, the nodes and edges hold its row. V objects, A attributes,
-    E relations, P phrases.
+    `phrases` contains every distinct phrase (object words, attribute words, relation labels) once;
+    nodes and edges refer to its row. V objects, A attributes, E relations, P phrases.
     """
 
     phrases: Tensor  # (P, T) int64 word ids, 0 = padding

@@ -1,4 +1,4 @@
-"""Samples to one `Batch`: padding, masks, and the captions' graphs laid end to end."""
+"""From samples to one `Batch`: padding, masks, and all scene graphs in one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
 
 @dataclass(frozen=True)
 class Item:
-    """One image of a batch: `features (n, F)`, which rows are `real (n,)` (the others were
-    dropped), `boxes (n, 4)` or None, and its captions."""
+    """One image of a batch with its captions.
+
+    `features (n, F)`; `real (n,)` is False for the rows that were dropped; `boxes (n, 4)` or None.
+    """
 
     image_id: str
     features: np.ndarray
@@ -44,8 +46,8 @@ def collate(items: Sequence[Item]) -> Batch:
 
 
 def _computable(features: Tensor) -> Tensor:
-    """As float32, but pixels as the bytes they are: a quarter of it on the way to a GPU."""
-    # torch turns float16 into float32 several times faster than numpy.
+    """The features as float32. Pixels stay bytes, which is a quarter of the copy to a GPU."""
+    # torch converts float16 to float32 several times faster than NumPy.
     return features if features.dtype == torch.uint8 else features.float()
 
 
@@ -68,7 +70,7 @@ def pad_words(sequences: Sequence[Phrase]) -> tuple[Tensor, Tensor]:
 
 
 class _Phrases(dict[Phrase, int]):
-    """Gives each distinct phrase the next row."""
+    """Gives every new phrase the next row."""
 
     def __missing__(self, phrase: Phrase) -> int:
         self[phrase] = row = len(self)
@@ -76,7 +78,7 @@ class _Phrases(dict[Phrase, int]):
 
 
 def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
-    """Captions' graphs laid end to end, each phrase of the batch held once."""
+    """The graphs of all captions in one. Every phrase of the batch is stored once."""
     counts = [len(graph.objects) for graph in graphs]
     first = np.cumsum([0, *counts[:-1]]).tolist()  # row of each caption's first object
     rows = _Phrases()
@@ -110,5 +112,5 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
 
 
 def _columns(triples: Iterable[tuple[int, int, int]]) -> tuple[Tensor, ...]:
-    """Three int64 tensors of the triples' parts; of length 0 where there are none."""
+    """Three int64 tensors with the first, second and third parts of the triples."""
     return torch.tensor(list(triples), dtype=torch.int64).reshape(-1, 3).unbind(1)

@@ -1,15 +1,35 @@
-"""Raw samples by their position in a stream of shards: read once, in order, only those wanted."""
+"""Reading the wanted samples of a stream of shards, in order and with one open file at a time.
+
+Any WebDataset reader can read the shards. This one seeks over the images and members that are not
+wanted (images of other processes, thumbnails in training), and refuses oversized members. The
+streaming reader of `webdataset` cannot, and takes four times as long, because it parses all tar
+headers in every epoch.
+"""
 
 from __future__ import annotations
 
 import bisect
 import itertools
+import os
+import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
+
+from webdataset.tariterators import base_plus_ext
 
 from manymatch.shards.index import Split
-from manymatch.shards.tar import RawSample, raw_samples
+from manymatch.system.errors import DataError
+
+MAX_MEMBER_BYTES = 64 * 2**20
+
+RawSample = dict[str, bytes]
+"""The members of a sample by suffix ("json", "features.npy"), and its key as "__key__"."""
+
+Member = tuple[int, int]
+"""Position of a member's content in the tar file, and its size; -1 if it is not a plain file."""
 
 
 def fetch(
@@ -19,19 +39,85 @@ def fetch(
     positions: Iterable[int],
     suffixes: AbstractSet[str],
 ) -> Iterator[tuple[int, RawSample]]:
-    """(position, sample) for each of `positions`, ascending, in the shards read one by one.
+    """(position, sample) for every one of `positions`, in ascending order.
 
     Args:
         shards: the numbers of the split's shards in reading order.
-        positions: images counted over the shards in that order.
-        suffixes: the members to read of each sample.
+        positions: image numbers, counted over the shards in reading order.
+        suffixes: the members to read.
+
+    Raises:
+        DataError: a shard is missing or damaged.
     """
     wanted = sorted(positions)
     starts = [0, *itertools.accumulate(split.shard_images[shard] for shard in shards)]
     for shard, start, end in zip(shards, starts, starts[1:], strict=False):
         first, last = bisect.bisect_left(wanted, start), bisect.bisect_left(wanted, end)
-        here = {position - start for position in wanted[first:last]}
-        if here:
+        numbers = {position - start for position in wanted[first:last]}
+        if numbers:
             path = folder / split.shards[shard]
-            found = raw_samples(path, split.shard_images[shard], here, suffixes)
-            yield from ((start + number, sample) for number, sample in found)
+            samples = _read_shard(path, split.shard_images[shard], numbers, suffixes)
+            yield from ((start + number, sample) for number, sample in samples)
+
+
+def _read_shard(
+    path: Path, images: int, wanted: AbstractSet[int], suffixes: AbstractSet[str]
+) -> Iterator[tuple[int, RawSample]]:
+    """(number in the shard, sample) for every wanted sample of a shard with so many `images`."""
+    try:
+        with path.open("rb") as stream:
+            state = os.fstat(stream.fileno())
+            samples = _samples(path, state.st_size, state.st_mtime_ns)
+            if len(samples) != images:
+                raise DataError(
+                    f"{path}: {len(samples)} images, but the index says {images}. "
+                    "Run the stage 'shards' again"
+                )
+            for number in sorted(wanted):
+                yield number, _read(stream, *samples[number], suffixes)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such shard. Run the stage 'shards' again") from None
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise DataError(f"{path}: damaged shard ({error}). Run the stage 'shards' again") from None
+
+
+@lru_cache(maxsize=256)
+def _samples(path: Path, size: int, changed: int) -> list[tuple[str, dict[str, Member]]]:
+    """Key and members of every sample of a shard.
+
+    The cache is valid while the file's `size` and time of change stay the same: every epoch needs
+    the samples, and parsing headers takes longer than reading contents.
+    """
+    with tarfile.open(path, "r:") as archive:
+        return [
+            (key, {_parts(member)[1]: _position(member) for member in members})
+            for key, members in itertools.groupby(archive, lambda member: _parts(member)[0])
+        ]
+
+
+def _parts(member: tarfile.TarInfo) -> tuple[str, str]:
+    """The key of the sample and the suffix of the member, as WebDataset divides a name."""
+    key, suffix = base_plus_ext(member.name)
+    return key or member.name, suffix or ""
+
+
+def _position(member: tarfile.TarInfo) -> Member:
+    return member.offset_data, member.size if member.isreg() else -1
+
+
+def _read(
+    stream: BinaryIO, key: str, members: dict[str, Member], suffixes: AbstractSet[str]
+) -> RawSample:
+    sample = {"__key__": key.encode()}
+    for suffix in members.keys() & suffixes:
+        sample[suffix] = _content(stream, f"{key}.{suffix}", *members[suffix])
+    return sample
+
+
+def _content(stream: BinaryIO, name: str, start: int, size: int) -> bytes:
+    if not 0 <= size <= MAX_MEMBER_BYTES:
+        raise tarfile.ReadError(f"'{name}' is not a file of at most {MAX_MEMBER_BYTES} B")
+    content = os.pread(stream.fileno(), size, start)
+    if len(content) != size:
+        raise tarfile.ReadError(f"'{name}' is cut off")
+    return content

@@ -1,4 +1,4 @@
-"""`index.json`: what a folder of shards holds, so that readers know it before they open one."""
+"""`index.json`: the content of a folder of shards, for readers that have not opened a shard yet."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from manymatch.system.errors import DataError, nearest
 NAME = "index.json"
 Count = Annotated[int, Field(ge=1)]
 ShardName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+\.tar$")]
-"""A bare file name: an index from elsewhere cannot point outside its folder."""
+"""A file name without folders: an index from elsewhere cannot point outside its own folder."""
 
 
 class Split(Strict):
-    """The shards of one split in table order; the three lists run in parallel."""
+    """The shards of one split in table order; the three lists have one entry for every shard."""
 
     shards: list[ShardName]
     shard_images: list[Count]
@@ -27,9 +27,11 @@ class Split(Strict):
 
 
 class Index(Strict):
-    """Of what the shards were made, and the splits. `dtype` is that of the features, uint8 of
-    pixels; `boxes`: every sample has them; `attributes` are those of the feature store: backbone,
-    weights and the like."""
+    """The origin of the shards, and the splits.
+
+    `dtype` is the type of the features, uint8 for pixels. `boxes`: every sample has boxes.
+    `attributes` are those of the feature store, such as backbone and weights.
+    """
 
     dataset: str
     features: str
@@ -41,7 +43,7 @@ class Index(Strict):
     splits: dict[str, Split]
 
     def split(self, name: str) -> Split:
-        """One split; an unknown name is a `DataError` that names the nearest."""
+        """The split `name`. For an unknown name, a `DataError` names the nearest one."""
         if name not in self.splits:
             raise DataError(
                 f"shards of {self.dataset}/{self.features}: no split '{name}'"
@@ -51,18 +53,20 @@ class Index(Strict):
 
     @property
     def sample_bytes(self) -> int:
-        """Upper bound of what one image's arrays take in a shard."""
+        """Upper bound of the bytes of one image's arrays in a shard."""
         value_bytes = 2 if self.dtype == "float16" else 1
         return self.max_regions * (self.width * value_bytes + (16 if self.boxes else 0))
 
 
 def read_index(folder: Path) -> Index:
-    """The index of a folder of shards; missing or malformed, it is a `DataError`."""
+    """The index of a folder of shards. A missing or malformed index is a `DataError`."""
     path = folder / NAME
     try:
         return Index.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file; run the stage 'shards' first") from None
+        raise DataError(f"{path}: no such file. Run the stage 'shards' first") from None
     except (OSError, ValidationError) as error:
         problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise DataError(f"{path}: not an index of shards ({problem}); write them again") from None
+        raise DataError(
+            f"{path}: not an index of shards ({problem}). Run the stage 'shards' again"
+        ) from None

@@ -1,4 +1,4 @@
-"""Folders of some shards each to one folder of all."""
+"""Joining several folders of shards to one folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manymatch.system.files import replacing, sha256, write_json
 
 
 def join(parts: Sequence[Path], folder: Path) -> None:
-    """Write `folder` whole: the shards of `parts`, which have none in common, under one index.
+    """Write all shards of `parts`, which have no shard in common, to `folder` with one index.
 
     Raises:
         DataError: a part is damaged.
@@ -35,11 +35,11 @@ def join(parts: Sequence[Path], folder: Path) -> None:
 
 
 def _take(part: Path, split: Split, folder: Path) -> None:
-    """The shards of a part into `folder`, as links where the two lie on one disk."""
+    """Link the shards of a part into `folder`, or copy them if `folder` is on another disk."""
     for name, expected in zip(split.shards, split.sha256, strict=True):
         source = part / name
         if not source.is_file() or sha256(source) != expected:
-            raise DataError(f"{source}: missing or damaged; remove {part} and make it again")
+            raise DataError(f"{source}: missing or damaged. Remove {part} and make this part again")
         try:
             os.link(source, folder / name)
         except OSError:
@@ -47,13 +47,13 @@ def _take(part: Path, split: Split, folder: Path) -> None:
 
 
 def _joined(splits: Sequence[Split]) -> Split:
-    """One entry of the index from those of parts, the shards in order again."""
-    columns = [zip(each.shards, each.shard_images, each.sha256, strict=True) for each in splits]
+    """One entry of the index from the entries of the parts, with the shards in order again."""
+    columns = [zip(part.shards, part.shard_images, part.sha256, strict=True) for part in splits]
     shards = sorted(itertools.chain.from_iterable(columns))
     return Split(
         shards=[name for name, _, _ in shards],
         shard_images=[images for _, images, _ in shards],
         sha256=[digest for _, _, digest in shards],
-        images=sum(each.images for each in splits),
-        captions=sum(each.captions for each in splits),
+        images=sum(part.images for part in splits),
+        captions=sum(part.captions for part in splits),
     )

@@ -1,4 +1,4 @@
-"""Batches read ahead while the network trains."""
+"""Batches that worker processes prepare while the network trains."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from manymatch.system.errors import ManyMatchError
 
 
 class Loader:
-    """`batches`, prepared by `workers` processes (0: by this one), in the same order.
+    """The `batches`, in the same order, prepared by `workers` processes (0: by this process).
 
-    `pin_memory` speeds up the way to a GPU.
+    `pin_memory` speeds up copies to a GPU.
     """
 
     def __init__(self, batches: Batches, workers: int = 0, pin_memory: bool = False) -> None:
@@ -38,7 +38,7 @@ class Loader:
 
 
 class _Guarded(IterableDataset[Batch | ManyMatchError]):
-    """Hands a user's fault on as a value: raised in a worker it would arrive as a traceback."""
+    """Yields our errors as values: an error that a worker raises would arrive as a traceback."""
 
     def __init__(self, batches: Batches) -> None:
         self._batches = batches

@@ -1,4 +1,4 @@
-"""Captions and scene graphs as word numbers: text is looked at once a sample, never in a batch."""
+"""Captions and scene graphs as numbers. Text is converted once for each sample."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ Phrase = tuple[int, ...]
 
 @dataclass(frozen=True)
 class NumberedGraph:
-    """`attributes` are (object, phrase, name id) in the objects' order; `relations` are
-    (subject, phrase, object). Objects are counted within the caption."""
+    """A scene graph in numbers.
+
+    `attributes` are (object, phrase, name id) in the order of the objects; `relations` are
+    (subject, phrase, object). Objects are numbered within the caption.
+    """
 
     objects: list[Phrase]
     names: list[int]
@@ -27,7 +30,7 @@ class NumberedGraph:
 
 @dataclass(frozen=True)
 class NumberedCaption:
-    """A caption's word ids (at least one) and graph."""
+    """The word ids of a caption (at least one) and its graph."""
 
     id: str
     words: Phrase
@@ -35,7 +38,7 @@ class NumberedCaption:
 
 
 class Numbering:
-    """Numbers captions by words or wordpieces. Phrases repeat so much that they are remembered."""
+    """Converts captions to word or wordpiece ids. Phrases are cached, because many are repeated."""
 
     def __init__(self, vocabulary: AnyVocabulary) -> None:
         self._vocabulary = vocabulary
@@ -43,13 +46,14 @@ class Numbering:
         self._name = lru_cache(maxsize=65_536)(name_id)
 
     def __reduce__(self) -> tuple:
-        return Numbering, (self._vocabulary,)  # what is remembered does not travel
+        return Numbering, (self._vocabulary,)  # the caches are not pickled
 
     def words(self, text: str) -> Phrase:
-        """The ids of the text's words; text without any word is one unknown word."""
+        """The ids of the words of a text. A text without words counts as one unknown word."""
         return tuple(self._vocabulary.encode(text)) or (self._vocabulary.UNK,)
 
     def caption(self, entry: CaptionEntry) -> NumberedCaption:
+        """The caption and its graph in numbers."""
         return NumberedCaption(entry.id, self.words(entry.text), self._graph(entry.graph))
 
     def _graph(self, graph: SceneGraph) -> NumberedGraph:

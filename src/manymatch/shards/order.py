@@ -1,8 +1,8 @@
-"""In which order an epoch visits the images, and which process and batch each falls to.
+"""The order of the images in an epoch, and the process and batch of every image.
 
-The order is that of a shuffle buffer over permuted shards, but computed beforehand on numbers
-alone. So it depends on (seed, epoch) and on the shards, never on who reads: every process and
-worker knows the whole order and fetches only its own part of it.
+The order is that of a shuffle buffer over permuted shards, computed in advance from numbers only.
+So the order depends on (seed, epoch) and on the shards, not on the reader: every process and every
+worker knows the whole order and fetches only its own part.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from random import Random
 import numpy as np
 
 BUFFER_BYTES = 256 * 2**20
-"""What the shuffle buffer may hold in memory; splits below this size are shuffled perfectly."""
+"""Size of the shuffle buffer in memory. Smaller splits are shuffled perfectly."""
 
 
 def shard_order(shards: int, shuffle: tuple[int, int] | None) -> list[int]:
-    """The shards' numbers in the order they are read; `shuffle` is (seed, epoch)."""
+    """The numbers of the shards in reading order; `shuffle` is (seed, epoch)."""
     order = list(range(shards))
     if shuffle is not None:
         Random(f"shards {shuffle}").shuffle(order)
@@ -26,9 +26,10 @@ def shard_order(shards: int, shuffle: tuple[int, int] | None) -> list[int]:
 
 
 def image_order(images: int, buffer: int, shuffle: tuple[int, int] | None) -> np.ndarray:
-    """(images,) positions in the read stream, in the order they leave a buffer of that many.
+    """(images,) positions in the stream, in the order in which they leave the shuffle buffer.
 
-    The buffer fills, then each step emits a random one of its images and takes in the next.
+    The buffer holds `buffer` images. When it is full, every step removes a random image and adds
+    the next one.
     """
     if shuffle is None:
         return np.arange(images)
@@ -46,33 +47,37 @@ def image_order(images: int, buffer: int, shuffle: tuple[int, int] | None) -> np
 
 
 def one_per_class(order: np.ndarray, classes: np.ndarray, whole: int) -> np.ndarray:
-    """`order` in groups of `whole` images of as many classes, as many groups as can be made.
+    """As many groups as possible of `whole` images from `whole` different classes.
 
-    Each group takes from the classes with the most images left, of each the next one in `order`,
-    so that how many groups there are does not depend on `order`.
+    Every group takes the next image in `order` from each of the classes with the most remaining
+    images. So the number of groups does not depend on `order`.
 
     Args:
-        classes: (images,) of each position.
+        order: (images,) positions.
+        classes: (images,) class of every position.
+
+    Returns:
+        The positions of all groups, one group after another.
     """
     left: dict[int, deque[tuple[int, int]]] = {}
     for rank, position in enumerate(order.tolist()):
         left.setdefault(int(classes[position]), deque()).append((rank, position))
-    chosen: list[int] = []
+    grouped: list[int] = []
     while len(left) >= whole:
         for number in heapq.nsmallest(whole, left, key=lambda it: (-len(left[it]), left[it][0])):
-            chosen.append(left[number].popleft()[1])
+            grouped.append(left[number].popleft()[1])
             if not left[number]:
                 del left[number]
-    return np.array(chosen, dtype=np.int64)
+    return np.array(grouped, dtype=np.int64)
 
 
 def batches_of(
     order: np.ndarray, images_per_batch: int, rank: int, world: int, drop_last: bool
 ) -> list[np.ndarray]:
-    """The batches of process `rank` of `world`: its slices of each `world * images_per_batch`.
+    """The batches of process `rank` of `world`: its slices of every `world * images_per_batch`.
 
-    A smaller last batch is shared out evenly, or dropped with `drop_last` unless it is the only
-    one; it is also dropped if it has fewer images than there are processes.
+    A smaller last batch is divided evenly. It is dropped if it has fewer images than there are
+    processes, and with `drop_last`, unless it is the only batch.
     """
     whole = images_per_batch * world
     parts = [order[start : start + whole] for start in range(0, len(order), whole)]

@@ -1,4 +1,4 @@
-"""From an image as stored to an item of a batch: captions drawn, numbered and augmented."""
+"""From a stored image to an item of a batch: its captions are drawn, numbered and augmented."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from manymatch.text.wordpieces import AnyVocabulary
 
 
 class Preparation:
-    """Draws `captions_per_image` captions (None: all) and augments, by (seed, epoch, image)."""
+    """Draws `captions_per_image` captions (None: all) and augments the image and the captions.
+
+    All draws depend only on (seed, epoch, image).
+    """
 
     def __init__(
         self,

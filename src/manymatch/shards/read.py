@@ -1,4 +1,4 @@
-"""Batches from shards: the same ones whoever reads them, with however many processes or workers."""
+"""Batches from shards. They do not depend on the number of processes and workers that read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from manymatch.config.preset import Augmentation
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import collate
-from manymatch.shards.fetch import fetch
+from manymatch.shards.fetch import RawSample, fetch
 from manymatch.shards.index import Index, read_index
 from manymatch.shards.order import (
     BUFFER_BYTES,
@@ -22,7 +22,6 @@ from manymatch.shards.order import (
 )
 from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
-from manymatch.shards.tar import RawSample
 from manymatch.system.errors import DataError
 from manymatch.text.wordpieces import AnyVocabulary
 
@@ -30,7 +29,7 @@ __all__ = ["Batches", "Index", "batches", "classes_of", "read_index", "samples"]
 
 
 def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iterator[Sample]:
-    """Images of a split as stored, thumbnails included: all, or those at `rows` of its order."""
+    """The images of a split with thumbnails, in table order: all, or those in the given `rows`."""
     index = read_index(folder)
     shards = index.split(split)
     wanted = range(shards.images) if rows is None else rows
@@ -40,7 +39,11 @@ def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iter
 
 
 def classes_of(folder: Path, split: str) -> np.ndarray:
-    """(images,) the class of each image of a split in table order; each must have exactly one."""
+    """(images,) the class of every image of a split, in table order.
+
+    Raises:
+        DataError: an image has no class or several.
+    """
     index = read_index(folder)
     shards = index.split(split)
     order = shard_order(len(shards.shards), None)
@@ -50,7 +53,7 @@ def classes_of(folder: Path, split: str) -> np.ndarray:
         if len(labels) != 1:
             raise DataError(
                 f"{folder} ({split}): image '{image_id}' has {len(labels)} classes, and "
-                "training.one_per_class needs exactly one"
+                "training.one_per_class needs exactly one. Turn this setting off"
             )
         classes += labels
     return np.array(classes)
@@ -73,21 +76,21 @@ def batches(
     """The batches of one epoch of a split.
 
     Args:
-        captions_per_image: so many are drawn of each image's; None takes all.
-        augmentation: what is dropped; needs `shuffle`, which seeds it.
-        shuffle: (seed, epoch); None keeps table order. Order, drawn captions and augmentation
-            depend on it and on the image alone.
-        rank, world: this process of so many. Together their i-th batches are the i-th batch of
-            one process with `world * images_per_batch` images.
-        drop_last: leave out a last batch that is not full, unless it is the only one.
-        classes: (images,) of each image in table order (`classes_of`): no two images of a batch
-            are of one class, and images for which no full batch is left are left out.
+        captions_per_image: number of captions drawn for every image; None takes all.
+        augmentation: what is dropped. Requires `shuffle`, which seeds the draws.
+        shuffle: (seed, epoch); None keeps table order. The order, the drawn captions and the
+            augmentation depend only on `shuffle` and on the image.
+        rank, world: number of this process, and number of processes. Together, the i-th batches of
+            all processes are the i-th batch of one process with `world * images_per_batch` images.
+        drop_last: leave out an incomplete last batch, unless it is the only one.
+        classes: (images,) class of every image in table order (`classes_of`). Two images of a batch
+            then never have the same class. Images that do not fit in a full batch are left out.
 
     Raises:
-        DataError: there are fewer `classes` than images in a batch.
+        DataError: there are fewer `classes` than images in a batch, or a shard is damaged.
     """
     if shuffle is None and not (captions_per_image is None and augmentation is None):
-        raise ValueError("captions are drawn and augmented from a seed: give `shuffle`")
+        raise ValueError("drawing and augmenting captions requires a seed: pass `shuffle`")
     index = read_index(folder)
     shards = index.split(split)
     order = image_order(shards.images, max(1, BUFFER_BYTES // index.sample_bytes), shuffle)
@@ -99,7 +102,7 @@ def batches(
         if not len(order):
             raise DataError(
                 f"{folder} ({split}): {len(set(classes.tolist()))} classes, fewer than the "
-                f"{images_per_batch * world} images of a batch with one of each; lower "
+                f"{images_per_batch * world} images of a batch with one of each. Lower "
                 "training.images_per_batch"
             )
     return Batches(
@@ -113,9 +116,13 @@ def batches(
 
 
 class Batches(IterableDataset[Batch]):
-    """One epoch's batches; `plan` names the positions of each in the stream of `shards`.
+    """The batches of one epoch.
 
-    Workers of a `DataLoader` take turns, so that the batches do not change with their number.
+    The workers of a `DataLoader` take turns, so that the batches do not depend on their number.
+
+    Args:
+        shards: the numbers of the shards in reading order.
+        plan: for every batch, the positions of its images in the stream of the shards.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One image of a shard with all its captions, and its way to and from bytes."""
+"""One image of a shard with all its captions, and its conversion to and from bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, SceneGraph
-from manymatch.shards.tar import RawSample
+from manymatch.shards.fetch import RawSample
 from manymatch.system.errors import DataError
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
@@ -31,9 +31,11 @@ class CaptionEntry:
 
 @dataclass(frozen=True)
 class Sample:
-    """`features (n, F)` float16 (of pixels: uint8) and `boxes (n, 4)` float32 of the n real
-    regions; `thumbnail` is a JPEG. `key` is the sample's name in the shard, unique within the
-    split."""
+    """An image with its captions and its n real regions.
+
+    `features (n, F)` are float16 (uint8 for pixels), `boxes (n, 4)` float32; `thumbnail` is a JPEG.
+    `key` is the name of the sample in the shard, unique within the split.
+    """
 
     key: str
     image_id: str
@@ -46,7 +48,7 @@ class Sample:
 
 
 def encode(sample: Sample) -> dict[str, bytes]:
-    """The content of the sample's members by suffix."""
+    """The members of the sample by suffix."""
     members = {JSON: _json(sample), FEATURES: _npy(sample.features)}
     if sample.boxes is not None:
         members[BOXES] = _npy(sample.boxes)
@@ -80,7 +82,7 @@ def _npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 
 def decode(raw: RawSample, width: int, where: str, dtype: str = "float16") -> Sample:
-    """A sample from its members; whatever does not fit is a `DataError` that names the sample."""
+    """The sample that the members contain. If they do not fit, a `DataError` names the sample."""
     key = raw["__key__"].decode(errors="replace")
     try:
         return _decode(raw, key, width, _STORED[dtype])
@@ -89,7 +91,7 @@ def decode(raw: RawSample, width: int, where: str, dtype: str = "float16") -> Sa
 
 
 def labels_of(raw: RawSample, where: str) -> tuple[str, list[int]]:
-    """Image id and labels of a sample of which no more than its `JSON` was read."""
+    """Image id and labels of a sample, of which only the member `JSON` is needed."""
     try:
         value = orjson.loads(raw[JSON])
         return _text(value["image_id"]), [operator.index(label) for label in value["labels"]]
@@ -100,8 +102,8 @@ def labels_of(raw: RawSample, where: str) -> tuple[str, list[int]]:
 
 def _unusable(where: str, key: str, error: Exception) -> DataError:
     return DataError(
-        f"{where}: sample '{key}' cannot be used ({type(error).__name__}: {error}); "
-        "run the stage 'shards' again"
+        f"{where}: sample '{key}' cannot be used ({type(error).__name__}: {error}). "
+        "Run the stage 'shards' again"
     )
 
 
@@ -112,7 +114,7 @@ def _decode(raw: RawSample, key: str, width: int, dtype: str) -> Sample:
     features = array_from(raw[FEATURES], dtype, width)
     boxes = array_from(raw[BOXES], "<f4", 4) if BOXES in raw else None
     if not len(features) or (boxes is not None and len(boxes) != len(features)):
-        raise ValueError("regions without features, or boxes that do not match them")
+        raise ValueError("no regions, or boxes that do not match the features")
     if not value["captions"]:
         raise ValueError("no caption")
     return Sample(
@@ -134,7 +136,7 @@ def _caption(entry: Mapping[str, Any]) -> CaptionEntry:
 
 
 def check_graph(graph: SceneGraph) -> None:
-    """ValueError for a graph that networks could not index: no object, or edges to nowhere."""
+    """Raise `ValueError` for a graph without objects or with relations to missing objects."""
     count = len(graph.objects)
     if not count or len(graph.names) != count or len(graph.attributes) != count:
         raise ValueError("a scene graph needs at least one object, each with name and attributes")
@@ -142,21 +144,21 @@ def check_graph(graph: SceneGraph) -> None:
         raise ValueError(f"more than {MAX_ATTRIBUTES} attributes at one object")
     for relation in graph.relations:
         if not (0 <= relation.subject < count and 0 <= relation.object < count):
-            raise ValueError("a relation to an object that is not there")
+            raise ValueError("a relation to an object that does not exist")
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected text, found {value!r:.40}")
+        raise TypeError(f"expected text, not {value!r:.40}")
     return value
 
 
 def array_from(data: bytes, dtype: str, width: int) -> np.ndarray:
-    """A (n, width) array from `.npy` bytes; nothing is unpickled or allocated by its header."""
+    """A (n, width) array from `.npy` bytes. Nothing is unpickled; the header allocates nothing."""
     start = 10 + int.from_bytes(data[8:10], "little")
-    shape, fortran, found = _header(data[:start])
-    if fortran or found != np.dtype(dtype) or len(shape) != 2 or shape[1] != width:
-        raise ValueError(f"array {found} {shape} where {dtype} (n, {width}) belongs")
+    shape, fortran, stored = _header(data[:start])
+    if fortran or stored != np.dtype(dtype) or len(shape) != 2 or shape[1] != width:
+        raise ValueError(f"array {stored} {shape} instead of {dtype} (n, {width})")
     return np.frombuffer(data, dtype, offset=start).reshape(shape)
 
 

@@ -1,4 +1,4 @@
-"""The caption table and the scene graphs read side by side, image by image."""
+"""Reading the caption table and the scene graphs in parallel, image by image."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.datasets.base import CAPTIONS
+from manymatch.foreign.parquet_file import open_table
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.shards.sample import CaptionEntry, check_graph
 from manymatch.system.errors import DataError
 
-_ROWS = 256  # read at once: the garbage collector goes through them again and again
+_ROWS = 256  # rows in memory at once; few, because the garbage collector visits all of them
 _Row = TypeVar("_Row", "_Caption", "_Graph")
 
 
@@ -32,21 +33,25 @@ class Image:
 
 
 def distinct(captions: Path, name: str) -> list[str]:
-    """The values of a column of the caption table, each once, in its order."""
-    column = _open(captions, CAPTIONS, "captions").read(columns=[name])[name]
+    """The distinct values of a column of the caption table, in table order."""
+    column = open_table(captions, CAPTIONS.names, "captions").read(columns=[name])[name]
     return column.unique().to_pylist()
 
 
 def read_images(captions: Path, graphs: Path) -> Iterator[Image]:
-    """Images in table order. `DataError` if the graphs are not those of the captions, row by row,
-    or if the captions of an image do not stand together."""
+    """The images in table order.
+
+    Raises:
+        DataError: the rows of the two tables do not belong together, or the captions of an image
+            are not in consecutive rows.
+    """
     seen: set[str] = set()
     rows = _rows(captions, graphs)
     for image_id, group in itertools.groupby(rows, key=lambda row: row[0].image_id):
         if image_id in seen:
             raise DataError(
-                f"{captions}: the captions of image '{image_id}' do not stand together; run the "
-                "stage 'captions' again"
+                f"{captions}: the captions of image '{image_id}' are not in consecutive rows. "
+                "Run the stage 'captions' again"
             )
         seen.add(image_id)
         yield _image(list(group), graphs)
@@ -90,18 +95,19 @@ def _entry(caption: _Caption, row: _Graph, where: Path) -> CaptionEntry:
 
 
 def _rows(captions: Path, graphs: Path) -> Iterator[tuple[_Caption, _Graph]]:
-    left, right = _open(captions, CAPTIONS, "captions"), _open(graphs, SCHEMA, "scene_graphs")
+    left = open_table(captions, CAPTIONS.names, "captions")
+    right = open_table(graphs, SCHEMA.names, "scene_graphs")
     if left.metadata.num_rows != right.metadata.num_rows:
         raise DataError(
             f"{graphs}: {right.metadata.num_rows} graphs for {left.metadata.num_rows} captions "
-            f"of {captions}; run the stage 'scene_graphs' again"
+            f"of {captions}. Run the stage 'scene_graphs' again"
         )
     pairs = zip(_tuples(left, _Caption), _tuples(right, _Graph), strict=True)
     for number, (caption, graph) in enumerate(pairs):
         if caption.caption_id != graph.caption_id:
             raise DataError(
-                f"{graphs}: row {number} is of caption '{graph.caption_id}', that of {captions} "
-                f"of '{caption.caption_id}'; run the stage 'scene_graphs' again"
+                f"{graphs}: row {number} belongs to caption '{graph.caption_id}', but the same row "
+                f"of {captions} to '{caption.caption_id}'. Run the stage 'scene_graphs' again"
             )
         yield caption, graph
 
@@ -113,8 +119,7 @@ def _tuples(table: pq.ParquetFile, row: type[_Row]) -> Iterator[_Row]:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """`column.to_pylist()`, many times as fast for lists and structures, which it takes apart
-    row by row."""
+    """The same as `column.to_pylist()`, but many times faster for lists and structures."""
     if pa.types.is_struct(column.type) and not column.null_count:
         names = [column.type.field(number).name for number in range(column.type.num_fields)]
         fields = [_values(field) for field in column.flatten()]
@@ -126,15 +131,3 @@ def _values(column: pa.Array) -> list[Any]:
         lists.append(None if length is None else values[at : at + length])
         at += length or 0
     return lists
-
-
-def _open(path: Path, schema: pa.Schema, stage: str) -> pq.ParquetFile:
-    try:
-        table = pq.ParquetFile(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"{path}: cannot be read ({error}); run the stage '{stage}'") from None
-    missing = set(schema.names) - set(table.schema_arrow.names)
-    if missing:
-        columns = ", ".join(sorted(missing))
-        raise DataError(f"{path}: no column {columns}; run the stage '{stage}' again")
-    return table

@@ -1,4 +1,4 @@
-"""Small JPEGs of the images, for people to look at in the report."""
+"""Small JPEGs of the images, for the report."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Pictures:
         self._folder = read_image_folder(raw)
 
     def path(self, file: str) -> Path | None:
-        """Where `file` lies; None if it is not there."""
+        """The path of `file`; None if the file does not exist."""
         if not file or self._folder.absent:
             return None
         path = image_path(self._raw, file, self._folder)
         return path if path.is_file() else None
 
     def thumbnail(self, file: str, side: int) -> bytes | None:
-        """`file` as a JPEG, at most `side` pixels on its longest side; None without a file."""
+        """`file` as a JPEG with at most `side` pixels on its longest side; None without a file."""
         path = self.path(file)
         if path is None:
             return None
@@ -37,7 +37,9 @@ class Pictures:
                 image.draft("RGB", (side, side))
                 small = image.convert("RGB")
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(f"{path}: not a usable image ({error})") from None
+            raise DataError(
+                f"{path}: not a usable image ({error}). Replace or remove the file"
+            ) from None
         small.thumbnail((side, side), Image.Resampling.BICUBIC)
         stream = io.BytesIO()
         small.save(stream, "JPEG", quality=_QUALITY)

@@ -117,39 +117,41 @@ class _Shards:
             images = track(
                 read_images(self.captions, self.graphs), f"shards {folder}", len(self.rows)
             )
-            selected = _numbered(images, self.images_per_shard, part)
-            with _split_writers(partial, self.images_per_shard) as writers:
-                for number, split, sample in self._samples(selected):
+            blocks = self._blocks(_numbered(images, self.images_per_shard, part))
+            with (
+                _split_writers(partial, self.images_per_shard) as writers,
+                contextlib.closing(ahead(blocks, depth=1)) as prepared,
+            ):
+                for number, split, sample in itertools.chain.from_iterable(prepared):
                     writers[split].write(number, sample)
             part.refuse_empty(writers, "shards")
             write_json(partial / NAME, self._index(writers).model_dump())
 
-    def _samples(self, images: Iterable[tuple[int, Image]]) -> Iterator[tuple[int, str, Sample]]:
-        """Number in the split, split and sample of every image. A thread reads the features."""
-        with contextlib.closing(ahead(self._with_features(images), depth=1)) as blocks:
-            for block, (features, counts, boxes) in blocks:
-                for at, ((number, image), count) in enumerate(
-                    zip(block, counts.tolist(), strict=True)
-                ):
-                    sample = Sample(
-                        key=f"{number:08d}",
-                        image_id=image.image_id,
-                        file=image.file,
-                        labels=image.labels,
-                        captions=image.captions,
-                        features=features[at, :count],
-                        boxes=None if boxes is None else boxes[at, :count].astype("<f4"),
-                        thumbnail=self.pictures.thumbnail(image.file, self.thumbnail),
-                    )
-                    yield number, image.split, sample
-
-    def _with_features(
+    def _blocks(
         self, images: Iterable[tuple[int, Image]]
-    ) -> Iterator[tuple[list[tuple[int, Image]], Rows]]:
-        """Blocks of images with their features."""
+    ) -> Iterator[list[tuple[int, str, Sample]]]:
+        """Blocks of images: the number in the split, the split and the sample of every image."""
         remaining = iter(images)
         while block := list(itertools.islice(remaining, _BLOCK)):
-            yield block, self.features.read([self.rows[image.image_id] for _, image in block])
+            rows = self.features.read([self.rows[image.image_id] for _, image in block])
+            yield [
+                (number, image.split, self._sample(number, image, rows, at))
+                for at, (number, image) in enumerate(block)
+            ]
+
+    def _sample(self, number: int, image: Image, rows: Rows, at: int) -> Sample:
+        """The sample of an image whose features are `at` this place in `rows`."""
+        features, counts, boxes = rows
+        return Sample(
+            key=f"{number:08d}",
+            image_id=image.image_id,
+            file=image.file,
+            labels=image.labels,
+            captions=image.captions,
+            features=features[at, : counts[at]],
+            boxes=None if boxes is None else boxes[at, : counts[at]].astype("<f4"),
+            thumbnail=self.pictures.thumbnail(image.file, self.thumbnail),
+        )
 
     def _index(self, writers: Mapping[str, SplitWriter]) -> Index:
         return Index(

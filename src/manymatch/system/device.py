@@ -1,4 +1,4 @@
-"""The device that computes."""
+"""The device that networks run on."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from manymatch.system.errors import ConfigError
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device called `name`; "auto" is the GPU if there is one, else the CPU.
+    """The device `name`: "cpu", "cuda", "cuda:1", or "auto" for the GPU if there is one.
 
     Raises:
-        ConfigError: torch does not know the name, or this machine does not have the device.
+        ConfigError: the name is unknown, or this machine does not have the device.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(f"device: unknown '{name}'; use auto, cpu or cuda") from None
+        raise ConfigError(f"device: unknown name '{name}'. Use auto, cpu or cuda") from None
     if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"device: cannot use '{name}'; use auto, cpu or cuda")
+        raise ConfigError(f"device: '{name}' is not supported. Use auto, cpu or cuda")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ConfigError(f"device: this machine has no '{name}'; use auto or cpu")
+        raise ConfigError(f"device: this machine does not have '{name}'. Use auto or cpu")
     return device

@@ -1,6 +1,6 @@
-"""The faults a user can cause or mend. The command line prints each as one line and exits with 1.
+"""Errors that a user can cause or correct. The command line prints one line and exits with 1.
 
-Anything that is not a `ManyMatchError` is a defect of ours and keeps its traceback.
+Any other exception is a defect of ManyMatch and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from collections.abc import Iterable
 
 
 class ManyMatchError(Exception):
-    """What is wrong, where (file, line, key), and what to do, in one line."""
+    """One line: what is wrong (file, line, key), and how to correct it."""
 
 
 class ConfigError(ManyMatchError):
-    """A setting, preset or name that does not exist or does not fit."""
+    """A setting, preset or name does not exist or does not fit."""
 
 
 class SourceError(ManyMatchError):
-    """A download, archive or folder that is missing, damaged or unsafe."""
+    """A download, archive or folder is missing, damaged or unsafe."""
 
 
 class DataError(ManyMatchError):
-    """Content of a data file that cannot be used: captions, images, features, graphs."""
+    """The content of a data file cannot be used: captions, images, features, graphs."""
 
 
 class StorageError(ManyMatchError):
-    """The disk is full or a file cannot be written."""
+    """The disk is full, or a file cannot be written."""
 
 
 class CheckpointError(ManyMatchError):
-    """A model or checkpoint that does not fit what it is loaded into."""
+    """A model or checkpoint does not fit its settings or its network."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown `name`: the nearest known one, and all of them."""
+    """The end of a message about an unknown `name`: the nearest known name, and all names."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean '{close[0]}'?" if close else ""
@@ -42,7 +42,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of a library says, for the end of a message of one line; NumPy's advice to
-    unpickle a file is left out."""
-    told = str(error).strip().partition("\n")[0].partition(" If you trust ")[0]
-    return told or type(error).__name__
+    """The first line of a library's error message, without NumPy's advice to unpickle a file."""
+    line = str(error).strip().partition("\n")[0].partition(" If you trust ")[0]
+    return line or type(error).__name__

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written under a temporary name, moved into place."""
+"""Writing files completely or not at all: under a temporary name, then moved into place."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def storage_errors(target: Path) -> Iterator[None]:
-    """Turn a full disk (or quota, or file size limit) under `target` into a one-line error."""
+    """Turn a full disk (or a quota, or a file size limit) into a `StorageError` of one line."""
     try:
         yield
     except OSError as error:
         if error.errno in _FULL:
             raise StorageError(
-                f"{target}: no space left while writing; nothing was replaced, "
-                "free some space and run the stage again"
+                f"{target}: no space left while writing. Nothing was replaced. Free some space and "
+                "run the stage again"
             ) from error
         raise
 
 
 def partial_path(target: Path) -> Path:
-    """Where `target` is built: in the same folder, so that the move into place is atomic."""
+    """The temporary name of `target`, in the same folder, so that the final move is atomic."""
     return target.with_name(target.name + ".partial")
 
 
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a temporary path; move it to `target` if the block succeeds, remove it if not."""
+    """Yield a temporary path. Move it to `target` if the block succeeds, else remove it."""
     partial = partial_path(target)
     with storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,20 +54,20 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def move_into_place(partial: Path, target: Path) -> None:
-    """Rename a finished file or folder over `target`, which is replaced whole."""
+    """Rename a finished file or folder to `target`, which is replaced."""
     if target.is_dir() and not target.is_symlink():
-        # A folder cannot be renamed over a folder that holds files.
-        doomed = target.with_name(target.name + ".old.partial")
-        remove(doomed)
-        target.rename(doomed)
+        # A folder cannot be renamed to a folder that contains files.
+        old = target.with_name(target.name + ".old.partial")
+        remove(old)
+        target.rename(old)
         partial.rename(target)
-        remove(doomed)
+        remove(old)
     else:
         partial.replace(target)
 
 
 def remove(path: Path) -> None:
-    """Remove a file, link or folder if it is there."""
+    """Remove a file, link or folder if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -81,17 +81,17 @@ def sync(path: Path) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write UTF-8 text to `target`, whole or not at all."""
+    """Write UTF-8 text to `target`, completely or not at all."""
     with replacing(target) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(target: Path, value: Any) -> None:
-    """Write `value` as indented JSON (sorted keys, so that equal values give equal files)."""
+    """Write `value` as indented JSON. Keys are sorted, so that equal values give equal files."""
     write_text(target, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
 def sha256(path: Path) -> str:
-    """Hex digest of a file, read in pieces."""
+    """Hexadecimal SHA-256 of a file, which is read in pieces."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Independent pieces of work on all cores, each piece on one."""
+"""Independent pieces of work on all cores, one core for each piece."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ Result = TypeVar("Result")
 
 
 def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """`work(item)` for every item without gradient, in as many threads as torch may use.
+    """`work(item)` for every item, without gradients, in as many threads as torch may use.
 
-    Many small operations each split over all cores wait for the slowest core after every one of
-    them; whole pieces of work do not, which counts when other programs share the cores.
+    A small operation that is divided among all cores must wait for the slowest core. Whole pieces
+    of work do not wait, which is faster when other programs share the cores.
     """
     threads = torch.get_num_threads()
 
     def quietly(item: Item) -> Result:
-        with torch.inference_mode():  # a property of the thread, as the number of threads is
+        with torch.inference_mode():  # inference mode is a property of the thread
             return work(item)
 
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             return list(pool.map(quietly, items))
     finally:
-        torch.set_num_threads(threads)  # the workers changed what later threads start with
+        torch.set_num_threads(threads)  # the workers changed the default of later threads
 
 
 @contextlib.contextmanager
 def on_one_core() -> Iterator[None]:
-    """Run the block's operations on one core: threads that wait for more of them, as torch's do
-    for a while, would take the cores from work that is done side by side."""
+    """Run the operations of the block on one core.
+
+    torch's threads keep their cores for a while after an operation, and would take the cores from
+    work that runs in parallel.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a line every ten seconds elsewhere."""
+"""Progress of long work: a bar on a terminal, else a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def track(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
-    """Yield `items`, telling on standard error how far the work is (`total` items, if known)."""
+    """Yield `items` and report the progress on standard error (`total` items, if known)."""
     console = Console(stderr=True)
     if console.is_terminal:
         yield from rich_track(items, description, total=total, console=console)
@@ -37,5 +37,5 @@ def _lines(items: Iterable[Item], description: str, total: int | None) -> Iterat
 
 
 def say(line: str) -> None:
-    """One line for the person who watches, on standard error."""
+    """Print one line for the user on standard error."""
     print(line, file=sys.stderr, flush=True)

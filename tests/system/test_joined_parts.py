@@ -15,7 +15,8 @@ from tiny_data import TinyData, make_data, write_table
 from workspace import Workspace
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features.extract import Extractor, extract
+from manymatch.features.extract import extract
+from manymatch.features.extractors import Extractor
 from manymatch.features.store import FeatureWriter
 from manymatch.scene_graphs import parse
 from manymatch.shards.index import read_index
@@ -109,7 +110,7 @@ def test_a_part_that_was_interrupted_goes_on(
     extracted(place)  # computes: a part is not finished
     assert "ignored" in capsys.readouterr().err and store.read_bytes() == whole
     extracted(place, Part(1, 2))
-    assert "2 of 3 images are there already" in capsys.readouterr().err
+    assert "2 of 3 images are finished" in capsys.readouterr().err
     extracted(place)
     assert "joining 2 parts" in capsys.readouterr().err and store.read_bytes() == whole
 
