@@ -57,6 +57,7 @@ class Code:
     def __init__(self, package: Path) -> None:
         self._package = package
         self._modules: dict[str, _Module] = {}
+        self._known_needs: dict[Definition, list[Definition]] = {}
 
     def listing(self, *entries: str) -> str:
         """One line for each module or data file that counts: its name and the hash of its code.
@@ -75,7 +76,9 @@ class Code:
                 module = self._module(definition.module)
                 own = module.bindings if definition.name is None else [definition.name]
                 names.setdefault(definition.module, set()).update(own)
-                waiting += self._needs(definition)
+                if definition not in self._known_needs:
+                    self._known_needs[definition] = list(self._needs(definition))
+                waiting += self._known_needs[definition]
         lines = [f"{module} {self._hash(module, names[module])}" for module in sorted(names)]
         return "\n".join([*lines, *self._data(names)]) + "\n"
 
@@ -85,11 +88,30 @@ class Code:
         if definition.name is None:
             yield from (Definition(definition.module, name) for name in module.bindings)
         for statement in module.statements(definition.name):
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name) and node.id in module.bindings:
-                    yield Definition(definition.module, node.id)
-                elif isinstance(node, ast.Import | ast.ImportFrom):
-                    yield from self._imported(node, definition.module)
+            if isinstance(statement, ast.ImportFrom):
+                targets = self._imported(statement, definition.module)
+                yield from (target for target in targets if target.name)
+            else:
+                yield from self._mentioned(statement, definition.module)
+
+    def _mentioned(self, node: ast.AST, importer: str) -> Iterator[Definition]:
+        """The definitions that a piece of code mentions. Of `files.write_json`, where `files` is a
+        module, the definition `write_json` alone."""
+        attribute = node.attr if isinstance(node, ast.Attribute) else None
+        root = node.value if isinstance(node, ast.Attribute) else node
+        bindings = self._module(importer).bindings
+        if isinstance(root, ast.Name) and root.id in bindings:
+            yield Definition(importer, root.id)
+            for statement in bindings[root.id]:
+                if isinstance(statement, ast.ImportFrom):
+                    for target in self._imported(statement, importer):
+                        if not target.name:
+                            yield self._inside(target.module, attribute)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from self._imported(node, importer)
+        else:
+            for child in ast.iter_child_nodes(node):
+                yield from self._mentioned(child, importer)
 
     def _imported(self, node: ast.Import | ast.ImportFrom, importer: str) -> Iterator[Definition]:
         """The package's own definitions that an import statement names."""
@@ -100,11 +122,14 @@ class Code:
                 module, name = self._source(node, importer), alias.name
             if module.partition(".")[0] != NAME or name == VERSION:
                 continue
-            if name is None or name in self._module(module).bindings:
-                yield Definition(module, name)
-            else:
-                inner = f"{module}.{name}"
-                yield Definition(inner if self._file(inner) else module)
+            yield self._inside(module, name)
+
+    def _inside(self, module: str, name: str | None) -> Definition:
+        """The definition or the module that is called `name` in `module`."""
+        if name is None or name in self._module(module).bindings:
+            return Definition(module, name)
+        inner = f"{module}.{name}"
+        return Definition(inner if self._file(inner) else module)
 
     def _source(self, node: ast.ImportFrom, importer: str) -> str:
         """The absolute name of the module that an import takes names from."""
@@ -137,7 +162,7 @@ class Code:
     def _module(self, name: str) -> _Module:
         if name not in self._modules:
             file = self._file(name)
-            self._modules[name] = _parse(file) if file else _Module()
+            self._modules[name] = _parse(file.read_bytes()) if file else _Module()
         return self._modules[name]
 
     def _file(self, module: str) -> Path | None:
@@ -158,12 +183,15 @@ class _Module:
 
     bindings: dict[str, list[ast.stmt]] = field(default_factory=dict)
     actions: list[ast.stmt] = field(default_factory=list)
+    _dumps: dict[str | None, list[str]] = field(default_factory=dict)
 
     def statements(self, name: str | None) -> list[ast.stmt]:
         return [*self.bindings.get(name or "", ()), *self.actions]
 
     def dumps(self, name: str | None) -> list[str]:
-        return [_dump(statement) for statement in self.statements(name)]
+        if name not in self._dumps:
+            self._dumps[name] = [_dump(statement) for statement in self.statements(name)]
+        return self._dumps[name]
 
     def reads_files(self, names: Iterable[str]) -> bool:
         return any(
@@ -174,9 +202,10 @@ class _Module:
         )
 
 
-def _parse(path: Path) -> _Module:
+@functools.cache
+def _parse(source: bytes) -> _Module:
     module = _Module()
-    statements = [node for node in ast.parse(path.read_bytes()).body if not _is_ignored(node)]
+    statements = [node for node in ast.parse(source).body if not _is_ignored(node)]
     is_registry = any(_imports_by_name(node) for node in statements)
     for statement in _single_imports(statements):
         names = list(_bound(statement))
