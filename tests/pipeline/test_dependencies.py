@@ -108,7 +108,7 @@ EDITS: dict[str, tuple[str, Callable[[str], str], set[str]]] = {
         {"download/flickr30k", "captions/flickr30k"},
     ),
     "a drawing of scenes": (
-        "scenes/drawing/animals.py",
+        "scenes/drawing/four_legged.py",
         append("\nDRAWINGS.clear()\n"),
         {"download/scenes", "captions/scenes"},
     ),
@@ -118,12 +118,12 @@ EDITS: dict[str, tuple[str, Callable[[str], str], set[str]]] = {
         {"features/scenes/lite0", "features/flickr30k/lite0"},
     ),
     "an importer": (
-        "features/importers/scan.py",
+        "features/importers/precomp.py",
         replace("return ", "return not "),
         {"features/flickr30k/butd"},
     ),
     "the parser": ("scene_graphs/rules.py", replace("return ", "return not "), {"scene_graphs"}),
-    "the writer of shards": ("shards/pack.py", replace("return ", "return not "), {"shards"}),
+    "the writer of shards": ("shards/split_writer.py", replace("return ", "return not "), {"shards"}),
 }
 
 
