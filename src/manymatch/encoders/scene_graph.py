@@ -210,12 +210,12 @@ class SceneGraphEncoder(nn.Module):
 
     def _binding(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects and attributes; these are counted after the objects."""
-        n_objects, owner = len(graphs.objects), graphs.attribute_object
-        attributes = torch.arange(len(owner), device=owner.device)
+        n_objects, objects = len(graphs.objects), graphs.attribute_object
+        attributes = torch.arange(len(objects), device=objects.device)
         if self.fully_connected:
             captions = graphs.object_caption
-            owner, attributes = segment_pairs(captions, captions[owner], n_objects)
-        return both_ways(owner, n_objects + attributes)
+            objects, attributes = segment_pairs(captions, captions[objects], n_objects)
+        return both_ways(objects, n_objects + attributes)
 
     def _between(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects."""

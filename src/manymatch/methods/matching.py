@@ -36,10 +36,10 @@ class Matching:
         """To be called before each training epoch (0-based)."""
         self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
 
-    def terms(self, scores: Tensor, owner: Tensor) -> dict[str, Tensor]:
-        """The named term of `scores (n, m)`, a mean over the m captions; `owner (m,)` is the row
-        of each caption's image."""
+    def terms(self, scores: Tensor, image_index: Tensor) -> dict[str, Tensor]:
+        """The named term of `scores (n, m)`, a mean over the m captions; `image_index
+        (m,)` is the row of each caption's image."""
         settings = self.settings
         if settings.objective == "info_nce":
-            return {"info_nce": info_nce(scores, owner, settings.temperature)}
-        return {"triplet": triplet(scores, owner, settings.margin, self.mining)}
+            return {"info_nce": info_nce(scores, image_index, settings.temperature)}
+        return {"triplet": triplet(scores, image_index, settings.margin, self.mining)}

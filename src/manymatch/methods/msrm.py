@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
-from manymatch.losses.pairs import own_pairs
+from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_match import soft_match
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
@@ -81,7 +81,7 @@ class MSRM(Method):
         return None if self.settings.inference == "mu" else _score_of_caption_queries
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        own = own_pairs(images.vectors, batch.owner)
+        own = positive_pairs(images.vectors, batch.owner)
         to_texts = self._one_way(images, texts, own)
         to_images = self._one_way(texts, images, own.T)
         return {name: term + to_images[name] for name, term in to_texts.items()}

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
-from manymatch.losses.pairs import own_pairs
+from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
 from manymatch.losses.uniformity import uniformity
 from manymatch.methods.base import Embeddings, Method
@@ -92,7 +92,7 @@ class PCME(Method):
         seen = _sampled(images, self._noise(images))
         read = _sampled(texts, self._noise(texts))
         logits = self._logits(seen, read)
-        match = own_pairs(logits, batch.owner)
+        match = positive_pairs(logits, batch.owner)
         n_terms = 2 * match.numel()
         return {"match": soft_contrastive(logits, match)} | weighted(
             kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),

@@ -97,7 +97,7 @@ class SetMethod(Method):
         self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
 
     def matching_terms(
-        self, images: Embeddings, texts: Embeddings, owner: Tensor
+        self, images: Embeddings, texts: Embeddings, image_index: Tensor
     ) -> dict[str, Tensor]:
         """What draws matches together: triplet loss, MMD and, where it is wanted, InfoNCE.
 
@@ -112,11 +112,11 @@ class SetMethod(Method):
         return weighted(
             triplet=(
                 chosen.triplet_weight,
-                lambda: triplet(scores, owner, chosen.margin, self.mining),
+                lambda: triplet(scores, image_index, chosen.margin, self.mining),
             ),
             mmd=(chosen.mmd_weight, lambda: mmd(x, y, squared=chosen.squared_mmd)),
             contrastive=(
                 chosen.contrastive_weight,
-                lambda: info_nce(scores, owner, chosen.temperature),
+                lambda: info_nce(scores, image_index, chosen.temperature),
             ),
         )

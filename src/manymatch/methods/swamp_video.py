@@ -82,11 +82,11 @@ class SwAMPVideo(Method):
         pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs)
 
-    def _contrastive(self, scores: Tensor, owner: Tensor) -> Tensor:
+    def _contrastive(self, scores: Tensor, image_index: Tensor) -> Tensor:
         """The mean over the pairs."""
         if self.settings.negatives == "hardest":
-            return triplet(scores, owner, self.settings.margin, "hardest")
-        return triplet(scores, owner, self.settings.margin, "all") / max(len(scores) - 1, 1)
+            return triplet(scores, image_index, self.settings.margin, "hardest")
+        return triplet(scores, image_index, self.settings.margin, "all") / max(len(scores) - 1, 1)
 
 
 def _table(settings: SwAMPVideoSettings, vocabulary: AnyVocabulary) -> WordTable:

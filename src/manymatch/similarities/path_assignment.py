@@ -91,8 +91,8 @@ class _Matching:
         total = paths.length.gather(1, paths.end)
         change = torch.where(paths.closed, total - paths.length, 0)
         self.column_price -= change
-        owners = self.row_of.clamp(min=0)
-        self.row_price.scatter_add_(1, owners, change.masked_fill_(self.row_of < 0, 0))
+        matched = self.row_of.clamp(min=0)
+        self.row_price.scatter_add_(1, matched, change.masked_fill_(self.row_of < 0, 0))
         self.row_price[:, row] += total[:, 0]
 
     def _follow(self, paths: _Paths) -> None:
