@@ -1,4 +1,4 @@
-"""The losses that train the scores of VSE++, VSE-infinity and SwAMP."""
+"""The losses on the scores of VSE++, VSE-infinity and SwAMP."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class MatchingSettings(Strict):
     objective: Literal["triplet", "info_nce"] = "triplet"
     margin: Positive = 0.2
     temperature: Positive = 0.05
-    """Of `info_nce`."""
+    """Temperature of `info_nce`."""
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 1
-    """In so many first epochs the triplet loss sums over all negatives: the hardest alone can
-    make fresh weights collapse."""
+    """Number of first epochs in which the triplet loss sums over all negatives: the hardest
+    negatives alone can make fresh weights collapse."""
 
 
 class Matching:
-    """The triplet loss with the hardest negatives (in the first epochs with all), or InfoNCE."""
+    """The triplet loss with the hardest negatives (with all in the first epochs), or InfoNCE."""
 
     def __init__(self, settings: MatchingSettings) -> None:
         self.settings = settings
         self.mining: Mining = "hardest"
 
     def start_epoch(self, epoch: int) -> None:
-        """To be called before each training epoch (0-based)."""
+        """Choose the negatives of the epoch (0-based); called before each training epoch."""
         self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
 
     def terms(self, scores: Tensor, image_index: Tensor) -> dict[str, Tensor]:
