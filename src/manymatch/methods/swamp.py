@@ -4,7 +4,8 @@ Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval, A
 
 Prototype attention (PAR) reads images and captions by the same p learned queries: each query
 attends to the local features (regions, or a bi-GRU's states of the words). Each of H heads has
-queries of its own. The embedding is the concatenation of all H p results, L2-normalised. Scores are cosines.
+queries of its own. The embedding is the concatenation of all H p results, L2-normalised. Scores
+are cosines.
 
 A contrastive loss L_c treats every other pair as a negative. SwAMP adds a second loss, L_s, that
 does not. The samples of the latest batches are assigned to classes by their class probabilities, so

@@ -1,7 +1,7 @@
-"""Training curves, written by dvclive: one point an epoch of each value.
+"""Training curves, written by dvclive: one point of each value for every epoch.
 
-dvclive comes with DVC (the extra `pipeline`), whose plots are what its files are for. Without it
-training is the same but for the curves; each epoch's line is printed either way.
+dvclive belongs to DVC (the extra `pipeline`), whose plots read its files. Without dvclive a
+training writes no curves and is otherwise the same.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ except ImportError:
 
 
 class Curves:
-    """The curves of one run in `folder`, drawn anew from what `history` holds already: so a
-    resumed run neither repeats nor lacks a point. Only the process of rank 0 draws."""
+    """The curves of one run in `folder`.
+
+    A resumed run writes them anew from its `history`, so that no point is repeated or missing. Only
+    the process of rank 0 writes.
+    """
 
     def __init__(self, folder: Path, history: History) -> None:
         self._folder = folder
@@ -48,13 +51,13 @@ class Curves:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
-            # Its last act is to remove a file that all runs of a checkout share: of runs that end
-            # together, one finds it gone.
+            # `end` removes a file that all runs of a checkout share: when runs end together,
+            # another run may have removed the file.
             with suppress(FileNotFoundError):
                 self._live.end()
 
     def add(self, row: dict[str, float]) -> None:
-        """The values of the next epoch."""
+        """Write the values of the next epoch."""
         if self._live is not None:
             with storage_errors(self._folder):
                 for name, value in row.items():
