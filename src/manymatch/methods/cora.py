@@ -106,21 +106,13 @@ class CORASettings(Strict):
     """Number of epochs over which the loss grows from zero to its full value."""
 
     @model_validator(mode="after")
-    def _heads_divide_size(self) -> CORASettings:
+    def _sizes_and_weights_fit(self) -> CORASettings:
         if self.size % self.heads:
             raise ValueError(f"size {self.size} is not a multiple of {self.heads} heads")
-        return self
-
-    @model_validator(mode="after")
-    def _directions_share_concept_size(self) -> CORASettings:
         if self.concept_directions == "concatenate" and self.concept_size % 2:
             raise ValueError(
                 f"concept_size {self.concept_size} is odd: two directions cannot share it"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _one_loss_matches_pairs(self) -> CORASettings:
         if not self.hardest_weight + self.contrastive_weight + self.caption_weight:
             raise ValueError(
                 "hardest_weight, contrastive_weight and caption_weight are all 0: no loss matches "
@@ -158,12 +150,16 @@ class CORA(Method):
         graphs = _graphs(batch)
         encoded = self.graph(graphs)
         objects, mask = pad_segments(encoded.objects, graphs.object_caption, len(batch.words))
+        # The width is fixed, so that tables of several processes can be joined.
+        attributes, _ = pad_segments(
+            graphs.attribute_names, graphs.attribute_object, len(graphs.objects), MAX_ATTRIBUTES
+        )
         return Embeddings(
             vectors=self._normalised(self.pool_objects(objects, mask)),
             entities=self._normalised(encoded.entities),
             entity_caption=graphs.object_caption,
             entity_names=graphs.object_names,
-            entity_attributes=_attribute_table(graphs),
+            entity_attributes=attributes,
         )
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
@@ -223,17 +219,6 @@ def _graphs(batch: Batch) -> Graphs:
             "with the scene graphs of the captions."
         )
     return batch.graphs
-
-
-def _attribute_table(graphs: Graphs) -> Tensor:
-    """`(V, MAX_ATTRIBUTES)` attribute names of each object, 0 where it has no more attributes.
-
-    The width is fixed, so that tables of several processes can be joined.
-    """
-    n_objects = len(graphs.objects)
-    return pad_segments(graphs.attribute_names, graphs.attribute_object, n_objects, MAX_ATTRIBUTES)[
-        0
-    ]
 
 
 def _region_encoder(settings: CORASettings, feature_width: int) -> ImageEncoder:
