@@ -69,7 +69,8 @@ def _step(device: torch.device, steps: int) -> None:
     for memory in (method.labels.images, method.labels.texts):
         memory.assign = _clocked(memory.assign, spent, device)
     wholes, parts = [], []
-    for _ in range(method.settings.queue // PAIRS + steps):  # the first fill the queue
+    queue = len(method.labels.images.queue.rows)
+    for _ in range(queue // PAIRS + steps):  # the first fill the queue
         batch = _batch().to(device)
         spent.clear()
         wholes.append(seconds(partial(_train, method, batch, optimizer), device))

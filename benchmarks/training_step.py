@@ -37,7 +37,7 @@ from manymatch.shards.collate import Item, collate
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
 from manymatch.text.vocabulary import Vocabulary
-from manymatch.training.quiet import deterministic
+from manymatch.training.run_context import deterministic
 
 PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"
 REGIONS, FEATURES, CAPTIONS, WORDS = 36, 2048, 5, 8_000

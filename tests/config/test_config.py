@@ -100,7 +100,7 @@ def test_a_key_that_is_there_twice_is_refused(
     path = preset_file(tmp_path, text)
     with pytest.raises(ConfigError) as error:
         read_preset(path)
-    assert one_line(error) == f"{path}:{line}: the key '{key}' is there twice"
+    assert one_line(error).startswith(f"{path}:{line}: the key '{key}' is given twice")
 
 
 def test_a_key_may_change_what_is_merged_in(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_an_unknown_override_names_the_nearest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("training.parameter_groups", [{"match": "("}], r"0\.match: .* not a regular expression"),
+        ("training.parameter_groups", [{"match": "("}], r"0\.match: not a regular expression"),
         ("warm_start", {"model": "vsepp"}, r"warm_start\.model: .* match pattern"),
         ("warm_start", {"model": "../scenes"}, r"warm_start\.model: .* match pattern"),
         ("warm_start", {"model": "scenes/vsepp", "fresh": ["["]}, "not a regular expression"),

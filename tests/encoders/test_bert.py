@@ -154,7 +154,7 @@ def test_old_checkpoints_with_heads_are_read(folder: Path, tmp_path: Path) -> No
         (lambda state: {}, "lacks 'embeddings.word_embeddings.weight'"),
         (
             lambda state: state | {"embeddings.LayerNorm.bias": torch.ones(3)},
-            r"'embeddings.LayerNorm.bias' is \(3,\), by config.json \(16,\)",
+            r"'embeddings.LayerNorm.bias' is \(3,\), but \(16,\) by config.json",
         ),
     ],
 )

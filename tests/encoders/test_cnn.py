@@ -123,12 +123,12 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
 
 @pytest.mark.parametrize("features", [torch.zeros(1, 49, 2048), torch.zeros(1, 50, 3).byte()])
 def test_features_that_are_no_pixels_are_refused(features: Tensor) -> None:
-    with pytest.raises(ConfigError, match=r"a CNN reads pixels.* set the preset's features to"):
+    with pytest.raises(ConfigError, match=r"a CNN reads pixels.* Set the preset's features to"):
         cnn()(features, real(features))
 
 
 def test_a_crop_larger_than_the_picture_is_refused() -> None:
-    with pytest.raises(ConfigError, match="crop: 32 pixels of pictures of 16"):
+    with pytest.raises(ConfigError, match="crop: 32 pixels, but pictures have 16"):
         cnn()(pixels(1, 16), real(pixels(1, 16)))
 
 

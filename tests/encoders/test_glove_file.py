@@ -71,8 +71,8 @@ def test_a_trained_model_needs_no_file() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["the 1 2"], "2 numbers a word, but word_size is 3"),
-        (["400000 3", *LINES], "1 numbers a word"),
+        (["the 1 2"], "2 numbers for a word, but word_size is 3"),
+        (["400000 3", *LINES], "1 numbers for a word"),
         (["the 1 2 3", "dog 1 2 x"], ":2: not a word and 3 numbers"),
         (["the 1 2 3", "dog 1 2 inf"], ":2: not a word and 3 numbers"),
         (["the 1 2 3", "dog 1"], ":2: not a word and 3 numbers"),

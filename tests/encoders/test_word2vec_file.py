@@ -58,11 +58,11 @@ def test_a_trained_models_words_need_no_file() -> None:
     [
         (lambda data: b"", "."),
         (lambda data: b"what is this\n" + data, "does not begin with two numbers"),
-        (lambda data: data[:-9], "word 4 of 4: cut off"),
+        (lambda data: data[:-9], "word 4 of 4: truncated"),
         (lambda data: data.replace(b"4 3\n", b"99999999999999 3\n"), "word 5 of 999"),
-        (lambda data: data.replace(b"4 3\n", b"4 5\n"), "5 numbers a word, but word_size is 3"),
-        (lambda data: data[:8] + b"\xff" * 12 + data[20:], "word 1: not finite"),
-        (lambda data: b"9 3\n" + b"x" * 10_000, "word 1 of 9: cut off"),
+        (lambda data: data.replace(b"4 3\n", b"4 5\n"), "5 numbers for a word, but word_size is 3"),
+        (lambda data: data[:8] + b"\xff" * 12 + data[20:], "word 1: numbers are not finite"),
+        (lambda data: b"9 3\n" + b"x" * 10_000, "word 1 of 9: truncated"),
     ],
     ids=["empty", "text", "cut", "count", "size", "nan", "no space"],
 )

@@ -12,38 +12,42 @@ from manymatch.losses.info_nce import info_nce
 from manymatch.losses.specificity import specificity
 from manymatch.losses.triplet import triplet
 
-OWNERS = {
+IMAGE_INDEX = {
     "one caption each": [0, 1, 2, 3],
     "several captions": [0, 0, 1, 1, 1, 2, 3, 3],
     "one image": [0, 0, 0],
     "unordered": [2, 0, 1, 2, 0],
 }
-owners = pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
+image_indices = pytest.mark.parametrize("image_index", IMAGE_INDEX.values(), ids=IMAGE_INDEX)
 
 
 def hinge(value):
     return value if value > 0 else value * 0
 
 
-def naive_triplet(s, owner, margin, mining):
+def naive_triplet(s, image_index, margin, mining):
     reduce = max if mining == "hardest" else sum
     total = s.sum() * 0
-    for j, i in enumerate(owner):
-        texts = [hinge(margin + s[i, k] - s[i, j]) for k in range(len(owner)) if owner[k] != i]
+    for j, i in enumerate(image_index):
+        texts = [
+            hinge(margin + s[i, k] - s[i, j])
+            for k in range(len(image_index))
+            if image_index[k] != i
+        ]
         images = [hinge(margin + s[k, j] - s[i, j]) for k in range(len(s)) if k != i]
         total = total + (reduce(texts) if texts else 0) + (reduce(images) if images else 0)
-    return total / len(owner)
+    return total / len(image_index)
 
 
-def naive_info_nce(s, owner, temperature):
+def naive_info_nce(s, image_index, temperature):
     z = torch.exp(s / temperature)
     total = s.sum() * 0
-    for j, i in enumerate(owner):
-        texts = sum(z[i, k] for k in range(len(owner)) if owner[k] != i)
+    for j, i in enumerate(image_index):
+        texts = sum(z[i, k] for k in range(len(image_index)) if image_index[k] != i)
         images = sum(z[k, j] for k in range(len(s)) if k != i)
         total = total - torch.log(z[i, j] / (z[i, j] + texts))
         total = total - torch.log(z[i, j] / (z[i, j] + images))
-    return total / len(owner)
+    return total / len(image_index)
 
 
 def naive_anchored(s, positive, temperature):
@@ -76,32 +80,32 @@ def assert_same(found, expected, inputs):
     )
 
 
-@owners
+@image_indices
 @pytest.mark.parametrize("mining", ["hardest", "all"])
 @pytest.mark.parametrize("margin", [0.2, 3.0])
-def test_triplet(owner, mining, margin):
-    scores = random_scores(max(owner) + 1, len(owner))
-    found = triplet(scores, torch.tensor(owner), margin, mining)
-    assert_same(found, naive_triplet(scores, owner, margin, mining), [scores])
+def test_triplet(image_index, mining, margin):
+    scores = random_scores(max(image_index) + 1, len(image_index))
+    found = triplet(scores, torch.tensor(image_index), margin, mining)
+    assert_same(found, naive_triplet(scores, image_index, margin, mining), [scores])
 
 
-@owners
+@image_indices
 @pytest.mark.parametrize("temperature", [0.05, 1.0])
-def test_info_nce(owner, temperature):
-    scores = random_scores(max(owner) + 1, len(owner))
-    found = info_nce(scores, torch.tensor(owner), temperature)
-    assert_same(found, naive_info_nce(scores, owner, temperature), [scores])
+def test_info_nce(image_index, temperature):
+    scores = random_scores(max(image_index) + 1, len(image_index))
+    found = info_nce(scores, torch.tensor(image_index), temperature)
+    assert_same(found, naive_info_nce(scores, image_index, temperature), [scores])
 
 
 def test_captions_of_the_same_image_do_not_compete():
     """Raising one caption's score leaves its sister's terms alone."""
     scores = torch.tensor([[0.9, 0.1], [-1.0, -1.0]], dtype=torch.float64)
-    owner = torch.tensor([0, 0])
+    image_index = torch.tensor([0, 0])
     raised = scores.clone()
     raised[0, 0] += 1.0
-    assert triplet(raised, owner, 0.2) == triplet(scores, owner, 0.2)
-    alone = info_nce(scores[:, 1:], owner[1:], 0.1)
-    both = info_nce(torch.cat([scores[:, :1] + 1e3, scores[:, 1:]], 1), owner, 0.1)
+    assert triplet(raised, image_index, 0.2) == triplet(scores, image_index, 0.2)
+    alone = info_nce(scores[:, 1:], image_index[1:], 0.1)
+    both = info_nce(torch.cat([scores[:, :1] + 1e3, scores[:, 1:]], 1), image_index, 0.1)
     torch.testing.assert_close(both, alone / 2)
 
 
@@ -117,10 +121,10 @@ def test_a_single_image_gives_zero_and_finite_gradients(loss):
 @pytest.mark.parametrize("mining", ["hardest", "all"])
 @pytest.mark.parametrize("n", [0, 3])
 def test_no_captions_give_zero_with_a_gradient(mining, n):
-    owner = torch.zeros(0, dtype=torch.int64)
+    image_index = torch.zeros(0, dtype=torch.int64)
     for loss in (info_nce, partial(triplet, mining=mining)):
         scores = random_scores(n, 0)
-        value = loss(scores, owner, 0.2)
+        value = loss(scores, image_index, 0.2)
         value.backward()
         assert value == 0
         assert scores.grad.shape == (n, 0)
@@ -149,9 +153,11 @@ def test_entity_contrastive(temperature):
 
 
 def test_entity_contrastive_of_captions_alone_is_info_nce():
-    scores, owner = random_scores(3, 6), torch.tensor([0, 0, 1, 1, 2, 2])
-    own = torch.arange(3)[:, None] == owner
-    torch.testing.assert_close(entity_contrastive(scores, own, 0.05), info_nce(scores, owner, 0.05))
+    scores, image_index = random_scores(3, 6), torch.tensor([0, 0, 1, 1, 2, 2])
+    own = torch.arange(3)[:, None] == image_index
+    torch.testing.assert_close(
+        entity_contrastive(scores, own, 0.05), info_nce(scores, image_index, 0.05)
+    )
 
 
 def test_entity_contrastive_survives_an_anchor_without_negatives():

@@ -277,5 +277,5 @@ def test_with_both_there_are_never_more_rounds():
 @pytest.mark.parametrize("rounds", [0, -2])
 @pytest.mark.parametrize("tolerance", [None, 1e-3])
 def test_no_rounds_are_refused(rounds, tolerance):
-    with pytest.raises(ValueError, match=rf"sinkhorn: {rounds} rounds; expected 1 or more$"):
+    with pytest.raises(ValueError, match=rf"sinkhorn: {rounds} rounds"):
         sinkhorn(log_p_of(4, 3), 5.0, rounds, tolerance)

@@ -123,7 +123,11 @@ EDITS: dict[str, tuple[str, Callable[[str], str], set[str]]] = {
         {"features/flickr30k/butd"},
     ),
     "the parser": ("scene_graphs/rules.py", replace("return ", "return not "), {"scene_graphs"}),
-    "the writer of shards": ("shards/split_writer.py", replace("return ", "return not "), {"shards"}),
+    "the writer of shards": (
+        "shards/split_writer.py",
+        replace("return ", "return not "),
+        {"shards"},
+    ),
 }
 
 

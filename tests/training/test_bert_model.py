@@ -59,6 +59,6 @@ def test_training_says_in_one_line_that_there_is_no_bert(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     shutil.rmtree(bert)
-    with pytest.raises(ConfigError, match="neither a folder nor to be had from the hub") as caught:
+    with pytest.raises(ConfigError, match="neither a folder nor available from the hub") as caught:
         new_run("run").train(preset(bert))
     assert "\n" not in str(caught.value)

@@ -86,7 +86,7 @@ def test_tied_modules_are_saved(tmp_path: Path, vocabulary: Vocabulary) -> None:
 )
 def test_missing_file(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(CheckpointError, match=f"no {name}, so not a trained model"):
+    with pytest.raises(CheckpointError, match=f"not a trained model, because {name} is missing"):
         load_model(folder)
 
 

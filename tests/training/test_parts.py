@@ -13,11 +13,11 @@ from manymatch.config.preset import ParameterGroup, Training
 from manymatch.methods.base import Embeddings
 from manymatch.system.errors import ConfigError
 from manymatch.training import machine
-from manymatch.training.averaging import WeightAverage
 from manymatch.training.history import RSUM, History
-from manymatch.training.machine import choose
+from manymatch.training.machine import choose_machine
 from manymatch.training.module import reseed
 from manymatch.training.optimizer import make_optimizer, parameter_groups, thaw
+from manymatch.training.weight_average import WeightAverage
 
 
 class Net(nn.Module):
@@ -90,7 +90,7 @@ def test_parameters_are_thawed_in_their_epoch_and_untouched_before() -> None:
 
 def test_something_must_be_trained_from_the_start() -> None:
     for late in (ParameterGroup(match="", from_epoch=1), ParameterGroup(match="", lr_scale=0.0)):
-        with pytest.raises(ConfigError, match="trained in the first epoch; give one group"):
+        with pytest.raises(ConfigError, match="trained in the first epoch"):
             parameter_groups(Net(), [late], lr=1.0)
 
 
@@ -195,14 +195,14 @@ def test_devices_and_precision(
     count: int, bf16: bool, asked: dict, expected: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpus(count, bf16, monkeypatch)
-    found = choose(Training(**asked))
+    found = choose_machine(Training(**asked))
     assert (found.accelerator, found.devices, found.precision) == expected
 
 
 def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(2, True, monkeypatch)
-    with pytest.raises(ConfigError, match="4 GPUs asked for, 2 are here; leave it at auto"):
-        choose(Training(devices=4))
+    with pytest.raises(ConfigError, match="4 GPUs asked for, but this host has 2"):
+        choose_machine(Training(devices=4))
 
 
 @pytest.fixture
@@ -216,23 +216,23 @@ def under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("under_torchrun")
 def test_torchrun_decides_on_devices_and_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(4, True, monkeypatch)
-    found = choose(Training())
+    found = choose_machine(Training())
     assert (found.accelerator, found.devices, found.nodes) == ("gpu", 2, 2)
     assert found.trainer_settings()["num_nodes"] == 2
     gpus(0, True, monkeypatch)
-    assert choose(Training(devices=2)) == machine.Machine("cpu", 2, "32-true", 2)
+    assert choose_machine(Training(devices=2)) == machine.Machine("cpu", 2, "32-true", 2)
 
 
 @pytest.mark.usefixtures("under_torchrun")
 def test_torchrun_and_preset_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(0, True, monkeypatch)
-    with pytest.raises(ConfigError, match="3 asked for, but torchrun started 2 processes here"):
-        choose(Training(devices=3))
-    with pytest.raises(ConfigError, match=r"30 images cannot .* 4 devices; set a multiple of 4"):
-        choose(Training(images_per_batch=30))
+    with pytest.raises(ConfigError, match="3 asked for, but torchrun started 2 processes"):
+        choose_machine(Training(devices=3))
+    with pytest.raises(ConfigError, match=r"30 images cannot .* 4 devices. Set a multiple of 4"):
+        choose_machine(Training(images_per_batch=30))
     gpus(1, True, monkeypatch)
-    with pytest.raises(ConfigError, match="2 GPUs asked for, 1 are here"):
-        choose(Training())
+    with pytest.raises(ConfigError, match="2 GPUs asked for, but this host has 1"):
+        choose_machine(Training())
 
 
 def test_batch_norm_is_synchronised_on_gpus_only() -> None:

@@ -67,7 +67,7 @@ def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(
 def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run: Callable[[str], Run]) -> None:
     with pytest.raises(ConfigError, match="'grid' are pixels, which only a CNN can read"):
         new_run("run").train(chosen(cnn=None))
-    with pytest.raises(ConfigError, match="'grid' have no regions to drop; set it to 0"):
+    with pytest.raises(ConfigError, match="'grid' are pixels without regions"):
         new_run("run").train(chosen(region_drop=0.1))
 
 

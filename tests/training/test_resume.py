@@ -181,7 +181,7 @@ def test_checkpoint_without_its_best_weights_is_ignored(
     for path in run.checkpoints.glob("best-*"):
         path.unlink()
     run.train(preset())
-    assert "its best weights are gone" in capsys.readouterr().err
+    assert "its best weights are missing" in capsys.readouterr().err
     assert run.outputs() == undisturbed
 
 

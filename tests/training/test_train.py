@@ -228,7 +228,7 @@ def test_mixed_precision_trains(new_run: NewRun) -> None:
     [
         ({"optimizer": {"lr": 1e30}}, r"training diverged: the loss '\w+' is nan in epoch 1"),
         ({"parameter_groups": ({"match": "nothing", "lr_scale": 1},)}, "no parameter matches"),
-        ({"devices": 2, "images_per_batch": 7}, "7 images cannot be shared out equally among 2"),
+        ({"devices": 2, "images_per_batch": 7}, "7 images cannot be divided equally among 2"),
     ],
 )
 def test_presets_that_cannot_work(new_run: NewRun, settings: dict[str, Any], message: str) -> None:
@@ -240,7 +240,7 @@ def test_presets_that_cannot_work(new_run: NewRun, settings: dict[str, Any], mes
 
 def test_features_of_another_name_are_refused(new_run: NewRun) -> None:
     with pytest.raises(
-        ConfigError, match=r"for 'resnet50', but .* holds 'grid'; run 'manymatch shards tiny"
+        ConfigError, match=r"for 'resnet50', but .* holds 'grid'. Run 'manymatch shards tiny"
     ):
         new_run("run").train(preset().model_copy(update={"features": "resnet50"}))
 

@@ -84,14 +84,14 @@ def test_named_parts_start_fresh_or_stay_behind(models: Path) -> None:
     ("model", "settings", "message"),
     [
         ({"size": 8}, {}, r"another shape of 'image.bias \(16,\) for \(8,\)', 'image.weight "),
-        ({}, {"rename": {"image": "picture"}}, "no place .*for 'image.bias', 'image.weight'$"),
+        ({}, {"rename": {"image": "picture"}}, "no counterpart .*'image.bias', 'image.weight'$"),
         ({}, {"rename": {"imag": "image"}}, "no parameter in the source for .*rename 'imag'$"),
-        ({}, {"rename": {"image.bias": "image.weight"}}, "a place that others have too"),
-        ({}, {"fresh": ("^image",)}, "no place .*for 'image.bias', 'image.weight'$"),
-        ({}, {"unused": ("^image", "temp")}, "nothing .*for 'image.bias', 'image.weight', 'temp"),
+        ({}, {"rename": {"image.bias": "image.weight"}}, "several parameters of the same new name"),
+        ({}, {"fresh": ("^image",)}, "no counterpart .*'image.bias', 'image.weight'$"),
+        ({}, {"unused": ("^image", "temp")}, "no value .*'image.bias', 'image.weight', 'temp"),
         ({}, {"fresh": ("nowhere",)}, "no parameter for warm_start.fresh 'nowhere'$"),
         ({}, {"unused": ("nowhere",)}, "no parameter for warm_start.unused 'nowhere'$"),
-        ({}, {"model": "coco/tiny"}, "no trained model .*run 'manymatch train coco tiny' first"),
+        ({}, {"model": "coco/tiny"}, "no trained model .*Run 'manymatch train coco tiny' first"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_one_line(

@@ -1,4 +1,4 @@
-"""How many images the papers' data sets have, by which a part of one is told from the whole."""
+"""The numbers of images of the papers' data sets, which distinguish a part from the whole."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ IMAGES: dict[str, dict[str, int]] = {
     "msrvtt": {TEST: 1_000},
     "lsmdc": {TEST: 1_000},
 }
-"""By data set and split. CUB's test split has 1,764 images of classes that were trained on and all
-2,967 of the 50 others; training splits that papers cut differently are left out."""
+"""Number of images by data set and split. CUB's test split has 1,764 images of training classes and
+all 2,967 images of the other 50 classes. Training splits that differ between papers are left
+out."""
 
 
 def is_whole(dataset: str, images: Mapping[str, int]) -> bool:
-    """Whether splits of so many images are the papers'; no papers' data set, no whole one."""
+    """Whether splits with these numbers of images are the papers' whole splits; False for a data
+    set without papers."""
     known = IMAGES.get(dataset, {})
     return bool(known) and all(images.get(split) == count for split, count in known.items())
 
 
 def is_papers_test(dataset: str, split: str, images: int) -> bool:
-    """Whether that many images of a split are what the papers' numbers are of."""
+    """Whether a split with this number of images is the test split of the papers' numbers."""
     return split == TEST and images == IMAGES.get(dataset, {}).get(TEST)

@@ -1,4 +1,4 @@
-"""Settings whose groups may be given in part."""
+"""Settings with groups of which a preset may give some keys alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from manymatch.config.strict import Strict
 
 
 class Grouped(Strict):
-    """A field that is itself a `Strict` keeps, where a preset names only some of its keys, the
-    others as this model's default has them, not as the group has them in general."""
+    """Settings with fields that are groups of settings (`Strict`) themselves.
+
+    If a preset gives some keys of a group, the other keys have the values of this class's default
+    for the field, instead of the defaults of the group's class.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -25,5 +28,5 @@ class Grouped(Strict):
 def _filled(default: Any, part: Any) -> Any:
     if not isinstance(default, Strict) or not isinstance(part, dict):
         return part
-    whole = {name: getattr(default, name) for name in type(default).model_fields}
-    return whole | {name: _filled(whole.get(name), own) for name, own in part.items()}
+    defaults = {name: getattr(default, name) for name in type(default).model_fields}
+    return defaults | {name: _filled(defaults.get(name), value) for name, value in part.items()}

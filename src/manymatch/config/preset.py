@@ -1,7 +1,7 @@
-"""A preset: everything that makes one trained model, as a preset file states it.
+"""A preset: all settings of one trained model.
 
-`presets/DATASET/NAME.yaml` is the preset of the stage `train@DATASET-NAME`, or, if it starts from
-another preset's model, of `warm_train@DATASET-NAME`.
+`presets/DATASET/NAME.yaml` is the preset of the stage `train@DATASET-NAME`. A preset that starts
+from another preset's model belongs to the stage `warm_train@DATASET-NAME`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _compiles(expression: str) -> str:
 
 def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
     if sorted(set(epochs)) != list(epochs):
-        raise ValueError("each must be later than the one before")
+        raise ValueError("epochs must be in ascending order, without repetition")
     return epochs
 
 
@@ -43,7 +43,7 @@ Expression = Annotated[str, AfterValidator(_compiles)]
 
 
 class Optimizer(Strict):
-    """AdamW, Adam or AdamP."""
+    """The optimiser: AdamW, Adam or AdamP."""
 
     name: Literal["adamw", "adam", "adamp"] = "adamw"
     lr: Positive = 5e-4
@@ -51,10 +51,11 @@ class Optimizer(Strict):
 
 
 class ParameterGroup(Strict):
-    """Parameters whose full name matches the expression `match` learn in their own way.
+    """Settings of the parameters whose full name matches the regular expression `match`.
 
-    At `lr_scale * lr` (0: never), from the 0-based epoch `from_epoch` on (before it they are
-    frozen, and nothing is computed for them), with their own `weight_decay` if it is given.
+    Their learning rate is `lr_scale * lr` (0: they are frozen). They are frozen before the 0-based
+    epoch `from_epoch`, and no gradient is computed for them until then. They may have a
+    `weight_decay` of their own.
     """
 
     match: Expression
@@ -64,14 +65,14 @@ class ParameterGroup(Strict):
 
 
 class Schedule(Strict):
-    """Learning rate over time, after a linear warm-up over `warmup_epochs`.
+    """The learning rate over time, after a linear warm-up over `warmup_epochs`.
 
     `constant`: the preset's rate.
     `step`: the rate is multiplied by `factor` every `every` epochs, or after each number of epochs
     in `milestones`.
-    `cosine`: the rate falls with every step and starts anew after each number of epochs in
-    `restarts`, each time from `factor` of the height before. A phase ends at zero, or falls as if
-    zero were `period` epochs after its start, and stays zero from there on.
+    `cosine`: the rate falls with every step. It restarts after each number of epochs in `restarts`,
+    each time from `factor` times the height before. The rate is zero at the end of a phase, or
+    `period` epochs after the start of the phase, and stays zero after that.
     """
 
     name: Literal["constant", "step", "cosine"] = "cosine"
@@ -84,75 +85,79 @@ class Schedule(Strict):
 
 
 class Augmentation(Strict):
-    """What is dropped in training, each independently with the given probability; never all."""
+    """Probabilities with which parts of a sample are dropped in training, each part independently;
+    at least one part stays."""
 
     region_drop: Probability = 0.0
     word_drop: Probability = 0.0
-    """A hit word becomes the mask (50%), a random word (10%) or is deleted (40%)."""
+    """A dropped word becomes the mask (50%) or a random word (10%), or is deleted (40%)."""
     caption_drop: Probability = 0.0
-    """PCME's form: each word becomes the unknown word with this probability, then this share of
-    the words, rounded down, is deleted."""
+    """PCME's augmentation: each word becomes the unknown word with this probability; then this
+    share of the words, rounded down, is deleted."""
     object_drop: Probability = 0.0
     attribute_drop: Probability = 0.0
     relation_drop: Probability = 0.0
     phrase_word_mask: Probability = 0.0
-    """A word of an object's, an attribute's or a relation's phrase becomes the mask."""
+    """Probability that a word of an object's, attribute's or relation's phrase becomes the mask."""
     phrase_word_delete: Probability = 0.0
-    """A word of a phrase that is not masked is deleted, unless it is the last word left."""
+    """Probability that an unmasked word of a phrase is deleted; the last word of a phrase stays."""
 
 
 class Training(Strict):
-    """How long, how much at once, how fast."""
+    """The settings of training: epochs, batches, optimiser, precision and devices."""
 
     epochs: Count = 30
     images_per_batch: Count = 64
     captions_per_image: Count | None = None
-    """Captions drawn per image and epoch; None takes all."""
+    """Captions that are drawn for each image in an epoch; null: all captions."""
     one_per_class: bool = False
-    """No two images of a batch are of one class; each image must have exactly one (CUB)."""
+    """Whether the images of a batch have different classes; each image must have one class
+    (CUB)."""
     optimizer: Optimizer = Optimizer()
     parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()
     clip_norm: Positive | None = 2.0
-    """The largest norm of the gradient of all parameters together; null: gradients stay whole."""
+    """The largest norm of the gradient of all parameters together; null: no clipping."""
     weight_average: Probability = 0.0
-    """Decay of an exponential moving average of the weights that is validated and kept (0: off)."""
+    """Decay of the exponential moving average of the weights, which is validated and saved; 0: the
+    weights themselves."""
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
-    """`auto`: bf16-mixed on a GPU that has it, 16-mixed on one that has not, 32-true on the CPU."""
+    """`auto`: bf16-mixed on a GPU with bfloat16, 16-mixed on other GPUs, 32-true on the CPU."""
     devices: Count | Literal["auto"] = "auto"
     patience: Count | None = None
-    """Stop after so many epochs without a better validation rsum."""
+    """Number of epochs without a better validation rsum after which training stops."""
 
 
 class WarmStart(Strict):
-    """The trained model that training starts from, and what of it does not fit.
+    """The trained model from which training starts (the source), and the parts that do not fit.
 
-    Every parameter and buffer of the source must find its place with equal shape, and every one
-    of ours must be given a value, but for those named here. Word vectors go by word.
+    Every parameter and buffer of the source must have a counterpart of equal shape in the method,
+    and every parameter and buffer of the method one in the source, except for those named here.
+    Word vectors are matched by word.
 
-    `params.yaml` names such a preset under `warm_starts` with its source, not under `presets`: in
-    DVC's matrix no stage can wait for another. `dvc repro` then trains the source first, and both
-    again when it changes.
+    `params.yaml` names such a preset with its source under `warm_starts`, not under `presets`,
+    because a stage of a DVC matrix cannot wait for another stage of the matrix. `dvc repro` then
+    trains the source first, and trains both again after a change of the source.
     """
 
     model: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")]
     """DATASET/PRESET: a folder under `models/`."""
     rename: dict[str, str] = Field(default_factory=dict)
-    """Beginnings of dotted names in the source -> what stands in their place here."""
+    """Prefixes of dotted names in the source -> prefixes in the method."""
     fresh: tuple[Expression, ...] = ()
-    """Of our parameters, those that match one start as without a warm start."""
+    """Regular expressions of the method's parameters that start as without a warm start."""
     unused: tuple[Expression, ...] = ()
-    """Of the source's parameters, those that match one are left behind."""
+    """Regular expressions of the source's parameters that are not used."""
 
 
 class Preset(Strict):
-    """One preset file. `model` belongs to the method and is checked by it."""
+    """The content of one preset file. The method checks `model`."""
 
     method: str
     features: str
     seed: Annotated[int, Field(ge=0)] = 0
     setting: Setting = "small-scale"
-    """`reproduced` only where data and settings are the paper's; see `setting_after`."""
+    """`reproduced` only if data and settings are the paper's; see `setting_after`."""
     model: dict[str, Any] = Field(default_factory=dict)
     augmentation: Augmentation = Augmentation()
     training: Training = Training()
@@ -163,8 +168,11 @@ class Preset(Strict):
 
 
 def preset_path(presets: Path, dataset: str, name: str) -> Path:
-    """The file of a preset; an unknown one, or an unknown data set, is an error that names the
-    nearest."""
+    """The file of a preset.
+
+    Raises:
+        ConfigError: the preset or the data set does not exist; the message names the nearest name.
+    """
     path = presets / dataset / f"{name}.yaml"
     if not path.parent.is_dir():
         folders = [folder.name for folder in presets.glob("*/")]
@@ -176,7 +184,11 @@ def preset_path(presets: Path, dataset: str, name: str) -> Path:
 
 
 def read_preset(path: Path, overrides: dict[str, Any] | None = None) -> Preset:
-    """The preset in `path`, with dotted keys of `overrides` set on top (see `setting_after`)."""
+    """The preset in `path` with the values of dotted keys in `overrides`; see `setting_after`.
+
+    Raises:
+        ConfigError: the file is missing or malformed, or a key or value is wrong.
+    """
     stated = read_yaml(path)
     if not overrides:
         return validate(Preset, stated, str(path))
@@ -189,14 +201,16 @@ def read_preset(path: Path, overrides: dict[str, Any] | None = None) -> Preset:
 
 
 def setting_after(stated: Preset, changed: Preset) -> Setting:
-    """What the preset `stated` in a file may be called once it was `changed`: its `reproduced`
-    holds for another seed and other devices, and no change makes one. The points of a paper's
-    ablation are the exception (see `experiments.presets.experiment.preset_of`)."""
+    """The `setting` of the preset `stated` in a file after it was `changed`.
+
+    A `reproduced` preset stays so with another seed or other devices; any other change makes it
+    `small-scale`. The points of a paper's ablation are the exception.
+    """
     return changed.setting if _results(stated) == _results(changed) else "small-scale"
 
 
 def _results(preset: Preset) -> Preset:
-    """The same without what decides no result but by chance."""
+    """The preset without the settings that change results by chance alone: seed and devices."""
     training = preset.training.model_copy(update={"devices": "auto"})
     return preset.model_copy(update={"seed": 0, "training": training})
 

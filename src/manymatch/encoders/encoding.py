@@ -1,4 +1,4 @@
-"""What every image and text encoder gives."""
+"""The output of image and text encoders."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from torch import Tensor
 
 
 class Encoding(NamedTuple):
-    """Local features of n samples, which of them are real, and one global feature of each.
+    """The local features of n samples, their mask, and the global features.
 
-    R is the number of regions, cells or words, W the size of local features, D of global ones.
+    R is the number of regions, cells or words, W the size of local features, D the size of global
+    features.
     """
 
     local: Tensor  # (n, R, W), zero where padded

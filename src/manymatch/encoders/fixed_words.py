@@ -1,4 +1,4 @@
-"""word2vec's vectors of the vocabulary, fixed."""
+"""Vectors of word2vec for the vocabulary, which are not trained."""
 
 from __future__ import annotations
 
@@ -13,20 +13,27 @@ from manymatch.text.wordpieces import AnyVocabulary, WordPieces
 
 
 def fixed_embedding(vocabulary: AnyVocabulary, size: int, file: str | None) -> WordTable:
-    """A table of word2vec's vectors that is not trained; the words that `file` does not know are
-    all zero. A trained model's words start at zero: its weights follow.
+    """A table of word2vec's vectors that is not trained.
+
+    The vectors of words that are not in `file` are zero. The vectors of a trained model's words are
+    zero too, because its weights follow.
+
+    Args:
+        vocabulary: the words.
+        size: of a vector.
+        file: word2vec's binary file.
 
     Raises:
-        ConfigError: the file is not named, missing or unusable, or the words are wordpieces.
+        ConfigError: the file is not named, missing or unusable, or the vocabulary has wordpieces.
     """
     if isinstance(vocabulary, WordPieces):
-        raise ConfigError("word vectors are of words, but the captions are numbered by wordpieces")
+        raise ConfigError("word vectors need words, but the captions are numbered by wordpieces")
     vectors = torch.zeros(len(vocabulary), size)
     if not vocabulary.trained:
         if not file:
-            raise ConfigError("word_vectors: word2vec needs its binary file: set word2vec_file")
-        places = {word: row for row, word in enumerate(vocabulary.words)}
-        for word, vector in read_word2vec(Path(file), places, size).items():
-            vectors[places[word]] = torch.from_numpy(vector)
+            raise ConfigError("word_vectors: word2vec needs its binary file. Set word2vec_file.")
+        rows = {word: row for row, word in enumerate(vocabulary.words)}
+        for word, vector in read_word2vec(Path(file), rows, size).items():
+            vectors[rows[word]] = torch.from_numpy(vector)
     vectors[PAD] = 0.0
     return WordTable.from_pretrained(vectors, freeze=True, padding_idx=PAD)

@@ -1,4 +1,4 @@
-"""GloVe's own text files: a word and its numbers a line, too large to hold."""
+"""GloVe's text files: a word and its numbers in each line, too large for memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from manymatch.system.errors import ConfigError
 
 
 def read_glove(path: Path, words: Collection[str], size: int) -> dict[str, np.ndarray]:
-    """The vectors `(size,)` float32 of those of `words` that the file has; others are passed over.
+    """The vectors `(size,)` float32 of the `words` that the file contains, by word.
 
     Raises:
-        ConfigError: the file is missing, is no such text, or its vectors are not of `size`.
+        ConfigError: the file is missing or malformed, or its vectors do not have `size` numbers.
     """
     wanted = {word.encode("utf-8") for word in words}
     try:
@@ -27,17 +27,18 @@ def read_glove(path: Path, words: Collection[str], size: int) -> dict[str, np.nd
 
 
 def _read(lines: Iterable[bytes], wanted: Collection[bytes], size: int) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     for number, line in enumerate(lines, start=1):
         if number == 1 and len(line.split()) != size + 1:
             raise ValueError(
-                f": {len(line.split()) - 1} numbers a word, but word_size is {size}: set word_size"
+                f":1: {len(line.split()) - 1} numbers for a word, but word_size is {size}. "
+                "Set word_size."
             )
         if line.partition(b" ")[0] in wanted:
-            word, *values = line.rstrip().rsplit(b" ", size)  # some of its "words" hold spaces
+            word, *values = line.rstrip().rsplit(b" ", size)  # some "words" contain spaces
             if word in wanted:
-                found.setdefault(word.decode("utf-8"), _vector(values, size, number))
-    return found
+                vectors.setdefault(word.decode("utf-8"), _vector(values, size, number))
+    return vectors
 
 
 def _vector(values: list[bytes], size: int, number: int) -> np.ndarray:
@@ -46,5 +47,5 @@ def _vector(values: list[bytes], size: int, number: int) -> np.ndarray:
     except ValueError:
         vector = np.array([np.nan])
     if vector.shape != (size,) or not np.isfinite(vector).all():
-        raise ValueError(f":{number}: not a word and {size} numbers; get the file anew")
+        raise ValueError(f":{number}: not a word and {size} numbers. Download the file again.")
     return vector

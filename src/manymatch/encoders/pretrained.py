@@ -1,7 +1,7 @@
-"""Whether networks load published weights when they are built.
+"""A switch: whether networks load published weights when they are built.
 
-A trained model holds all its weights: to load it, only the structure is needed, and neither a
-file nor the network from which training once took the published ones.
+A trained model holds all its weights. To load the model, only the structure of its networks is
+needed, and not the files or downloads of the published weights.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _WANTED = ContextVar("pretrained weights are wanted", default=True)
 
 
 def wanted() -> bool:
-    """Whether a network that is built now is to load published weights."""
+    """Whether a network that is built now loads published weights."""
     return _WANTED.get()
 
 
 @contextmanager
 def structure_only() -> Iterator[None]:
-    """Within the block networks are built without them."""
+    """Networks that are built within the block do not load published weights."""
     before = _WANTED.set(False)
     try:
         yield

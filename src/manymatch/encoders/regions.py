@@ -12,16 +12,16 @@ from manymatch.layers.segments import scattered
 class RegionEncoder(nn.Module):
     """`MLP(x) + Linear(x)` for each region, `MLP = F -> D/2 -> BatchNorm -> ReLU -> D`.
 
-    Batch statistics are of real regions only.
+    Batch statistics count real regions only.
 
     Args:
         width: F, size of the features.
         size: D.
         dropout: of the features.
-        position_size: size of a sine code of the region's order that is added after
-            Linear and LayerNorm (CORA: 16), or None.
+        position_size: size of a sine code of the region's position, which is added after Linear
+            and LayerNorm (CORA: 16); None: no code.
         attention_heads: heads of one self-attention and feed-forward residual layer over the
-            regions of an image (CORA: 16), or None.
+            regions of an image (CORA: 16); None: no such layer.
 
     References:
         Chen et al., VSE-infinity, CVPR 2021; Pham et al., CORA, CVPR 2024.
@@ -57,7 +57,7 @@ class RegionEncoder(nn.Module):
 
 
 class OrderCode(nn.Module):
-    """Sine code of a region's place in the list, made wide by Linear and LayerNorm."""
+    """The sine code of a region's position in the list, through Linear and LayerNorm to size D."""
 
     def __init__(self, code_size: int, size: int) -> None:
         super().__init__()

@@ -9,14 +9,14 @@ from manymatch.layers.segments import scattered
 
 
 class ResidualEncoder(nn.Module):
-    """`MLP(h) + h` of each region, `h = Linear(x)`, `MLP = D -> D/2 -> BatchNorm -> ReLU -> D`.
+    """`MLP(h) + h` for each region, `h = Linear(x)`, `MLP = D -> D/2 -> BatchNorm -> ReLU -> D`.
 
-    Batch statistics are of real regions only.
+    Batch statistics count real regions only.
 
     Args:
         width: F, size of the features.
         size: D.
-        dropout: of what comes out, as in the released code; the paper does not say where.
+        dropout: of the output, as in the released code; the paper does not state the position.
 
     References:
         Kim, Kim and Kwak, DivE, CVPR 2023, section 3.2.

@@ -20,23 +20,23 @@ EdgeForm = Literal["paper", "code"]
 ObjectEdges = Literal["both_ways", "subject_to_object"]
 
 _LENGTHS = (0, 1, 2, 4, 8)
-"""Phrases longer than one and no longer than the next are read together."""
+"""Phrases whose lengths are between two neighbours of this list are read together."""
 
 
 class Encoded(NamedTuple):
-    """`entities (V, D)`: objects that know their attributes; `objects (V, D)`: that know the
-    whole graph. Both flat, in the order of `Graphs.objects`."""
+    """`entities (V, D)`: objects with their attributes. `objects (V, D)`: objects in the context of
+    the whole graph. Both are flat, in the order of `Graphs.objects`."""
 
     entities: Tensor
     objects: Tensor
 
 
 class ConceptEncoder(nn.Module):
-    """Phrases to vectors: word vectors, GRU, its final state, FC to D.
+    """Phrases to vectors: word vectors, a GRU, its final state, and a linear layer to D.
 
     Args:
         words: the word vectors.
-        hidden: size of the final state, of both directions together (CORA: 300).
+        hidden: size of the final state, both directions together (CORA: 300).
         size: D.
         directions: of the GRU (CORA: forward).
         dropout: of the word vectors' elements.
@@ -66,10 +66,10 @@ class ConceptEncoder(nn.Module):
 
 
 class BertConceptEncoder(nn.Module):
-    """Phrases to vectors: BERT, the mean of all its last hidden states, FC to D.
+    """Phrases to vectors: BERT, the mean of its last hidden states, and a linear layer to D.
 
-    Most phrases are a word or two and a few are eight: those of about equal length are read
-    together, which spares most of the work that padding would cost.
+    Most phrases have one or two words, a few have eight. Phrases of similar length are read
+    together, which avoids most of the padding.
     """
 
     def __init__(self, bert: BertEncoder, size: int, dropout: float = 0.0) -> None:
@@ -80,13 +80,13 @@ class BertConceptEncoder(nn.Module):
 
     def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
         """`phrases (P, T)` wordpiece ids, `lengths (P,)` >= 1 -> `(P, D)`."""
-        means, places = [], []
+        means, rows_of_means = [], []
         for shorter, longest in pairwise((*_LENGTHS, max(_LENGTHS[-1], phrases.shape[1]))):
             rows = ((lengths > shorter) & (lengths <= longest)).nonzero()[:, 0]
             if len(rows):
                 means.append(self._mean(phrases[rows, :longest], lengths[rows]))
-                places.append(rows)
-        return self.project(self.dropout(torch.cat(means)[torch.cat(places).argsort()]))
+                rows_of_means.append(rows)
+        return self.project(self.dropout(torch.cat(means)[torch.cat(rows_of_means).argsort()]))
 
     def _mean(self, phrases: Tensor, lengths: Tensor) -> Tensor:
         return self.pool(*self.bert(phrases, _mask(phrases, lengths)))[:, 0]
@@ -97,14 +97,14 @@ def _mask(phrases: Tensor, lengths: Tensor) -> Tensor:
 
 
 class EdgeContext(nn.Module):
-    """What an object learns from the labelled relations it takes part in (eq. 6).
+    """The messages that an object gets from its labelled relations (eq. 6).
 
     `e'_i = e_i + mean over i's active edges of W_A [r_ij ; e_j]
                 + mean over i's passive edges of W_P [r_ji ; e_i]`.
     An edge joins its label with the embedding of its passive entity. The passive entity is the
     relation's object: the other end j of an active edge of i, and i itself on a passive edge of i.
-    Form "code": one mean over active and passive edges together, each through Linear and ReLU.
-    `dropout` is of what the edges bring.
+    The form "code" is one mean over active and passive edges together, each through Linear and
+    ReLU. `dropout` applies to the messages.
 
     References:
         Pham et al., CORA, CVPR 2024, section 3.3.2.
@@ -137,14 +137,13 @@ class SceneGraphEncoder(nn.Module):
         size: D, a multiple of `heads`.
         attribute_layers, object_layers: GATv2 layers of the two steps (CORA: 1 and 2).
         edge_form: see `EdgeContext`.
-        object_edges: whether objects exchange along a relation both ways, or what a subject says
-            reaches its object alone. Two objects are neighbours once, however many relations
-            they have.
-        last_activation: whether the last layer ends in its ReLU (CORA: it does).
-        dropout: of the phrases' vectors, of what edges bring, of objects before the object-object
-            attention, and of nodes between two layers (released code).
-        joint: instead of two steps as many layers over objects and attributes together, after
-            edge context; an object's entity is then what it is in the whole graph.
+        object_edges: whether objects exchange along a relation both ways, or only from a subject
+            to its object. Two objects are neighbours once, even with several relations.
+        last_activation: whether the last layer ends in a ReLU (CORA: it does).
+        dropout: of the phrases' vectors, of the messages of edges, of objects before the
+            object-object attention, and of nodes between two layers (released code).
+        joint: instead of two steps, the same number of layers over objects and attributes
+            together, after edge context; entities and objects are then the same.
         fully_connected: attention along all pairs of objects, and of objects and attributes, of a
             caption instead of the parsed edges. Relations still give edge context.
 
@@ -204,18 +203,18 @@ class SceneGraphEncoder(nn.Module):
         return self.dropout(self.edge_context(objects, labels, *ends))
 
     def _through(self, layers: nn.ModuleList, nodes: Tensor, edges: Tensor) -> Tensor:
-        for place, layer in enumerate(layers):
-            nodes = layer(self.dropout(nodes) if place else nodes, edges)
+        for number, layer in enumerate(layers):
+            nodes = layer(self.dropout(nodes) if number else nodes, edges)
         return nodes
 
     def _binding(self, graphs: Graphs) -> Tensor:
-        """`(2, E)` edges between objects and attributes; these are counted after the objects."""
-        n_objects, owner = len(graphs.objects), graphs.attribute_object
-        attributes = torch.arange(len(owner), device=owner.device)
+        """`(2, E)` edges between objects and attributes; attributes are numbered after objects."""
+        n_objects, objects = len(graphs.objects), graphs.attribute_object
+        attributes = torch.arange(len(objects), device=objects.device)
         if self.fully_connected:
             captions = graphs.object_caption
-            owner, attributes = segment_pairs(captions, captions[owner], n_objects)
-        return both_ways(owner, n_objects + attributes)
+            objects, attributes = segment_pairs(captions, captions[objects], n_objects)
+        return both_ways(objects, n_objects + attributes)
 
     def _between(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects."""

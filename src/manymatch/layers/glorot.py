@@ -1,4 +1,4 @@
-"""Linear layers that start as the papers' do."""
+"""Linear layers with the papers' initial weights."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from torch import nn
 def glorot_linear(width: int, size: int) -> nn.Linear:
     """A linear layer with Glorot's uniform weights and a bias of zero (VSE-infinity, GATv2).
 
-    With torch's own start, biases outweigh the small signals of fresh word vectors, and each
-    layer makes all inputs more alike: a deep graph encoder then takes epochs to tell them apart.
+    With torch's own initial weights, biases outweigh the small signals of fresh word vectors, and
+    each layer makes all inputs more similar: a deep graph encoder needs epochs to separate them.
     """
     layer = nn.Linear(width, size)
     nn.init.xavier_uniform_(layer.weight)

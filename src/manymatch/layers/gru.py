@@ -12,18 +12,25 @@ Directions = Literal["average", "concatenate", "forward"]
 
 
 class Read(NamedTuple):
-    """What the GRU makes of a sequence: `states (n, L, D)`, zero where padded, `final (n, D)`."""
+    """The output of the GRU: `states (n, L, D)`, zero where padded, and `final (n, D)`."""
 
     states: Tensor
     final: Tensor
 
 
 class BiGRU(nn.Module):
-    """One layer. Its two directions are averaged or concatenated; "forward" has only one.
+    """One GRU layer, whose two directions are averaged or concatenated; "forward" has one
+    direction.
 
     With "concatenate" each direction has size / 2, so that D = `size` in all three forms. The final
-    state is the forward direction's at the last real position and the backward one's at the first.
-    Biases start at zero: torch's own start outweighs fresh word vectors and makes words alike.
+    state joins the forward direction's state at the last real position and the backward direction's
+    state at the first. Biases start at zero, because torch's own biases outweigh fresh word vectors
+    and make words similar.
+
+    Args:
+        width: size of the inputs.
+        size: D.
+        directions: how the directions are joined.
     """
 
     def __init__(self, width: int, size: int, directions: Directions = "average") -> None:
@@ -37,7 +44,8 @@ class BiGRU(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, sequence: Tensor, mask: Tensor) -> Read:
-        """`sequence (n, L, width)`, `mask (n, L)`: at least one real position, padding behind."""
+        """`sequence (n, L, width)`, `mask (n, L)` -> `Read`. Every sequence has a real position,
+        and padding is behind the real positions."""
         if not len(sequence):
             states = sequence.new_zeros(0, mask.shape[1], self.size)
             return Read(states, states.sum(1))

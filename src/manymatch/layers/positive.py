@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class PositiveScalar(nn.Module):
-    """`exp` of its one parameter: calling it gives the number, which starts at `value`."""
+    """The number `exp(log)` with one parameter `log`; it starts at `value`. A call returns it."""
 
     def __init__(self, value: float) -> None:
         super().__init__()

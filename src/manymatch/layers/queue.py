@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 
 class Queue(nn.Module):
-    """Holds up to `size` rows of `width`; part of the state, so that a resumed run goes on as it
-    was."""
+    """Up to `size` rows of `width`. The rows are part of the state dict, so that a resumed run
+    continues with the same rows."""
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
@@ -18,14 +18,17 @@ class Queue(nn.Module):
         self.register_buffer("filled", torch.zeros((), dtype=torch.int64))
         self.rows: Tensor
         self.filled: Tensor
-        # The same on the host: asking the device in every step would stop it.
+        # A copy on the host: reading it from the device in every step would wait for the device.
         self._count: int | None = 0
 
     @torch.no_grad()
     def push(self, new: Tensor) -> Tensor:
-        """Put `new (m, width)` in front; returns the older rows `(<= size - m, width)` that stay.
+        """Put the rows `new (m, width)` in front.
 
-        Of more than `size` rows at once the first ones are kept.
+        The first `size` rows are kept.
+
+        Returns:
+            The older rows that are kept, `(<= size - m, width)`.
         """
         size = len(self.rows)
         count = int(self.filled) if self._count is None else self._count

@@ -1,4 +1,4 @@
-"""Sets of unequal size held flat: rows of all sets one after another, with the set of each row."""
+"""Operations on segments: sets of unequal size as one flat tensor, with the set of each row."""
 
 from __future__ import annotations
 
@@ -18,42 +18,51 @@ def segment_mean(rows: Tensor, segment: Tensor, count: int) -> Tensor:
 
 
 def segment_softmax(scores: Tensor, segment: Tensor, count: int) -> Tensor:
-    """Softmax of `scores (E, H)` over the rows of each segment, for each column on its own."""
-    place = segment[:, None].expand_as(scores)
+    """Softmax of each column of `scores (E, H)` over the rows of each segment."""
+    rows = segment[:, None].expand_as(scores)
     highest = scores.detach().new_full((count, scores.shape[1]), -torch.inf)
-    highest = highest.scatter_reduce(0, place, scores.detach(), "amax")
+    highest = highest.scatter_reduce(0, rows, scores.detach(), "amax")
     weights = (scores - highest[segment]).exp()
     return weights / segment_sum(weights, segment, count)[segment]
 
 
-def pad_segments(rows: Tensor, segment: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The rows of each segment side by side: `(count, K, D)`, zero where padded, and its mask.
+def pad_segments(
+    rows: Tensor, segment: Tensor, count: int, width: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """The rows of each segment side by side: `(count, K, ...)`, zero where padded, and the mask.
 
-    `segment (V,)` is ascending; K is the size of the largest segment.
+    Args:
+        rows: `(V, ...)`.
+        segment: `(V,)`, ascending.
+        count: number of segments.
+        width: K, at least the size of the largest segment; None: that size.
     """
     sizes = torch.bincount(segment, minlength=count)
     starts = sizes.cumsum(0) - sizes
-    place = torch.arange(len(segment), device=segment.device) - starts[segment]
-    width = int(sizes.max())
+    position = torch.arange(len(segment), device=segment.device) - starts[segment]
+    width = int(sizes.max()) if width is None else width
     padded = rows.new_zeros(count, width, *rows.shape[1:])
     mask = torch.arange(width, device=segment.device) < sizes[:, None]
-    return padded.index_put((segment, place), rows), mask
+    return padded.index_put((segment, position), rows), mask
 
 
 def scattered(rows: Tensor, mask: Tensor) -> Tensor:
-    """The flat `rows (V, D)` back at the True places of `mask (n, R)`: `(n, R, D)`, else zero."""
+    """`(n, R, D)`: the flat `rows (V, D)` where `mask (n, R)` is True, zero elsewhere."""
     placed = torch.zeros(*mask.shape, rows.shape[1], dtype=rows.dtype, device=rows.device)
     return placed.masked_scatter(mask[:, :, None], rows)
 
 
 def segment_pairs(first: Tensor, second: Tensor, count: int) -> Tensor:
-    """`(2, E)`: each row of `first` with each row of `second` that is of the same segment.
+    """`(2, E)` pairs of row numbers: each row of `first` with each row of `second` that belongs to
+    the same segment.
 
-    Both hold the rows' segments, ascending; `count` is at least the number of segments.
+    Args:
+        first, second: `(V,)`, `(W,)` segments of the rows, ascending.
+        count: at least the number of segments.
     """
     sizes = torch.bincount(second, minlength=count)
     starts, repeats = sizes.cumsum(0) - sizes, sizes[first]
     rows = torch.arange(len(first), device=first.device).repeat_interleave(repeats)
     before = (repeats.cumsum(0) - repeats)[rows]
-    place = torch.arange(len(rows), device=first.device) - before
-    return torch.stack([rows, starts[first[rows]] + place])
+    position = torch.arange(len(rows), device=first.device) - before
+    return torch.stack([rows, starts[first[rows]] + position])

@@ -17,7 +17,8 @@ def gram(vectors: Tensor) -> Tensor:
 
 
 def element_cosines(vectors: Tensor) -> Tensor:
-    """`(n, K (K - 1) / 2)` cosines of the pairs j < k of each set; nothing if K = 1."""
+    """`(n, K (K - 1) / 2)` cosines of the pairs j < k of each set `(n, K, D)`; `(n, 0)` if K =
+    1."""
     size = vectors.shape[1]
     first, second = torch.triu_indices(size, size, offset=1, device=vectors.device)
     return gram(vectors)[:, first, second]

@@ -1,4 +1,4 @@
-"""Whether samples can use all classes equally, where some classes are impossible for some."""
+"""A test whether samples can use all classes equally, if some classes are impossible for some."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from scipy.sparse.csgraph import maximum_flow
 
 
 def shares_can_be_equal(possible: npt.NDArray[np.bool_]) -> bool:
-    """Whether some matrix of `possible (N, n)`'s pattern has rows that sum to 1 and equal columns.
+    """Whether a matrix with the pattern `possible (N, n)` can have row sums of 1 and equal column
+    sums.
 
-    The most that can flow from samples through their possible classes says it exactly. Samples
-    with the same possible classes flow as one, of which there are often few.
+    The maximum flow from samples to their possible classes is the exact answer. Samples with the
+    same possible classes are one node of the network.
     """
     total, n = possible.shape
     _, first, samples = np.unique(
@@ -21,7 +22,7 @@ def shares_can_be_equal(possible: npt.NDArray[np.bool_]) -> bool:
     kind, column = np.nonzero(possible[first])
     kinds, classes = 1 + np.arange(len(first)), 1 + len(first) + np.arange(n)
     source, sink = 0, 1 + len(first) + n
-    # In units of 1 / n of a sample, so that a class's share N / n is a whole number too.
+    # The unit is 1 / n of a sample, so that the share N / n of a class is a whole number too.
     supply = samples * n
     start = np.concatenate([np.full_like(kinds, source), kinds[kind], classes])
     end = np.concatenate([kinds, classes[column], np.full_like(classes, sink)])

@@ -1,4 +1,4 @@
-"""MaxMatch's global discriminative loss: an element is more than a copy of the global vector."""
+"""MaxMatch's global discriminative loss: elements differ from the global vector."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from manymatch.similarities.pairs import full_precision
 
 
 def global_discriminative(vectors: Tensor, globals: Tensor, margin: float, scale: float) -> Tensor:
-    """Mean over batch and K of `exp(scale (cos(element, global) - margin))`.
+    """The mean over batch and K of `exp(scale (cos(element, global) - margin))`.
 
     Args:
         vectors: `(n, K, D)` elements; normalised here.
         globals: `(n, D)` the samples' global vectors; normalised here.
         margin: the paper's delta_2.
         scale: the paper's s, > 0.
+
+    Relations:
+        `intra_set_divergence` compares the elements of a set with each other.
 
     References:
         Alomari et al., Maximal Matching Matters: Preventing Representation Collapse for Robust

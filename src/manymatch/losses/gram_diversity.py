@@ -1,4 +1,4 @@
-"""PVSE's diversity: the residuals of PIE-Net's heads are orthogonal."""
+"""PVSE's diversity loss: the residuals of PIE-Net's heads are orthogonal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from manymatch.losses.mean import mean
 
 
 def gram_diversity(slots: Tensor) -> Tensor:
-    """Mean over the batch of `||G - diag(G)||_F / K^2`, G the cosines of a sample's residuals.
+    """The mean over the batch of `||G - diag(G)||_F / K^2`, G the cosines of a sample's residuals.
 
     Args:
         slots: `(n, K, D)` residuals, before they are added to the global vector. With K = 1 the
             loss is 0.
+
+    Relations:
+        `slot_diversity` is DivE's diversity loss.
 
     References:
         Song and Soleymani, Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval

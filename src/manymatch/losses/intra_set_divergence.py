@@ -9,7 +9,7 @@ from manymatch.losses.mean import mean
 
 
 def intra_set_divergence(vectors: Tensor, margin: float, scale: float) -> Tensor:
-    """Mean over batch and pairs j < k of `exp(scale (cos(e_j, e_k) - margin))`; 0 if K = 1.
+    """The mean over batch and pairs j < k of `exp(scale (cos(e_j, e_k) - margin))`; 0 if K = 1.
 
     Args:
         vectors: `(n, K, D)` elements; normalised here.
@@ -17,7 +17,7 @@ def intra_set_divergence(vectors: Tensor, margin: float, scale: float) -> Tensor
         scale: the paper's s, > 0.
 
     Relations:
-        `slot_diversity` asks the same of slots before the global vector is added.
+        `slot_diversity` does the same for slots, before the global vector is added.
 
     References:
         Alomari et al., Maximal Matching Matters: Preventing Representation Collapse for Robust

@@ -1,4 +1,4 @@
-"""The mean that losses end with."""
+"""The mean at the end of losses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,5 @@ from torch import Tensor
 
 
 def mean(terms: Tensor) -> Tensor:
-    """The mean of all `terms`; of none 0, which is part of the graph: what is empty costs
-    nothing."""
+    """The mean of all `terms`; 0, as a part of the graph, if there are no terms."""
     return terms.mean() if terms.numel() else terms.sum()

@@ -8,28 +8,28 @@ from torch import Tensor
 from manymatch.similarities.pairs import full_precision
 
 _ROUNDING = 16
-"""Squared distances below so many epsilons of the vectors' squared norms are rounding alone."""
+"""Squared distances below this number of epsilons of the squared norms are rounding errors."""
 
 
 def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False) -> Tensor:
     """`mean k(x, x') - 2 mean k(x, y) + mean k(y, y')`, `k = exp(-gamma ||x - y||)`.
 
-    x over all elements of all images, y over those of all texts, every element also with itself.
-    It is 0 where both are distributed alike: the two modalities share one space. It is 0 too
-    where one of them is empty.
+    x runs over all elements of all images, y over all elements of all texts; every element is also
+    paired with itself. The loss is 0 if both have the same distribution, so that the two modalities
+    share one space. The loss is also 0 if one of them is empty.
 
     Args:
         images: `(n, K, D)`, L2-normalised in DivE.
         texts: `(m, L, D)`.
         gamma: > 0.
-        squared: `||x - y||^2` in the kernel, the usual Gaussian. The released code of PVSE and
-            DivE does not square, and its numbers are the published ones.
+        squared: use `||x - y||^2` in the kernel, the usual Gaussian. The released code of PVSE and
+            DivE, which gave the published numbers, does not square the distance.
 
     References:
         Gretton et al., A Kernel Two-Sample Test, JMLR 2012, the biased estimate; DivE, L_MMD.
     """
     x, y = full_precision(images).flatten(0, 1), full_precision(texts).flatten(0, 1)
-    # Distances do not mind a common shift, and those of small vectors are exacter.
+    # Subtracting the mean from both sets leaves distances unchanged and reduces rounding errors.
     centre = torch.cat([x, y]).detach().mean(0)
     x, y = x - centre, y - centre
 
@@ -45,7 +45,7 @@ def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """`(N, M)` of `x (N, D)` and `y (M, D)`, one matrix product; what is rounding alone is 0."""
+    """`(N, M)` of `x (N, D)` and `y (M, D)` by one matrix product; rounding errors become 0."""
     sizes = x.square().sum(1, keepdim=True) + y.square().sum(1)
     distances = torch.addmm(sizes, x, y.mT, alpha=-2)
     noise = _ROUNDING * torch.finfo(x.dtype).eps * sizes.detach()

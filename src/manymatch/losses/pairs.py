@@ -1,4 +1,4 @@
-"""Which pairs of a batch belong together."""
+"""The positive pairs of a batch: each caption with its own image."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import torch
 from torch import Tensor
 
 
-def own_pairs(scores: Tensor, owner: Tensor) -> Tensor:
-    """`(n, m)` bool: True where the caption (column) is the image's (row) own."""
+def positive_pairs(scores: Tensor, image_index: Tensor) -> Tensor:
+    """`(n, m)` bool: True where the caption (column) belongs to the image (row).
+
+    Args:
+        scores: `(n, m)`, images by captions, or anything else with n rows on their device.
+        image_index: `(m,)` row of each caption's image.
+    """
     rows = torch.arange(scores.shape[0], device=scores.device)
-    return rows[:, None] == owner
+    return rows[:, None] == image_index
 
 
-def own_scores(scores: Tensor, owner: Tensor) -> Tensor:
-    """`(m,)` the score of each caption with its own image."""
-    return scores[owner, torch.arange(len(owner), device=scores.device)]
+def positive_scores(scores: Tensor, image_index: Tensor) -> Tensor:
+    """`(m,)` score of each caption with its own image; arguments as for `positive_pairs`."""
+    return scores[image_index, torch.arange(len(image_index), device=scores.device)]

@@ -14,18 +14,19 @@ from manymatch.similarities.pairs import full_precision
 from manymatch.system.errors import DataError
 
 _SMALLEST = -80.0
-"""Nats below the largest term, where terms are cut off: they change no sum there, and a CPU needs
-ten times as long for the subnormal numbers beyond."""
+"""Smaller terms, in nats below the largest term, are raised to this value. Such terms change no
+sum, and a CPU needs ten times as long for subnormal numbers."""
 _ROWS_AT_ONCE = 64
-"""On a CPU: few enough for its cache, which halves the time."""
+"""Rows that a CPU handles at once: they fit into its cache, which halves the time."""
 _ROUNDS = 3
-"""Where neither rounds nor a tolerance are asked for: as many as SwAMP takes here by default."""
+"""The default number of rounds, without a tolerance; SwAMP's default in this project."""
 
 
 class Transport(NamedTuple):
     """`q (N, n_classes)` with rows that sum to 1, `q_ij ~ exp(eta log p_ij + potentials_j)`.
 
-    `potentials (n_classes,)`; `rounds` that it took; `error`: see `marginal_error`.
+    `potentials (n_classes,)`; `rounds`: number of rounds or Newton steps; `error`: see
+    `marginal_error`.
     """
 
     q: Tensor
@@ -37,20 +38,20 @@ class Transport(NamedTuple):
 def sinkhorn(
     log_p: Tensor, eta: float, rounds: int | None = None, tolerance: float | None = None
 ) -> Tensor:
-    """Assign samples to classes by `log_p` such that every class is used equally.
+    """Assign samples to classes by `log_p` so that every class is used equally.
 
-    Maximises `sum q log p + H(q) / eta` under uniform marginals. After a fixed number of rounds
-    rows sum to 1 and columns nearly to N / n_classes; to a tolerance, columns do too. Without
-    gradient.
+    q maximises `sum q log p + H(q) / eta` under uniform marginals. After a fixed number of rounds
+    rows sum to 1 and columns nearly to N / n_classes; with a tolerance columns sum to N / n_classes
+    up to the tolerance. The function has no gradient.
 
     Args:
-        log_p: `(N, n_classes)` log-probabilities. -inf is a class that a sample cannot have, for
-            which q is 0; each sample needs a possible class, each class a possible sample.
+        log_p: `(N, n_classes)` log-probabilities. -inf marks a class that a sample cannot have;
+            q is 0 there. Each sample needs a possible class, and each class a possible sample.
         eta: > 0, inverse regularisation.
-        rounds: this many times, scale the columns, then the rows; 3 where neither this nor a
-            tolerance is given.
-        tolerance: the `marginal_error` to reach, by Newton's method; with `rounds`, by at most
-            so many rounds, whether they suffice or not.
+        rounds: number of rounds; a round scales the columns, then the rows. Default without a
+            tolerance: 3.
+        tolerance: the `marginal_error` to reach by Newton's method. With `rounds`, rounds end at
+            the tolerance, or after `rounds` rounds even if the error is larger.
 
     Returns:
         `(N, n_classes)` in the type of `log_p`, rows sum to 1.
@@ -60,8 +61,8 @@ def sinkhorn(
         this over N.
 
     Relations:
-        `transport` also tells rounds and error. `class_potentials` and `assignments` are its two
-        halves, for those who want q of some rows only.
+        `transport` also returns rounds and error. `class_potentials` and `assignments` are its two
+        halves, for callers that need q of some rows only.
 
     Example:
         >>> sinkhorn(torch.tensor([[0.6, 0.4], [0.9, 0.1]]).log(), eta=1.0, tolerance=1e-6)
@@ -79,17 +80,22 @@ def transport(
     tolerance: float | None = None,
     potentials: Tensor | None = None,
 ) -> Transport:
-    """As `sinkhorn`, with all there is to know; `potentials` of a similar problem are a start.
+    """`sinkhorn` with potentials, rounds and error.
+
+    Args:
+        log_p, eta, rounds, tolerance: as for `sinkhorn`.
+        potentials: `(n_classes,)` first potentials, such as those of a similar problem.
 
     Raises:
-        DataError: `log_p` cannot be assigned, or the tolerance cannot be reached: it is finer than
-            double precision allows, or too few classes are possible for too many samples.
-        ValueError: there are no rounds.
+        DataError: `log_p` cannot be assigned, or the tolerance cannot be reached: the tolerance is
+            finer than double precision allows, or too few classes are possible for too many
+            samples.
+        ValueError: `rounds` is less than 1.
     """
     _check(log_p)
-    found, done = class_potentials(log_p, eta, rounds, tolerance, potentials)
-    q = assignments(log_p, eta, found)
-    return Transport(q, found, done, float(marginal_error(q)))
+    potentials, taken = class_potentials(log_p, eta, rounds, tolerance, potentials)
+    q = assignments(log_p, eta, potentials)
+    return Transport(q, potentials, taken, float(marginal_error(q)))
 
 
 @torch.no_grad()
@@ -100,18 +106,19 @@ def class_potentials(
     tolerance: float | None = None,
     start: Tensor | None = None,
 ) -> tuple[Tensor, int]:
-    """`(n_classes,)` potentials, in float64 if by Newton's method, and the rounds or steps taken.
+    """The potentials `(n_classes,)`, in float64 from Newton's method, and the number of rounds or
+    Newton steps.
 
-    `log_p` as `transport` takes it, but it is not checked.
+    The arguments are those of `transport`, but `log_p` is not checked.
     """
     if rounds is None and tolerance is not None:
         scores = log_p.double().cpu().numpy() * eta
         near = None if start is None else start.double().cpu().numpy()
-        found, taken = solve_dual(scores, tolerance, near)
-        return torch.from_numpy(found).to(log_p.device), taken
+        potentials, taken = solve_dual(scores, tolerance, near)
+        return torch.from_numpy(potentials).to(log_p.device), taken
     rounds = _ROUNDS if rounds is None else rounds
     if rounds < 1:
-        raise ValueError(f"sinkhorn: {rounds} rounds; expected 1 or more")
+        raise ValueError(f"sinkhorn: {rounds} rounds. Set 1 or more.")
     return _after_rounds(full_precision(log_p), eta, rounds, tolerance, start)
 
 
@@ -123,8 +130,8 @@ def assignments(log_p: Tensor, eta: float, potentials: Tensor) -> Tensor:
 
 
 def marginal_error(q: Tensor) -> Tensor:
-    """How far the columns' sums are from `N / n_classes` at most, in units of the smaller of that
-    and 1; so it bounds the relative error of every column and the absolute one too."""
+    """The largest difference of a column's sum and `N / n_classes`, in units of the smaller of
+    `N / n_classes` and 1: a bound of both the relative and the absolute error of every column."""
     return _share_error(q.double().sum(0), q.shape[0] / q.shape[1])
 
 
@@ -134,7 +141,7 @@ def _share_error(sums: Tensor, share: float) -> Tensor:
 
 def _check(log_p: Tensor) -> None:
     if not (log_p < torch.inf).all():
-        raise DataError("sinkhorn: log p holds NaN or infinity")
+        raise DataError("sinkhorn: log p holds NaN or infinity. Lower the learning rate.")
     possible = log_p > -torch.inf
     if not (possible.any(0).all() and possible.any(1).all()):
         raise DataError(
@@ -145,8 +152,8 @@ def _check(log_p: Tensor) -> None:
 def _after_rounds(
     log_p: Tensor, eta: float, rounds: int, tolerance: float | None, start: Tensor | None
 ) -> tuple[Tensor, int]:
-    """The classes' potentials after `rounds` scalings of the columns, or fewer that reach the
-    tolerance, and how many these were. `assignments` does the last scaling of the rows.
+    """The potentials of the classes after `rounds` scalings of the columns, or fewer that reach the
+    tolerance, and the number of scalings. `assignments` does the last scaling of the rows.
 
     Only the first scaling of the columns needs the log domain. From then on the columns of
     `exp(eta log p + potentials)` have equal sums up to a factor for each row. After the rows are
@@ -164,8 +171,8 @@ def _after_rounds(
 
 
 def _log_column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor | None) -> Tensor:
-    """`(n_classes,)`: `log sum_i exp(eta log p_ij)`, after the rows were scaled to 1 if there are
-    potentials."""
+    """`(n_classes,)`: `log sum_i exp(eta log p_ij)`; with potentials the rows are scaled to 1
+    first."""
     scores = [_row_scaled(part * eta, potentials) for part in parts]
     top = torch.stack([part.amax(0) for part in scores]).amax(0)
     sums = [part.sub_(top).clamp_(min=_SMALLEST).exp_().sum(0) for part in scores]

@@ -1,4 +1,4 @@
-"""DivE's diversity: the element slots of a set keep apart."""
+"""DivE's diversity loss: the slots of a set keep apart."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from manymatch.losses.mean import mean
 
 
 def slot_diversity(slots: Tensor) -> Tensor:
-    """Mean over pairs i < j of a set and over the batch of `exp(-2 ||x_i - x_j||^2)`.
+    """The mean over pairs i < j of a set and over the batch of `exp(-2 ||x_i - x_j||^2)`.
 
-    x are the L2-normalised slots. 0 for sets of one element.
+    x are the L2-normalised slots. The loss is 0 for sets of one element.
 
     Args:
-        slots: `(n, K, D)`, what was added to the global vector, not what came of it: the
-            elements themselves share that vector and should lie near each other.
+        slots: `(n, K, D)`, before the global vector is added: the elements share this vector and
+            should be near each other.
 
     Relations:
-        `intra_set_divergence` looks at the elements, `gram_diversity` at PIE-Net's residuals.
+        `intra_set_divergence` compares the elements, `gram_diversity` PIE-Net's residuals.
 
     References:
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),

@@ -1,4 +1,4 @@
-"""PCME's loss: each pair for itself matches or does not, with a probability from samples."""
+"""PCME's loss: each pair matches or does not match, with a probability from samples."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from manymatch.losses.mean import mean
 
 
 def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
-    """Mean over all pairs of `-log p` for a match and `-log(1 - p)` otherwise.
+    """The mean over all pairs of `-log p` for a match and `-log(1 - p)` otherwise.
 
-    `p = mean_s sigmoid(logits_s)` over the pair's samples; computed from log probabilities, so
-    that it is exact however sure p is.
+    `p = mean_s sigmoid(logits_s)` over the pair's samples. The loss is computed from log
+    probabilities, so that it is exact for p near 0 and 1.
 
     Args:
-        logits: `(n, m, S)` of each pair's S samples; PCME: `-a ||x_s - y_s|| + b`.
+        logits: `(n, m, S)` of S samples of each pair; in PCME `-a ||x_s - y_s|| + b`.
         match: `(n, m)` bool.
 
     Relations:

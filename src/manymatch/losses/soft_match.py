@@ -1,4 +1,4 @@
-"""MSRM's matching loss: which candidates are a query's, as probabilities over all of them."""
+"""MSRM's matching loss: the probabilities of all candidates to match a query."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from manymatch.losses.mean import mean
 
 
 def soft_match(logits: Tensor, match: Tensor) -> Tensor:
-    """Mean over all pairs of `-log P_qc` for a match and `-log(1 - P_qc)` otherwise.
+    """The mean over all pairs of `-log P_qc` for a match and `-log(1 - P_qc)` otherwise.
 
-    `P_qc = softmax_c(logits)`. A query's matches share the probability: with several of them the
-    loss is never 0. Both terms are exact however sure P is.
+    `P_qc = softmax_c(logits)`. The matches of a query share the probability, so that the loss of a
+    query with several matches is never 0. Both terms are exact for P near 0 and 1.
 
     Args:
         logits: `(q, c)`: MSRM's `-tau d2(q, c)` for L_d, `lambda cos(mu_q, U_c)` for L_h.
         match: `(q, c)` bool; each query has a match (all captions of an image are its matches).
 
     Relations:
-        Unlike `info_nce` it pushes each wrong candidate away by itself, and a query's matches
+        Unlike `info_nce`, this loss repels each negative by itself, and the matches of a query
         compete with each other.
 
     References:
@@ -35,8 +35,11 @@ def soft_match(logits: Tensor, match: Tensor) -> Tensor:
 
 
 def _log_complement(logits: Tensor, log_p: Tensor) -> Tensor:
-    """`log(1 - P)`: only the most probable candidate can have P > 1/2, where `1 - P` would round
-    to nothing; for it the others' logits are summed instead."""
+    """`log(1 - P)`.
+
+    Only the most probable candidate can have P > 1/2, where `1 - P` would round to 0. Its value is
+    computed from the logits of the other candidates.
+    """
     highest = logits.argmax(1, keepdim=True)
     is_highest = torch.zeros_like(log_p, dtype=torch.bool).scatter(1, highest, True)
     others = log_p.masked_fill(is_highest, torch.finfo(log_p.dtype).min / 2)

@@ -1,4 +1,4 @@
-"""CORA's specificity loss: the whole caption says more about its image than any part of it."""
+"""CORA's specificity loss: a caption scores higher with its image than each of its entities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from manymatch.losses.mean import mean
 
 
 def specificity(captions: Tensor, entities: Tensor, caption: Tensor, margin: float) -> Tensor:
-    """Mean over entities k of `[margin + s(v, e_k) - s(v, t)]+`, t its caption, v t's image.
+    """The mean over entities e_k of `[margin + s(v, e_k) - s(v, t)]+`, t the entity's caption, v
+    its image.
 
     Args:
         captions: `(m,)` scores s(v, t) of captions with their own image.

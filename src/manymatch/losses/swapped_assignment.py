@@ -1,4 +1,4 @@
-"""SwAMP's loss: a sample should be predicted the classes that its partner was assigned."""
+"""SwAMP's loss: a sample predicts the classes to which its partner is assigned."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ def swapped_assignment(log_p: Tensor, q: Tensor) -> Tensor:
     """Cross-entropy of predictions under assignments: `-mean_i sum_y q_iy log p_iy`.
 
     Args:
-        log_p: `(N, n_classes)` log-probabilities of samples of one modality.
-        q: `(N, n_classes)` assignments of their partners in the other, rows sum to 1; a constant.
+        log_p: `(N, n_classes)` log-probabilities of the samples of one modality.
+        q: `(N, n_classes)` assignments of their partners in the other modality; rows sum to 1. The
+            loss has no gradient with respect to q.
 
     Relations:
-        `SwappedLabels` makes both from embeddings, prototypes and queues, and adds the two
+        `SwappedLabels` computes both from embeddings, prototypes and queues, and adds the two
         directions.
 
     References:

@@ -1,4 +1,4 @@
-"""PCME's uniformity loss: embeddings spread over the space instead of gathering in one place."""
+"""PCME's uniformity loss: embeddings spread over the space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def uniformity(vectors: Tensor) -> Tensor:
     """`log mean exp(-2 ||x_i - x_j||^2)` over the pairs i < j of `vectors (n, D)`; 0 if n < 2.
 
     Relations:
-        `slot_diversity` has the same kernel, but compares the slots of one set.
+        `slot_diversity` has the same kernel and compares the slots of one set.
 
     References:
         Wang and Isola, Understanding Contrastive Representation Learning through Alignment and

@@ -1,4 +1,4 @@
-"""The methods by name. A new one is a file here and a line in `METHODS`."""
+"""The methods by name. A new method is a file in this folder and a line in `METHODS`."""
 
 from __future__ import annotations
 
@@ -28,31 +28,46 @@ METHODS = {
 
 
 def entry_point(name: str) -> str:
-    """MODULE:CLASS of the method `name`; an unknown name is a `ConfigError` that suggests one."""
+    """MODULE:CLASS of the method `name`.
+
+    Raises:
+        ConfigError: no method has this name; the message names the nearest one.
+    """
     if name not in METHODS:
         raise ConfigError(f"method '{name}' does not exist{nearest(name, METHODS)}")
     return METHODS[name]
 
 
 def method_class(name: str) -> type[Method]:
-    """The class registered as `name`; imports its module only now."""
+    """The class of the method `name`, whose module is imported by this call."""
     module, attribute = entry_point(name).split(":")
-    found: type[Method] = getattr(import_module(module), attribute)
-    return found
+    registered: type[Method] = getattr(import_module(module), attribute)
+    return registered
 
 
 def check_model(name: str, settings: dict[str, Any]) -> Strict:
-    """A preset's `model:` mapping as the method's own settings; a fault is a `ConfigError`."""
+    """The mapping `model:` of a preset as the settings of the method `name`.
+
+    Raises:
+        ConfigError: no method has this name, or a setting is wrong.
+    """
     return validate(method_class(name).Settings, settings, f"model of method '{name}'")
 
 
 def vocabulary_of(name: str, settings: dict[str, Any], words: Vocabulary) -> AnyVocabulary:
-    """What the method `name` numbers captions by: the training captions' `words` or wordpieces."""
+    """The vocabulary that numbers captions for the method `name`: the `words` of the training
+    captions, or wordpieces."""
     return method_class(name).vocabulary(check_model(name, settings), words)
 
 
 def build_method(
     name: str, settings: dict[str, Any], *, vocabulary: AnyVocabulary, feature_width: int
 ) -> Method:
-    """The method `name` with fresh weights (torch's seed decides them)."""
+    """The method `name` with fresh weights, which torch's seed determines.
+
+    Args:
+        settings: the mapping `model:` of a preset.
+        vocabulary: see `vocabulary_of`.
+        feature_width: F of the image features `(n, R, F)`.
+    """
     return method_class(name)(check_model(name, settings), vocabulary, feature_width)

@@ -1,9 +1,9 @@
-"""A trained model as a folder of safetensors, YAML and JSON, and back; or one line why not.
+"""A trained model as a folder of safetensors, YAML and JSON: writing and reading.
 
-model.safetensors  the weights; the file itself names its method
+model.safetensors  the weights, and the name of their method
 preset.yaml        the resolved preset
-vocabulary.json    the words or wordpieces that the ids mean
-model.json         feature width, the weights' hash, and which epoch they are of
+vocabulary.json    the words or wordpieces, in the order of their ids
+model.json         feature width, the hash of the weights, and their epoch
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ def save_model(
     feature_width: int,
     **more: float | str,
 ) -> None:
-    """Write the whole folder or nothing; `more` goes into `model.json`."""
+    """Write the whole folder or nothing; `more` is added to `model.json`."""
     with replacing(folder) as partial:
         partial.mkdir()
         save_weights(partial / WEIGHTS, method, preset.method)
         write_text(partial / PRESET, preset.to_yaml())
         vocabulary.save(partial / VOCABULARY)
-        known = {
+        facts = {
             "method": preset.method,
             "feature_width": feature_width,
             "weights_sha256": sha256(partial / WEIGHTS),
         }
-        write_json(partial / FACTS, known | more)
+        write_json(partial / FACTS, facts | more)
 
 
 def save_weights(path: Path, method: Method, name: str) -> None:
-    """Write the weights of `method` as safetensors that say they are of the method `name`."""
-    # Clones: safetensors refuses tensors that share memory, as those of tied modules do, and
-    # those in another order than the usual, as a CNN's are.
+    """Write the weights of `method` as safetensors, with the method's `name`."""
+    # Safetensors refuses tensors that share memory, such as tied weights, and tensors in an unusual
+    # memory format, such as a CNN's; clones are neither.
     plain = torch.contiguous_format
     state = {
         key: value.detach().cpu().clone(memory_format=plain)
@@ -69,14 +69,16 @@ def save_weights(path: Path, method: Method, name: str) -> None:
 
 
 def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
-    """The trained method (on the CPU, in evaluation mode), its preset and vocabulary.
+    """The trained method (on the CPU, in evaluation mode), its preset and its vocabulary.
 
     Raises:
-        CheckpointError: a file is missing or unreadable, or weights and preset do not fit.
+        CheckpointError: a file is missing or unreadable, or the weights do not fit the preset.
     """
     for name in (WEIGHTS, PRESET, VOCABULARY, FACTS):
         if not (folder / name).is_file():
-            raise CheckpointError(f"{folder}: no {name}, so not a trained model; run 'train' first")
+            raise CheckpointError(
+                f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
+            )
     preset = read_preset(folder / PRESET)
     vocabulary = load_vocabulary(folder / VOCABULARY)
     width = feature_width(folder)
@@ -89,7 +91,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
 
 
 def feature_width(folder: Path) -> int:
-    """The width of the features that the model in `folder` takes."""
+    """F, the width of the image features of the model in `folder`."""
     try:
         return int(facts(folder)["feature_width"])
     except (ValueError, KeyError, TypeError) as error:
@@ -97,32 +99,35 @@ def feature_width(folder: Path) -> int:
 
 
 def facts(folder: Path) -> dict[str, Any]:
-    """What `model.json` of the model in `folder` says."""
+    """The content of `model.json` in `folder`."""
     try:
-        found = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        return dict(found)
+        return dict(json.loads((folder / FACTS).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise _unusable(folder, error) from None
 
 
 def _unusable(folder: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(f"{folder / FACTS}: cannot be used ({error!r}); train the model again")
+    return CheckpointError(f"{folder / FACTS}: cannot be used ({error!r}). Train the model again.")
 
 
 def load_weights(path: Path, method: Method, name: str) -> None:
-    """Load weights of the method `name` into `method`, all of them or `CheckpointError`."""
-    state, found = read_weights(path)
-    if found not in (name, None):
+    """Load all weights of the method `name` into `method`.
+
+    Raises:
+        CheckpointError: the file is unreadable, or its weights do not fit `method`.
+    """
+    state, stored_name = read_weights(path)
+    if stored_name not in (name, None):
         raise CheckpointError(
-            f"{path}: weights of the method '{found}', but the preset is of '{name}'; "
-            "give the folder that was trained by this preset"
+            f"{path}: weights of the method '{stored_name}', but the preset is of '{name}'. "
+            "Set the folder that was trained by this preset."
         )
     _check_fit(path, state, method.state_dict())
     method.load_state_dict(state)
 
 
 def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
-    """Weights by name, and the method they say they are of."""
+    """The weights by name, and the name of their method as the file states it."""
     try:
         with safe_open(path, framework="pt") as file:
             state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
@@ -131,13 +136,13 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
         raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
 
 
-def _check_fit(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    """Refuse weights whose names or shapes are not those of the method."""
-    missing, unexpected = expected.keys() - found.keys(), found.keys() - expected.keys()
+def _check_fit(path: Path, stored: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Refuse weights whose names or shapes differ from the method's."""
+    missing, unexpected = expected.keys() - stored.keys(), stored.keys() - expected.keys()
     shapes = {
-        key: f"{tuple(found[key].shape)} for {tuple(value.shape)}"
+        key: f"{tuple(stored[key].shape)} for {tuple(value.shape)}"
         for key, value in expected.items()
-        if key in found and found[key].shape != value.shape
+        if key in stored and stored[key].shape != value.shape
     }
     problems = (
         ("lacks", sorted(missing)),
@@ -148,5 +153,5 @@ def _check_fit(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]
         if keys:
             more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
             raise CheckpointError(
-                f"{path}: {problem} '{keys[0]}'{more}; the weights do not belong to this preset"
+                f"{path}: {problem} '{keys[0]}'{more}. The weights do not belong to this preset."
             )

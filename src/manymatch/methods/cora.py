@@ -1,4 +1,4 @@
-"""CORA: a caption is its scene graph, an image its regions; parts of captions are matched too.
+"""CORA: a caption is a scene graph, an image a set of regions; entities are matched too.
 
 Pham et al., Composing Object Relations and Attributes for Image-Text Matching, CVPR 2024.
 
@@ -9,13 +9,13 @@ embedding t. An image's regions pass an MLP and one self-attention layer; GPO ov
 Scores are cosines.
 
 The loss has three terms: a triplet loss with hardest negatives on (v, t), a contrastive loss that
-draws images to their captions AND entities, and a specificity loss by which the caption must beat
-each of its own entities.
+draws images to their captions AND entities, and a specificity loss by which a caption must score
+higher than each of its own entities.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from pydantic import model_validator
@@ -37,7 +37,7 @@ from manymatch.layers.gru import Directions
 from manymatch.layers.segments import pad_segments
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
 from manymatch.losses.info_nce import info_nce
-from manymatch.losses.pairs import own_pairs, own_scores
+from manymatch.losses.pairs import positive_pairs, positive_scores
 from manymatch.losses.specificity import specificity
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
@@ -55,44 +55,44 @@ from manymatch.text.wordpieces import AnyVocabulary
 
 
 class CORASettings(Strict):
-    """The defaults are the paper's, but for `object_edges`, which are the released code's."""
+    """The defaults are the paper's, except for `object_edges`, which are the released code's."""
 
     size: Count = 1024
     heads: Count = 16
-    """Of every attention; divides `size`."""
+    """Number of heads of every attention; divides `size`."""
     concept_encoder: Literal["gru", "bert"] = "gru"
     word_vectors: WordVectors = "glove"
     word_size: Count = 300
-    """Of learned word vectors and those of `glove_file`."""
+    """Size of learned word vectors and of the vectors in `glove_file`."""
     glove_file: str | None = None
-    """GloVe's text file to take the vectors from; null: the package's, of 50 dimensions."""
+    """A text file of GloVe vectors; null: the vectors of the package, of 50 dimensions."""
     concept_size: Count = 300
-    """Of the concept encoder's GRU: its final state, both directions together."""
+    """Size of the final state of the concept encoder's GRU, both directions together."""
     concept_directions: Directions = "forward"
     bert: BertSettings = BertSettings(tuning="prefix")
     graph: Literal["steps", "joint"] = "steps"
-    """Attributes to objects, then objects to objects; or the whole graph at once."""
+    """`steps`: attributes to objects, then objects to objects. `joint`: the whole graph at once."""
     fully_connected: bool = False
     """Attention along all pairs of nodes instead of the parsed edges."""
     attribute_layers: Count = 1
     object_layers: Count = 2
     edge_form: EdgeForm = "paper"
-    """How edge context is averaged: eq. 6, or as in the released code."""
+    """How edge context is averaged: as in eq. 6, or as in the released code."""
     object_edges: ObjectEdges = "both_ways"
-    """Whether objects exchange along relations both ways, as in the released code, or a subject
-    reaches its object and not the reverse, as the paper's directed graph has it."""
+    """Whether objects exchange along relations both ways, as in the released code, or only from a
+    subject to its object, as in the paper's directed graph."""
     last_activation: bool = True
-    """Without the last layer's ReLU, which is not in the paper, captions spread over all
-    directions, as images do, instead of one orthant: they are learned faster."""
+    """Whether the last layer ends in a ReLU. Without it, unlike the paper, captions spread over all
+    directions, as images do, instead of one orthant, and are learned faster."""
     cnn: CNNSettings | None = None
-    """A network whose map is the regions, which are then made of pixels and fine-tuned."""
+    """A network that makes the regions of pixels and is fine-tuned."""
     region_attention: bool = True
     region_position_size: Count | None = 16
-    """Of the code of the regions' order; null where the order means nothing."""
+    """Size of the code of the regions' order; null where the order means nothing."""
     feature_dropout: Probability = 0.0
     concept_dropout: Probability = 0.0
     graph_dropout: Probability = 0.0
-    """Of the phrases' vectors and of nodes and edges between the layers of graph attention."""
+    """Dropout of the phrases' vectors, and of nodes and edges between layers of graph attention."""
     embedding_dropout: Probability = 0.0
     margin: Positive = 0.4
     temperature: Positive = 0.01
@@ -100,36 +100,29 @@ class CORASettings(Strict):
     contrastive_weight: NonNegative = 0.25
     specificity_weight: NonNegative = 3.0
     caption_weight: NonNegative = 0.0
-    """Of InfoNCE over whole captions alone, which is not in the paper. In `contrastive` the
-    captions are few among the entities; with little data they are learned too slowly from it."""
+    """Weight of InfoNCE over whole captions alone, which is not in the paper. The contrastive loss
+    has few captions among many entities: with little data, it teaches captions too slowly."""
     warmup_epochs: NonNegative = 1.0
-    """Over so many epochs the loss grows from zero to full."""
+    """Number of epochs over which the loss grows from zero to its full value."""
 
     @model_validator(mode="after")
-    def _heads_divide_size(self) -> CORASettings:
+    def _sizes_and_weights_fit(self) -> CORASettings:
         if self.size % self.heads:
             raise ValueError(f"size {self.size} is not a multiple of {self.heads} heads")
-        return self
-
-    @model_validator(mode="after")
-    def _directions_share_concept_size(self) -> CORASettings:
         if self.concept_directions == "concatenate" and self.concept_size % 2:
             raise ValueError(
                 f"concept_size {self.concept_size} is odd: two directions cannot share it"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _something_matches(self) -> CORASettings:
         if not self.hardest_weight + self.contrastive_weight + self.caption_weight:
             raise ValueError(
-                "hardest_weight, contrastive_weight and caption_weight are all 0: nothing matches"
+                "hardest_weight, contrastive_weight and caption_weight are all 0: no loss matches "
+                "images and captions"
             )
         return self
 
 
 class CORA(Method):
-    """Scene-graph captions against region images."""
+    """Scene graphs of captions against regions of images."""
 
     Settings = CORASettings
     reads_graphs = True
@@ -157,54 +150,63 @@ class CORA(Method):
         graphs = _graphs(batch)
         encoded = self.graph(graphs)
         objects, mask = pad_segments(encoded.objects, graphs.object_caption, len(batch.words))
+        # The width is fixed, so that tables of several processes can be joined.
+        attributes, _ = pad_segments(
+            graphs.attribute_names, graphs.attribute_object, len(graphs.objects), MAX_ATTRIBUTES
+        )
         return Embeddings(
             vectors=self._normalised(self.pool_objects(objects, mask)),
             entities=self._normalised(encoded.entities),
             entity_caption=graphs.object_caption,
             entity_names=graphs.object_names,
-            entity_attributes=_attribute_table(graphs),
+            entity_attributes=attributes,
         )
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        chosen, owner = self.settings, batch.owner
-        said = _entities(texts)
-        image = owner[said.caption]
+        settings, image_index, entities = self.settings, batch.owner, texts.parts()
+        caption = entities["entity_caption"]
+        entity_image = image_index[caption]
         scores = self.score(images, texts)
-        entity_scores = cosine(images.vectors, said.vectors[:, None])
-        true = entity_positives(image, said.names, said.attributes, len(images))
+        entity_scores = cosine(images.vectors, entities["entities"][:, None])
+        positive_entities = entity_positives(
+            entity_image, entities["entity_names"], entities["entity_attributes"], len(images)
+        )
 
         terms = weighted(
-            hardest=(chosen.hardest_weight, lambda: triplet(scores, owner, chosen.margin)),
+            hardest=(
+                settings.hardest_weight,
+                lambda: triplet(scores, image_index, settings.margin),
+            ),
             contrastive=(
-                chosen.contrastive_weight,
+                settings.contrastive_weight,
                 lambda: entity_contrastive(
                     torch.cat([scores, entity_scores], 1),
-                    torch.cat([own_pairs(scores, owner), true], 1),
-                    chosen.temperature,
+                    torch.cat([positive_pairs(scores, image_index), positive_entities], 1),
+                    settings.temperature,
                 ),
             ),
             specificity=(
-                chosen.specificity_weight,
+                settings.specificity_weight,
                 lambda: specificity(
-                    own_scores(scores, owner),
-                    own_scores(entity_scores, image),
-                    said.caption,
-                    chosen.margin,
+                    positive_scores(scores, image_index),
+                    positive_scores(entity_scores, entity_image),
+                    caption,
+                    settings.margin,
                 ),
             ),
             captions=(
-                chosen.caption_weight,
-                lambda: info_nce(scores, owner, chosen.temperature),
+                settings.caption_weight,
+                lambda: info_nce(scores, image_index, settings.temperature),
             ),
         )
         return {name: self.warm_up * term for name, term in terms.items()}
 
     def start_step(self, epochs: float) -> None:
-        length = self.settings.warmup_epochs
-        self.warm_up = min(1.0, epochs / length) if length else 1.0
+        warmup = self.settings.warmup_epochs
+        self.warm_up = min(1.0, epochs / warmup) if warmup else 1.0
 
     def _normalised(self, vectors: Tensor) -> Tensor:
         return functional.normalize(full_precision(self.dropout(vectors)), dim=-1)
@@ -212,50 +214,22 @@ class CORA(Method):
 
 def _graphs(batch: Batch) -> Graphs:
     if batch.graphs is None:
-        raise DataError("method 'cora' needs scene graphs, and the shards hold none")
+        raise DataError(
+            "method 'cora' needs scene graphs, but the shards have none. Write the shards again "
+            "with the scene graphs of the captions."
+        )
     return batch.graphs
 
 
-def _attribute_table(graphs: Graphs) -> Tensor:
-    """`(V, MAX_ATTRIBUTES)` attribute names of each object, 0 where it has no more.
-
-    Of fixed width, so that tables of several processes can be put together.
-    """
-    owner, n_objects = graphs.attribute_object, len(graphs.objects)
-    sizes = torch.bincount(owner, minlength=n_objects)
-    place = torch.arange(len(owner), device=owner.device) - (sizes.cumsum(0) - sizes)[owner]
-    table = owner.new_zeros(n_objects, MAX_ATTRIBUTES)
-    return table.index_put((owner, place), graphs.attribute_names)
-
-
-class _Entities(NamedTuple):
-    """The entities of `Embeddings`, all there."""
-
-    vectors: Tensor
-    caption: Tensor
-    names: Tensor
-    attributes: Tensor
-
-
-def _entities(texts: Embeddings) -> _Entities:
-    parts = texts.parts()
-    return _Entities(
-        parts["entities"],
-        parts["entity_caption"],
-        parts["entity_names"],
-        parts["entity_attributes"],
-    )
-
-
 def _region_encoder(settings: CORASettings, feature_width: int) -> ImageEncoder:
-    chosen = ImageSettings(
+    regions = ImageSettings(
         encoder="regions",
         dropout=settings.feature_dropout,
         position_size=settings.region_position_size,
         attention_heads=settings.heads if settings.region_attention else None,
         cnn=settings.cnn,
     )
-    return image_encoder(chosen, feature_width, settings.size)
+    return image_encoder(regions, feature_width, settings.size)
 
 
 def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGraphEncoder:

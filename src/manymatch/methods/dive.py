@@ -5,10 +5,10 @@ Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embedding
 An encoder gives each sample local features (regions, grid cells, word vectors) and a global one.
 Slot attention lets K learned slots compete for the local features over T passes, and each refined
 slot is added to the global feature: a set of K elements. Two sets are compared by smooth-Chamfer
-similarity, by which every pair of elements gets a gradient, the nearest the most.
+similarity, which gives every pair of elements a gradient, and the nearest pairs the largest.
 
-The loss is the triplet loss with hardest negatives, the maximum mean discrepancy between the two
-modalities' elements, and a diversity term by which the slots of a set keep apart.
+The loss is the sum of the triplet loss with hardest negatives, the maximum mean discrepancy between
+the two modalities' elements, and a diversity term that keeps the slots of a set apart.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class DivE(SetMethod):
     settings: DivESettings
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        chosen, x, y = self.settings, images.parts(), texts.parts()
+        x, y = images.parts(), texts.parts()
         return self.matching_terms(images, texts, batch.owner) | weighted(
             diversity=(
-                chosen.diversity_weight,
+                self.settings.diversity_weight,
                 lambda: slot_diversity(x["slots"]) + slot_diversity(y["slots"]),
             ),
         )

@@ -1,4 +1,4 @@
-"""What PCME and MSRM share: each sample of either modality becomes a Gaussian."""
+"""The towers of PCME and MSRM: an encoder, and a head that predicts a Gaussian."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class GaussianSettings(Grouped):
     image: ImageSettings = ImageSettings(encoder="raw")
     text: TextSettings = TextSettings(local="vectors", directions="concatenate")
     hidden: Count | None = None
-    """Width inside the heads' attention; null: half the local features' width."""
+    """Width inside the heads' attention; null: half the width of the local features."""
     log_variance: float = 0.0
-    """Where the log variances start, about."""
+    """Approximate log variance at the start."""
 
 
 class GaussianTower(nn.Module):
@@ -37,21 +37,21 @@ class GaussianTower(nn.Module):
         self.head = head
 
     def forward(self, rows: Tensor, mask: Tensor) -> Embeddings:
-        """Features `(n, R, F)` or word ids `(n, R)` and their mask -> means as `vectors
-        (n, 1, D)`, L2-normalised, and `log_variance (n, D)`."""
+        """Features `(n, R, F)` or word ids `(n, R)`, and their mask `(n, R)` -> the means as
+        `vectors (n, 1, D)`, L2-normalised, and `log_variance (n, D)`."""
         local, mask, globals_ = self.encoder(rows, mask)
-        found = self.head(local, mask, globals_)
+        gaussian = self.head(local, mask, globals_)
         return Embeddings(
-            vectors=found.mean[:, None],
-            log_variance=found.log_variance,
-            attention=None if self.training else found.attention,
+            vectors=gaussian.mean[:, None],
+            log_variance=gaussian.log_variance,
+            attention=None if self.training else gaussian.attention,
         )
 
 
 def gaussian_towers(
     settings: GaussianSettings, vocabulary: AnyVocabulary, feature_width: int
 ) -> tuple[GaussianTower, GaussianTower]:
-    """That of images and that of captions."""
+    """The tower of images and the tower of captions."""
     encoders = (
         image_encoder(settings.image, feature_width, settings.size),
         text_encoder(settings.text, vocabulary, settings.size),

@@ -1,6 +1,7 @@
-"""HowTo100M's published model (Miech et al., ICCV 2019) as a trained model to start from.
+"""HowTo100M's published model (Miech et al., ICCV 2019) as a trained model for warm starts.
 
-Its word vectors are not in it: they are word2vec's. The vocabulary has the special words alone.
+The published model has no word vectors, which are word2vec's. The vocabulary has the special words
+alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from manymatch.system.errors import CheckpointError
 from manymatch.text.vocabulary import Vocabulary
 
 FEATURES = "howto100m"
-"""What params.yaml calls the features that the model takes."""
+"""The name in params.yaml of the features that the model takes."""
 _NAMES = {
     "text_pooling.fc": "text.linear",
     "GU_text.fc": "text_unit.project",
@@ -28,15 +29,15 @@ _NAMES = {
     "GU_video.cg.fc": "image_unit.gate",
 }
 _UNUSED = "batch_norm"
-"""Made in every unit, but never run."""
+"""A module of every unit that the released code never runs."""
 
 
 def import_howto100m(path: Path, folder: Path) -> None:
-    """Write the model that torch saved at `path` to `folder`, as training would have.
+    """Write the published model in the file `path` as a trained model in `folder`.
 
     Raises:
-        CheckpointError: parameters are missing, unknown or of shapes that do not fit.
-        DataError: not a file of torch's.
+        CheckpointError: parameters are missing or unknown, or their shapes do not fit.
+        DataError: the file is not a file of torch.
     """
     state = _renamed(path, load_tensors(path))
     size, word_size = state["text.linear.weight"].shape
@@ -56,12 +57,12 @@ def import_howto100m(path: Path, folder: Path) -> None:
     save_model(folder, method, preset, words, width)
 
 
-def _renamed(path: Path, found: object) -> dict[str, Tensor]:
-    """The parameters under our names: all of them, and no others."""
-    if not isinstance(found, Mapping):
+def _renamed(path: Path, published: object) -> dict[str, Tensor]:
+    """The parameters under this project's names: all of them, and no others."""
+    if not isinstance(published, Mapping):
         raise CheckpointError(f"{path}: not the parameters of a model by name")
     state: dict[str, Tensor] = {}
-    for name, value in found.items():
+    for name, value in published.items():
         module, _, kind = str(name).rpartition(".")
         if _UNUSED in module:
             continue

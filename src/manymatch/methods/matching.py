@@ -1,4 +1,4 @@
-"""The losses that train the scores of VSE++, VSE-infinity and SwAMP."""
+"""The losses on the scores of VSE++, VSE-infinity and SwAMP."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ class MatchingSettings(Strict):
     objective: Literal["triplet", "info_nce"] = "triplet"
     margin: Positive = 0.2
     temperature: Positive = 0.05
-    """Of `info_nce`."""
+    """Temperature of `info_nce`."""
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 1
-    """In so many first epochs the triplet loss sums over all negatives: the hardest alone can
-    make fresh weights collapse."""
+    """Number of first epochs in which the triplet loss sums over all negatives: the hardest
+    negatives alone can make fresh weights collapse."""
 
 
 class Matching:
-    """The triplet loss with the hardest negatives (in the first epochs with all), or InfoNCE."""
+    """The triplet loss with the hardest negatives (with all in the first epochs), or InfoNCE."""
 
     def __init__(self, settings: MatchingSettings) -> None:
         self.settings = settings
         self.mining: Mining = "hardest"
 
     def start_epoch(self, epoch: int) -> None:
-        """To be called before each training epoch (0-based)."""
+        """Choose the negatives of the epoch (0-based); called before each training epoch."""
         self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
 
-    def terms(self, scores: Tensor, owner: Tensor) -> dict[str, Tensor]:
-        """The named term of `scores (n, m)`, a mean over the m captions; `owner (m,)` is the row
-        of each caption's image."""
+    def terms(self, scores: Tensor, image_index: Tensor) -> dict[str, Tensor]:
+        """The named term of `scores (n, m)`, a mean over the m captions; `image_index
+        (m,)` is the row of each caption's image."""
         settings = self.settings
         if settings.objective == "info_nce":
-            return {"info_nce": info_nce(scores, owner, settings.temperature)}
-        return {"triplet": triplet(scores, owner, settings.margin, self.mining)}
+            return {"info_nce": info_nce(scores, image_index, settings.temperature)}
+        return {"triplet": triplet(scores, image_index, settings.margin, self.mining)}

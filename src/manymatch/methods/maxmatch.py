@@ -1,13 +1,13 @@
-"""MaxMatch: sets whose elements are matched one to one, and kept from collapsing.
+"""MaxMatch: sets whose elements are matched one to one and do not collapse.
 
 Alomari et al., Maximal Matching Matters: Preventing Representation Collapse for Robust
 Cross-Modal Retrieval, ACL 2025.
 
 Encoders and sets are DivE's. Two sets are compared along the one-to-one assignment of their
-elements that maximises the sum of cosines, so that every element is trained and none can stand
-in for all. Two losses more keep a set from collapsing: elements keep a distance from the
-sample's global vector (L_GD) and from each other (L_ISD). With them come DivE's triplet loss,
-discrepancy and diversity, and InfoNCE over the similarities (L_con) with a small weight.
+elements that maximises the sum of cosines, so that every element is trained and none replaces the
+others. Two losses keep a set from collapsing: the elements keep a distance from the sample's global
+vector (L_GD) and from each other (L_ISD). The other terms are DivE's triplet loss, discrepancy and
+diversity, and InfoNCE over the similarities (L_con) with a small weight.
 
 "PVSE + MaxMatch" is `sets: {module: pie_net}` with PVSE's encoders.
 """
@@ -36,15 +36,15 @@ class MaxMatchSettings(SetMethodSettings):
     margin: Positive = 0.3
     """The paper's delta_1."""
     global_weight: NonNegative = 0.1
-    """Of L_GD, which is the mean of the two modalities (eq. 7); L_ISD is their sum (eq. 8)."""
+    """Weight of L_GD, the mean of the two modalities (eq. 7)."""
     global_margin: float = 0.6
     """The paper's delta_2."""
     intra_weight: NonNegative = 0.1
-    """Of L_ISD."""
+    """Weight of L_ISD, the sum of the two modalities (eq. 8)."""
     intra_margin: float = 0.6
     """The paper's delta_3."""
     scale: Positive = 0.5
-    """The paper's s, in both."""
+    """The paper's s, in L_GD and in L_ISD."""
     contrastive_weight: NonNegative = 0.001
 
 
@@ -55,28 +55,26 @@ class MaxMatch(SetMethod):
     settings: MaxMatchSettings
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        chosen, x, y = self.settings, images.parts(), texts.parts()
+        settings, x, y = self.settings, images.parts(), texts.parts()
+
+        def from_global(parts: dict[str, Tensor]) -> Tensor:
+            margin, scale = settings.global_margin, settings.scale
+            return global_discriminative(parts["vectors"], parts["globals"], margin, scale)
+
+        def within_set(parts: dict[str, Tensor]) -> Tensor:
+            return intra_set_divergence(parts["vectors"], settings.intra_margin, settings.scale)
+
         return self.matching_terms(images, texts, batch.owner) | weighted(
             global_discriminative=(
-                chosen.global_weight,
-                lambda: (self._from_global(x) + self._from_global(y)) / 2,
+                settings.global_weight,
+                lambda: (from_global(x) + from_global(y)) / 2,
             ),
             intra_set_divergence=(
-                chosen.intra_weight,
-                lambda: self._from_each_other(x) + self._from_each_other(y),
+                settings.intra_weight,
+                lambda: within_set(x) + within_set(y),
             ),
             diversity=(
-                chosen.diversity_weight,
+                settings.diversity_weight,
                 lambda: slot_diversity(x["slots"]) + slot_diversity(y["slots"]),
             ),
         )
-
-    def _from_global(self, parts: dict[str, Tensor]) -> Tensor:
-        chosen = self.settings
-        return global_discriminative(
-            parts["vectors"], parts["globals"], chosen.global_margin, chosen.scale
-        )
-
-    def _from_each_other(self, parts: dict[str, Tensor]) -> Tensor:
-        chosen = self.settings
-        return intra_set_divergence(parts["vectors"], chosen.intra_margin, chosen.scale)

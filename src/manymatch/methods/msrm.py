@@ -2,13 +2,12 @@
 
 Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval, CVPR 2023.
 
-A query's Gaussian says how far it reaches in each dimension: what is vague in it may differ in
-what it matches. Candidates, which are Gaussians when they are queries themselves, are compared by
-their means, and the squared Mahalanobis distances d2 become match probabilities over all
-candidates: L_d. Beside this direct relation, candidates are related through the queries that they
-are near to: a hypergraph with a hyperedge for each query passes messages between the candidates,
-whose new vectors U the query's mean must find again by cosine: L_h. The hypergraph serves training
-alone, so that a score never depends on what else is in the batch.
+The variance of a query's Gaussian says how far a match may differ from the query in each dimension.
+A candidate is represented by its mean. The squared Mahalanobis distances d2 between a query and all
+candidates become match probabilities: loss L_d. Candidates are also related through the queries
+that they are near to. A hypergraph with a hyperedge for each query passes messages between
+candidates; a query's mean must find its matches among the candidates' new vectors U by cosine: loss
+L_h. The hypergraph serves training alone, so that a score never depends on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from torch.nn import functional
 
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
-from manymatch.losses.pairs import own_pairs
+from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_match import soft_match
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
@@ -37,17 +36,17 @@ class MSRMSettings(GaussianSettings):
     """The defaults are the paper's."""
 
     tau: Positive = 10.0
-    """Sharpness of L_d's probabilities, where it starts; learned, as the next two are."""
+    """First value of the sharpness of L_d's probabilities; learned, like the next two."""
     hypergraph_sharpness: Positive = 5.0
-    """The paper's lambda: sharpness of L_h's probabilities, where it starts."""
+    """First value of the paper's lambda, the sharpness of L_h's probabilities."""
     alpha: Positive | None = 2.0
-    """How fast a candidate's part in a hyperedge fades with d2, where it starts; null: only
-    matches are part of it."""
+    """First value of the rate at which a candidate's part in a hyperedge falls with d2; null: only
+    matches are part of a hyperedge."""
     hypergraph_layers: Annotated[int, Field(ge=1)] = 2
     distance_weight: NonNegative = 0.8
     hypergraph_weight: NonNegative = 1.0
     inference: Literal["intact", "mu"] = "intact"
-    """What retrieval ranks by: d2 with the query's Gaussian, or the cosine of the means."""
+    """The score of retrieval: -d2 with the query's Gaussian, or the cosine of the means."""
 
 
 class MSRM(Method):
@@ -81,25 +80,25 @@ class MSRM(Method):
         return None if self.settings.inference == "mu" else _score_of_caption_queries
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        own = own_pairs(images.vectors, batch.owner)
-        to_texts = self._one_way(images, texts, own)
-        to_images = self._one_way(texts, images, own.T)
+        match = positive_pairs(images.vectors, batch.owner)
+        to_texts = self._direction(images, texts, match)
+        to_images = self._direction(texts, images, match.T)
         return {name: term + to_images[name] for name, term in to_texts.items()}
 
-    def _one_way(
+    def _direction(
         self, queries: Embeddings, candidates: Embeddings, match: Tensor
     ) -> dict[str, Tensor]:
-        chosen = self.settings
+        settings = self.settings
         d2 = distances(queries, candidates)
-        terms = {"distance": chosen.distance_weight * soft_match(-self.tau() * d2, match)}
-        if chosen.hypergraph_weight:
+        terms = {"distance": settings.distance_weight * soft_match(-self.tau() * d2, match)}
+        if settings.hypergraph_weight:
             logits = self.hypergraph(queries.vectors[:, 0], candidates.vectors[:, 0], d2, match)
-            terms["hypergraph"] = chosen.hypergraph_weight * soft_match(logits, match)
+            terms["hypergraph"] = settings.hypergraph_weight * soft_match(logits, match)
         return terms
 
 
 class Hypergraph(nn.Module):
-    """Candidates, changed by convolutions over the hyperedges of all queries, found by cosine."""
+    """Cosines of queries and candidates, after convolutions of the candidates over hyperedges."""
 
     def __init__(self, settings: MSRMSettings) -> None:
         super().__init__()
@@ -115,16 +114,16 @@ class Hypergraph(nn.Module):
         incidence = soft_incidence(d2, match, self.alpha() if self.alpha is not None else None)
         for layer in self.layers:
             candidates = layer(candidates, incidence)
-        found = functional.normalize(candidates, dim=1)
-        return self.sharpness() * cosine(queries[:, None], found[:, None])
+        candidates = functional.normalize(candidates, dim=1)
+        return self.sharpness() * cosine(queries[:, None], candidates[:, None])
 
 
 def distances(queries: Embeddings, candidates: Embeddings) -> Tensor:
-    """`(q, c)`: d2 of the queries' Gaussians and the candidates' means."""
+    """`(q, c)` squared Mahalanobis distances of queries' Gaussians and candidates' means."""
     assert queries.log_variance is not None
     return mahalanobis(queries.vectors[:, 0], queries.log_variance, candidates.vectors[:, 0])
 
 
 def _score_of_caption_queries(images: Embeddings, texts: Embeddings) -> Tensor:
-    """`(n, m)`: captions are the queries, whose Gaussians count."""
+    """`(n, m)` scores with the captions as queries."""
     return -distances(texts, images).T

@@ -2,11 +2,11 @@
 
 Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval, CVPR 2021.
 
-PIE-Net gives the mean, a second attention the log variance. Seven samples of each Gaussian make
-49 pairs, whose distances become match probabilities sigmoid(-a ||x - y|| + b); their mean is the
-pair's. Each pair of a batch is then classified by itself: the soft contrastive loss. A weak
-pull towards the standard normal keeps variances from collapsing. On CUB a uniformity loss also
-spreads the samples over the space.
+PIE-Net predicts the mean, a second attention the log variance. Seven samples of each Gaussian make
+49 pairs of samples for an image and a caption. Their distances become match probabilities
+sigmoid(-a ||x - y|| + b), whose mean is the probability that image and caption match. The soft
+contrastive loss classifies each pair of a batch by itself. A weak pull towards the standard normal
+keeps variances from collapsing. On CUB a uniformity loss also spreads the samples over the space.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
-from manymatch.losses.pairs import own_pairs
+from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
 from manymatch.losses.uniformity import uniformity
 from manymatch.methods.base import Embeddings, Method
@@ -31,7 +31,7 @@ from manymatch.similarities.pair_distances import pair_distances
 from manymatch.text.wordpieces import AnyVocabulary
 
 _DISTANCES_AT_ONCE = 8_000_000
-"""Retrieval by samples needs so many more distances than scores; 32 MB of them at a time."""
+"""Distances between samples that retrieval holds at once: 32 MB."""
 _SAMPLES_COMPARED = 128
 """Rows of a batch that the uniformity loss compares, as in the released code."""
 
@@ -40,25 +40,25 @@ class PCMESettings(GaussianSettings):
     """The defaults are the released code's for COCO."""
 
     samples: Count = 7
-    """Of each Gaussian."""
+    """Number of samples of each Gaussian."""
     scale: Positive = 30.0
-    """The paper's a at the start; learned. The released code starts at 15 (5 on CUB), but its
-    sigmoid is `e^x / (e^x + e^-x)`, the usual one of 2x, so that its 15 is 30 here."""
+    """First value of the paper's a, which is learned. The released code starts at 15 (5 on CUB).
+    Its sigmoid is `e^x / (e^x + e^-x)`, the usual sigmoid of 2x, so that its 15 is 30 here."""
     shift: float = 30.0
-    """The paper's b at the start; learned. The released 15 is 30 here, as for `scale`."""
+    """First value of the paper's b, which is learned. The released 15 is 30 here, see `scale`."""
     kl_weight: NonNegative = 1e-5
-    """Of the KL term, summed over the batch, beside a sum over pairs in which each pair counts
-    twice. The released code has this sum as its loss; here the loss is that sum divided by the
-    number of its terms, `2 n m`."""
+    """Weight of the KL term, a sum over the batch, beside a sum over pairs in which each pair
+    counts twice. This total is the loss of the released code; here the loss is the total divided
+    by the number of terms of the sum over pairs, `2 n m`."""
     uniformity_weight: NonNegative = 0.0
-    """Of the uniformity loss, beside the same sum; 10 on CUB."""
+    """Weight of the uniformity loss beside the same sum; 10 on CUB."""
     inference: Literal["mean", "samples"] = "mean"
-    """What retrieval ranks by: the cosine of the means, or the match probability over samples
-    drawn with the same noise for all images, and for all captions."""
+    """The score of retrieval: the cosine of the means, or the match probability over samples. All
+    images share one noise, and all captions share one."""
 
 
 class PCME(Method):
-    """Probabilistic embeddings, matched by sampling."""
+    """Gaussian embeddings, matched by sampling."""
 
     Settings = PCMESettings
     noise: Tensor
@@ -84,21 +84,27 @@ class PCME(Method):
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         if self.settings.inference == "mean":
             return cosine(images.vectors, texts.vectors)
-        seen, read = _sampled(images, self.noise[0]), _sampled(texts, self.noise[1])
-        at_once = max(1, _DISTANCES_AT_ONCE // (read.shape[0] * self.settings.samples**2))
-        return torch.cat([log_mean_probability(self._logits(x, read)) for x in seen.split(at_once)])
+        image_samples = _sampled(images, self.noise[0])
+        text_samples = _sampled(texts, self.noise[1])
+        at_once = max(1, _DISTANCES_AT_ONCE // (len(text_samples) * self.settings.samples**2))
+        return torch.cat(
+            [
+                log_mean_probability(self._logits(block, text_samples))
+                for block in image_samples.split(at_once)
+            ]
+        )
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        seen = _sampled(images, self._noise(images))
-        read = _sampled(texts, self._noise(texts))
-        logits = self._logits(seen, read)
-        match = own_pairs(logits, batch.owner)
+        image_samples = _sampled(images, self._noise(images))
+        text_samples = _sampled(texts, self._noise(texts))
+        logits = self._logits(image_samples, text_samples)
+        match = positive_pairs(logits, batch.owner)
         n_terms = 2 * match.numel()
         return {"match": soft_contrastive(logits, match)} | weighted(
             kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),
             uniformity=(
                 self.settings.uniformity_weight / n_terms,
-                lambda: uniformity(_some(torch.cat([seen, read]).flatten(0, 1))),
+                lambda: uniformity(_drawn(torch.cat([image_samples, text_samples]).flatten(0, 1))),
             ),
         )
 
@@ -112,7 +118,7 @@ class PCME(Method):
 
 
 def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
-    """Mean and log variance, `(n, D)`."""
+    """The means `(n, D)` and the log variances `(n, D)`."""
     assert embeddings.log_variance is not None
     return embeddings.vectors[:, 0], embeddings.log_variance
 
@@ -122,11 +128,11 @@ def _sampled(embeddings: Embeddings, noise: Tensor) -> Tensor:
 
 
 def _kl(embeddings: Embeddings) -> Tensor:
-    """KL of the batch's Gaussians from the standard normal, summed."""
+    """The sum over the batch of the KL divergences from the standard normal."""
     return kl_to_standard(*_gaussian(embeddings)).sum()
 
 
-def _some(samples: Tensor) -> Tensor:
-    """At most `_SAMPLES_COMPARED` rows, drawn without replacement."""
+def _drawn(samples: Tensor) -> Tensor:
+    """`_SAMPLES_COMPARED` random rows without replacement, or all rows if there are fewer."""
     order = torch.randperm(len(samples), device=samples.device)
     return samples[order[:_SAMPLES_COMPARED]]

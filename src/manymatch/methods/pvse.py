@@ -1,14 +1,14 @@
-"""PVSE: several readings of an image and of a caption, of which the best pair must match.
+"""PVSE: several interpretations of an image and of a caption, of which the best pair must match.
 
 Song and Soleymani, Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval, CVPR 2019.
 
-K attention heads look at the local features (grid cells or regions, word vectors) and each adds
-what it found, as a residual, to the global feature: PIE-Net. The similarity of two sets is that
-of their best pair (multiple-instance learning), since only some readings of an ambiguous sample
-need match.
+In PIE-Net, K attention heads gather local features (grid cells or regions, word vectors). Each head
+adds its result, as a residual, to the global feature. The similarity of two sets is the similarity
+of their best pair (multiple-instance learning), because only some interpretations of an ambiguous
+sample need to match.
 
-The loss is the triplet loss with hardest negatives, the maximum mean discrepancy between the two
-modalities' elements, and a diversity term that makes the residuals of a sample orthogonal.
+The loss is the sum of the triplet loss with hardest negatives, the maximum mean discrepancy between
+the two modalities' elements, and a diversity term that makes the residuals of a sample orthogonal.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class PVSESettings(SetMethodSettings):
 
 
 class PVSE(SetMethod):
-    """PIE-Net sets, matched by their best pair."""
+    """Sets of PIE-Net, matched by their best pair."""
 
     Settings = PVSESettings
     settings: PVSESettings
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        chosen, x, y = self.settings, images.parts(), texts.parts()
+        x, y = images.parts(), texts.parts()
         return self.matching_terms(images, texts, batch.owner) | weighted(
             diversity=(
-                chosen.diversity_weight,
+                self.settings.diversity_weight,
                 lambda: gram_diversity(x["slots"]) + gram_diversity(y["slots"]),
             ),
         )

@@ -1,4 +1,4 @@
-"""What DivE, MaxMatch and PVSE share: a set from each modality and a similarity of sets."""
+"""The common part of DivE, MaxMatch and PVSE: set encoders and a similarity of sets."""
 
 from __future__ import annotations
 
@@ -23,43 +23,46 @@ from manymatch.text.wordpieces import AnyVocabulary
 
 
 class SetMethodSettings(Grouped):
-    """Settings of every method whose embeddings are sets; each method has its own defaults."""
+    """The settings of every method whose embeddings are sets; each method has its own defaults."""
 
     size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
-    """D, of the elements."""
+    """D, the size of the elements."""
     image: ImageSettings = ImageSettings()
     text: TextSettings = TextSettings()
     sets: SetSettings = SetSettings()
-    """Of both modalities, which share no weights."""
+    """The set modules of both modalities, which share no weights."""
     word_position_code: bool = False
-    """`sets.position_code` for captions (there it is that of images)."""
+    """`sets.position_code` of captions; the key `sets.position_code` itself is for images."""
     global_feature: bool = True
-    """Elements are their slots plus the sample's global feature; false: the slots alone, and
-    DivE's and PVSE's GRU, of which only the global feature is read, learns nothing."""
+    """Elements are their slots plus the sample's global feature; false: the slots alone. Then the
+    GRU of DivE and PVSE learns nothing, because only its global feature is used."""
     similarity: SimilaritySettings
     margin: Positive
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
-    """In so many first epochs the triplet loss sums over all negatives: the hardest alone can
-    make fresh weights collapse."""
+    """Number of first epochs in which the triplet loss sums over all negatives: the hardest
+    negatives alone can make fresh weights collapse."""
     triplet_weight: NonNegative = 1.0
     contrastive_weight: NonNegative = 0.0
-    """Of InfoNCE over the scores, captions of one image not counted as each other's negatives."""
+    """Weight of InfoNCE over the scores."""
     temperature: Positive = 0.05
-    """Of InfoNCE."""
+    """Temperature of InfoNCE."""
     mmd_weight: NonNegative = 0.01
     squared_mmd: bool = False
-    """Square the distance in MMD's kernel."""
+    """Whether MMD's kernel squares the distance."""
     diversity_weight: NonNegative = 0.01
 
     @model_validator(mode="after")
-    def _something_matches(self) -> Self:
+    def _one_loss_matches_pairs(self) -> Self:
         if not self.triplet_weight and not self.contrastive_weight:
-            raise ValueError("triplet_weight and contrastive_weight are both 0: nothing matches")
+            raise ValueError(
+                "triplet_weight and contrastive_weight are both 0: no loss matches images and "
+                "captions"
+            )
         return self
 
 
 class SetMethod(Method):
-    """Encoders, set modules and similarity; a method adds its losses."""
+    """Encoders, set modules and a similarity; a method adds its losses."""
 
     Settings: ClassVar[type[SetMethodSettings]]
 
@@ -70,12 +73,12 @@ class SetMethod(Method):
         size, sets = settings.size, settings.sets
         image = image_encoder(settings.image, feature_width, size)
         text = text_encoder(settings.text, vocabulary, size)
-        of_words = sets.model_copy(update={"position_code": settings.word_position_code})
+        word_sets = sets.model_copy(update={"position_code": settings.word_position_code})
         self.image = SetTower(
             image, set_module(sets, image.local_size, size), settings.global_feature
         )
         self.text = SetTower(
-            text, set_module(of_words, text.local_size, size), settings.global_feature
+            text, set_module(word_sets, text.local_size, size), settings.global_feature
         )
         self.similarity = SetSimilarity(**dict(settings.similarity))
         self.settings = settings
@@ -97,26 +100,31 @@ class SetMethod(Method):
         self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
 
     def matching_terms(
-        self, images: Embeddings, texts: Embeddings, owner: Tensor
+        self, images: Embeddings, texts: Embeddings, image_index: Tensor
     ) -> dict[str, Tensor]:
-        """What draws matches together: triplet loss, MMD and, where it is wanted, InfoNCE.
+        """The terms that draw positive pairs together: triplet loss, MMD and InfoNCE.
+
+        Args:
+            image_index: `(m,)` row of each caption's image.
 
         Raises:
-            ValueError: sets are padded, which `score` minds but the losses within sets do not.
+            ValueError: sets are padded. `score` reads the masks, but the losses within sets do not.
         """
-        chosen = self.settings
+        settings = self.settings
         if any(side.mask is not None and not side.mask.all() for side in (images, texts)):
-            raise ValueError("the losses take sets of one size, but a mask leaves elements out")
+            raise ValueError(
+                "the losses of set methods take sets of one size, but a mask leaves elements out"
+            )
         scores = self.score(images, texts)
         x, y = images.vectors, texts.vectors
         return weighted(
             triplet=(
-                chosen.triplet_weight,
-                lambda: triplet(scores, owner, chosen.margin, self.mining),
+                settings.triplet_weight,
+                lambda: triplet(scores, image_index, settings.margin, self.mining),
             ),
-            mmd=(chosen.mmd_weight, lambda: mmd(x, y, squared=chosen.squared_mmd)),
+            mmd=(settings.mmd_weight, lambda: mmd(x, y, squared=settings.squared_mmd)),
             contrastive=(
-                chosen.contrastive_weight,
-                lambda: info_nce(scores, owner, chosen.temperature),
+                settings.contrastive_weight,
+                lambda: info_nce(scores, image_index, settings.temperature),
             ),
         )

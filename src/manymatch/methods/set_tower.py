@@ -15,8 +15,8 @@ from manymatch.similarities.pairs import full_precision
 class SetTower(nn.Module):
     """Encoder `(rows, mask) -> Encoding`, then a set module's `predict` -> `Embeddings`.
 
-    Without `global_feature` the set module predicts from the local features alone; the global
-    feature is still among the embeddings, for losses that compare with it.
+    Without `global_feature` the set module predicts from the local features alone. The global
+    feature is still a part of the embeddings, for the losses that compare with it.
     """
 
     def __init__(self, encoder: nn.Module, sets: nn.Module, global_feature: bool) -> None:
@@ -26,7 +26,7 @@ class SetTower(nn.Module):
         self.global_feature = global_feature
 
     def forward(self, rows: Tensor, mask: Tensor) -> Embeddings:
-        """Features `(n, R, F)` or word ids `(n, R)` and their mask -> sets of n samples."""
+        """Features `(n, R, F)` or word ids `(n, R)`, and their mask `(n, R)` -> n sets."""
         local, mask, globals_ = self.encoder(rows, mask)
         sets = self.sets.predict(local, mask, globals_ if self.global_feature else None)
         return Embeddings(
@@ -37,7 +37,7 @@ class SetTower(nn.Module):
         )
 
     def passes(self, rows: Tensor, mask: Tensor) -> Tensor | None:
-        """Attention maps `(T, n, K, R)` of slot attention's passes; None of other modules."""
+        """Attention maps `(T, n, K, R)` of slot attention's passes; None for other modules."""
         if not isinstance(self.sets, SlotAttention):
             return None
         local, mask, _ = self.encoder(rows, mask)

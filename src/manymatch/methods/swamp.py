@@ -1,15 +1,16 @@
-"""SwAMP: pairs that nobody labelled are given classes, each sample those of its partner.
+"""SwAMP: pairs without labels get pseudo-labels, and each sample learns those of its partner.
 
 Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval, AISTATS 2023.
 
-The same p learned queries read image and caption (PAR): each query attends to the local features
-(regions, or a bi-GRU's states of the words). H heads repeat this with queries of their own. All
-H p results are concatenated and L2-normalised; that is the embedding. Scores are cosines.
+Prototype attention (PAR) reads images and captions by the same p learned queries: each query
+attends to the local features (regions, or a bi-GRU's states of the words). Each of H heads has
+queries of its own. The embedding is the concatenation of all H p results, L2-normalised. Scores
+are cosines.
 
-A contrastive loss L_c treats every other pair as irrelevant. SwAMP adds a second loss, L_s, that
-does not: the samples of the latest batches are assigned to classes, by the class probabilities and
-such that all classes are used equally. Each sample learns to predict the classes of its partner in
-the other modality. The loss is `L_c + lambda L_s`, L_c summed over the batch's pairs.
+A contrastive loss L_c treats every other pair as a negative. SwAMP adds a second loss, L_s, that
+does not. The samples of the latest batches are assigned to classes by their class probabilities, so
+that all classes are used equally. Each sample learns to predict the classes of its partner in the
+other modality. The loss is `L_c + lambda L_s`, where L_c is a sum over the pairs of the batch.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ from manymatch.text.wordpieces import AnyVocabulary
 
 
 class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):
-    """The defaults are the paper's for Flickr30K. `weight: 0` is its contrastive twin."""
+    """The defaults are the paper's for Flickr30K. `weight: 0` trains with L_c alone."""
 
     size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
-    """D, of local features; an embedding has `heads * n_prototypes * size` dimensions."""
+    """D, the size of local features; an embedding has `heads * n_prototypes * size` dimensions."""
     image: ImageSettings = ImageSettings(encoder="linear")
     text: TextSettings = TextSettings(word_vectors="learned", local="states")
     n_prototypes: Count = 20
-    """p, the queries of PAR (the prototypes of classes are `n_classes`)."""
+    """p, the number of PAR's queries (the number of classes is `n_classes`)."""
     heads: Count = 1
-    """H, how often PAR is repeated with other queries; the results are concatenated."""
+    """H, the number of times that PAR is repeated with other queries."""
     attention_temperature: Positive = 0.5
     embedding_dropout: Probability = 0.0
-    """Of both embeddings before they are normalised."""
+    """Dropout of both embeddings, before their normalisation."""
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
 
 
@@ -81,7 +82,7 @@ class SwAMP(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         contrastive = self.matching.terms(self.score(images, texts), batch.owner)
-        # A pair is a caption with its image: an image of five captions is in five pairs.
+        # A pair is a caption and its image: an image with five captions is in five pairs.
         pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs)
 

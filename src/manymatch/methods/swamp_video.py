@@ -3,10 +3,10 @@
 Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval, AISTATS 2023, whose
 model and contrastive loss for this task are those of HowTo100M (Miech et al., ICCV 2019).
 
-A clip is one vector of 4,096 numbers. A caption is the maximum over its words of
-`relu(linear(vector))`, with word2vec's vectors, which are not trained. A gated embedding unit
-makes the embedding of each; scores are cosines. The contrastive loss compares every pair with all
-others of the batch. The second loss is SwAMP's, as in `swamp.py`.
+The features of a clip are one vector of 4,096 numbers. The features of a caption are the maximum
+over its words of `relu(linear(vector))`, with vectors of word2vec that are not trained. A gated
+embedding unit turns either into the embedding. Scores are cosines. The contrastive loss compares
+every pair with all other pairs of the batch. The second loss is SwAMP's, as in `swamp.py`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ from manymatch.text.wordpieces import AnyVocabulary
 
 
 class SwAMPVideoSettings(LabelSettings):
-    """The defaults are the paper's, of YouCook2 without pre-training. `weight: 0` is its
-    contrastive twin."""
+    """The defaults are the paper's for YouCook2 without pre-training. `weight: 0` trains with the
+    contrastive loss alone."""
 
     size: Count = 4096
-    """Of captions before the gated unit, and of both embeddings."""
+    """Size of captions before the gated unit, and of both embeddings."""
     word_vectors: Literal["word2vec"] | WordVectors = "word2vec"
-    """Those of word2vec are fixed, and words without one are not read; others are trained."""
+    """Vectors of word2vec are fixed, and words without a vector are ignored; other vectors are
+    trained."""
     word_size: Count = 300
     word2vec_file: str | None = None
-    """Binary, such as GoogleNews-vectors-negative300.bin."""
+    """A binary file such as GoogleNews-vectors-negative300.bin."""
     margin: Positive = 0.1
     negatives: Literal["mean", "hardest"] = "mean"
-    """Of the hinges of all other pairs of the batch (HowTo100M), or only the hardest counts."""
+    """`mean`: the mean hinge over all other pairs of the batch (HowTo100M). `hardest`: the largest
+    hinge alone."""
     n_classes: Count = 500
     queue: Annotated[int, Field(ge=0)] = 2048
     tau: Positive = 0.25
@@ -78,15 +80,15 @@ class SwAMPVideo(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         contrastive = {"triplet": self._contrastive(self.score(images, texts), batch.owner)}
-        # A pair is a caption with its clip: a clip of five captions is in five pairs.
+        # A pair is a caption and its clip: a clip with five captions is in five pairs.
         pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs)
 
-    def _contrastive(self, scores: Tensor, owner: Tensor) -> Tensor:
-        """The mean over the pairs."""
+    def _contrastive(self, scores: Tensor, image_index: Tensor) -> Tensor:
+        """The contrastive loss as a mean over the pairs."""
         if self.settings.negatives == "hardest":
-            return triplet(scores, owner, self.settings.margin, "hardest")
-        return triplet(scores, owner, self.settings.margin, "all") / max(len(scores) - 1, 1)
+            return triplet(scores, image_index, self.settings.margin, "hardest")
+        return triplet(scores, image_index, self.settings.margin, "all") / max(len(scores) - 1, 1)
 
 
 def _table(settings: SwAMPVideoSettings, vocabulary: AnyVocabulary) -> WordTable:
@@ -96,9 +98,9 @@ def _table(settings: SwAMPVideoSettings, vocabulary: AnyVocabulary) -> WordTable
 
 
 class WordMaximum(nn.Module):
-    """`max over words of relu(linear(vector))`; words whose vector is zero are not read.
+    """`max over words of relu(linear(vector))`; words whose vector is zero are ignored.
 
-    A caption of none but such has `relu(bias)`, as in the released code.
+    A caption that contains only unknown words is encoded as `relu(bias)`, as in the released code.
     """
 
     def __init__(self, words: WordTable, size: int) -> None:

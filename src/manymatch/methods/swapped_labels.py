@@ -42,5 +42,5 @@ def swapped_labels(settings: LabelSettings, size: int) -> SwappedLabels | None:
     """The loss L_s on embeddings of `size` dimensions; None where its weight is 0."""
     if not settings.weight:
         return None
-    chosen = {name: getattr(settings, name) for name in LabelSettings.model_fields}
-    return SwappedLabels(size, **chosen)
+    arguments = {name: getattr(settings, name) for name in LabelSettings.model_fields}
+    return SwappedLabels(size, **arguments)

@@ -2,12 +2,12 @@
 
 Chen et al., Learning the Best Pooling Strategy for Visual Semantic Embedding, CVPR 2021.
 
-Each region or grid cell passes an MLP beside a linear layer, each word a GRU. The generalised
-pooling operator (GPO) then learns for each modality how much the largest, second largest, ...
-value of each dimension counts, depending on how many there are. Scores are cosines; the loss is
-VSE++'s, with all negatives in the first epoch and the hardest from the second on.
+Each region or grid cell is encoded by the sum of an MLP and a linear layer, each word by a GRU. The
+generalised pooling operator (GPO) then learns for each modality the weight of the largest, second
+largest, ... value of each dimension, which depends on the number of values. Scores are cosines. The
+loss is VSE++'s, with all negatives in the first epoch and the hardest negatives from the second on.
 
-Random-size augmentation, by which GPO sees sets of all sizes, is a matter of the preset
+Random-size augmentation, by which GPO sees sets of all sizes, is set by the preset
 (`augmentation`: regions and words are dropped with probability 0.2).
 """
 
@@ -41,11 +41,11 @@ class VSEInfinitySettings(Grouped, MatchingSettings):
     image: ImageSettings = ImageSettings(encoder="regions")
     text: TextSettings = TextSettings(local="states")
     embedding_dropout: Probability = 0.0
-    """Of both embeddings before they are normalised."""
+    """Dropout of both embeddings, before their normalisation."""
 
 
 class VSEInfinity(Method):
-    """One vector a sample, by generalised pooling."""
+    """One vector for each sample, by generalised pooling."""
 
     Settings = VSEInfinitySettings
 
@@ -81,9 +81,10 @@ class VSEInfinity(Method):
 
 
 def _check_sizes(size: int, **local: int) -> None:
-    for group, found in local.items():
-        if found != size:
+    for group, local_size in local.items():
+        if local_size != size:
             raise ConfigError(
-                f"method 'vse_infinity': {group}: local features have size {found}, not {size}; "
-                "they are pooled as they are: name an encoder that gives them that size"
+                f"method 'vse_infinity': {group}: local features have size {local_size}, but the "
+                f"embedding has size {size}. Set an encoder whose local features have this size, "
+                "such as 'regions' for images and local: states for captions."
             )

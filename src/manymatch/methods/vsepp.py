@@ -2,12 +2,12 @@
 
 Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Negatives, BMVC 2018.
 
-The image is its pooled features through one linear layer, the caption the final state of a GRU
-over its words; both are L2-normalised and compared by their cosine. The loss is the triplet loss
-with the hardest negative of the batch; in the first epoch it sums over all negatives, since from
-fresh weights the hardest ones alone lead to collapse.
+An image is embedded by one linear layer over its pooled features, a caption by the final state of a
+GRU over its words. Both vectors are L2-normalised and compared by their cosine. The loss is the
+triplet loss with the hardest negative of the batch. In the first epoch the loss sums over all
+negatives, because the hardest negatives alone make fresh weights collapse.
 
-Settings give it another objective (InfoNCE), pooling and dropout.
+The settings also allow another objective (InfoNCE), other poolings and dropout.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from manymatch.text.vocabulary import Vocabulary
 
 
 class VSEPPSettings(MatchingSettings):
-    """The defaults are the paper's, but that the GRU reads both ways."""
+    """The defaults are the paper's, except that the GRU reads in both directions."""
 
     size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
     image_pooling: PoolingName = "mean"
     cnn: CNNSettings | None = None
-    """A network whose map is the features, which are then made of pixels and fine-tuned."""
+    """A network that makes the features of pixels and is fine-tuned."""
     word_vectors: WordVectors = "learned"
     word_size: Count = 300
-    """Of learned word vectors; GloVe's have their own size."""
+    """Size of learned word vectors; GloVe's vectors have their own size."""
     directions: Directions = "average"
     text_pooling: Literal["final"] | PoolingName = "final"
-    """`final`: the GRU's final state; else the states of all words, pooled."""
+    """`final`: the GRU's final state; otherwise a pooling of the states of all words."""
     feature_dropout: Probability = 0.0
     word_dropout: Probability = 0.0
     embedding_dropout: Probability = 0.0
-    """Of both embeddings before they are normalised."""
+    """Dropout of both embeddings, before their normalisation."""
 
 
 class VSEPP(Method):
-    """One vector a sample, trained by the hardest negatives."""
+    """One vector for each sample, trained with the hardest negatives."""
 
     Settings = VSEPPSettings
 
@@ -84,7 +84,7 @@ class VSEPP(Method):
 
 
 class ImageTower(nn.Module):
-    """`(n, R, F)`, `(n, R)` -> `(n, 1, D)`."""
+    """Features `(n, R, F)` and their mask `(n, R)` -> `(n, 1, D)`."""
 
     def __init__(self, settings: VSEPPSettings, feature_width: int) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class ImageTower(nn.Module):
 
 
 class TextTower(nn.Module):
-    """`(m, L)`, `(m, L)` -> `(m, 1, D)`."""
+    """Word ids `(m, L)` and their mask `(m, L)` -> `(m, 1, D)`."""
 
     def __init__(self, settings: VSEPPSettings, vocabulary: Vocabulary) -> None:
         super().__init__()

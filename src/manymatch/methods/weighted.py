@@ -10,5 +10,5 @@ Term = tuple[float, Callable[[], Tensor]]
 
 
 def weighted(**terms: Term) -> dict[str, Tensor]:
-    """Each `(weight, term)` as their product; one of weight 0 is never computed."""
+    """The product of each `(weight, term)`; a term of weight 0 is not computed and left out."""
     return {name: weight * term() for name, (weight, term) in terms.items() if weight}

@@ -1,4 +1,4 @@
-"""From local features to embeddings: modules `(local (n, R, W), mask (n, R) or None, globals
+"""Pooling of local features to embeddings: modules `(local (n, R, W), mask (n, R) or None, globals
 (n, D) or None) -> (n, K, D)`, and attention over the nodes of graphs."""
 
 from manymatch.pooling.decoder import TransformerDecoder

@@ -1,4 +1,4 @@
-"""A plain transformer decoder over learned queries: what slot attention is compared with."""
+"""A plain transformer decoder over learned queries, for comparison with slot attention."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_f
 
 
 class TransformerDecoder(SetModule):
-    """K learned queries pass T layers of self-attention, attention over the inputs and an MLP.
+    """K learned queries through T layers of self-attention, attention over the inputs and an MLP.
 
-    Unlike slot attention's, each query's weights are a softmax over the inputs, so that queries
-    do not compete, and layers have weights of their own. Start, output and MLP are the same.
+    Unlike in slot attention, the weights of each query are a softmax over the inputs, so that
+    queries do not compete, and each layer has its own weights. First queries, output and MLP are
+    the same.
 
     Args:
         width: W, size of the inputs.
         size: D, size of queries and elements; a multiple of `heads`.
         n_queries: K.
         layers: T.
-        heads: of both attentions.
-        dropout: of what both attentions gather, and inside the MLP.
+        heads: number of heads of both attentions; divides `size`.
+        dropout: of the output of both attentions, and inside the MLP.
+
+    Raises:
+        ValueError: `heads` does not divide `size`.
 
     References:
         Vaswani et al., Attention Is All You Need, NeurIPS 2017, section 3.1, with LayerNorm
@@ -59,7 +63,7 @@ class TransformerDecoder(SetModule):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, attention over the inputs, MLP: each with LayerNorm before and residual."""
+    """Self-attention, attention over the inputs and an MLP, each a residual after a LayerNorm."""
 
     def __init__(self, width: int, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -70,11 +74,11 @@ class DecoderLayer(nn.Module):
         self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size, dropout)
 
     def forward(self, queries: Tensor, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries `(n, K, D)` after the layer, and their weights `(n, K, R)`, mean over heads."""
-        known = self.self_norm(queries)
-        exchanged, _ = self.exchange(known, known, known, need_weights=False)
+        """The queries `(n, K, D)` after the layer, and the mean weights `(n, K, R)` over heads."""
+        normed = self.self_norm(queries)
+        exchanged, _ = self.exchange(normed, normed, normed, need_weights=False)
         queries = queries + self.dropout(exchanged)
-        asked = self.cross_norm(queries)
-        gathered, attention = self.gather(asked, inputs, inputs, key_padding_mask=~mask)
+        normed = self.cross_norm(queries)
+        gathered, attention = self.gather(normed, inputs, inputs, key_padding_mask=~mask)
         queries = queries + self.dropout(gathered)
         return queries + self.mlp(self.mlp_norm(queries)), attention

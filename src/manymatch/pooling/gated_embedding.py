@@ -12,8 +12,8 @@ class GatedEmbedding(nn.Module):
     """`y * sigmoid(W y + b)` with `y = linear(x)`, L2-normalised: dimensions gate each other.
 
     Args:
-        width: F, of the inputs.
-        size: D.
+        width: F, size of the inputs.
+        size: D, size of the outputs.
 
     References:
         Miech, Laptev and Sivic, Learning a Text-Video Embedding from Incomplete and Heterogeneous

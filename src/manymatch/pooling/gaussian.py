@@ -1,4 +1,4 @@
-"""A Gaussian for each sample: what PCME and MSRM predict in place of a vector."""
+"""A Gaussian for each sample, which PCME and MSRM predict instead of a vector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manymatch.similarities.pairs import full_precision
 class Gaussian(NamedTuple):
     """Diagonal Gaussians: `mean (n, D)`, L2-normalised, and `log_variance (n, D)`.
 
-    `attention (n, 1, R)` is how much the mean took of each input.
+    `attention (n, 1, R)` is the weight of each input in the mean.
     """
 
     mean: Tensor
@@ -24,7 +24,7 @@ class Gaussian(NamedTuple):
 
 
 class GaussianHead(nn.Module):
-    """PIE-Net's vector as the mean; an attention of its own gives the log variance.
+    """PIE-Net's vector as the mean; a second attention gives the log variance.
 
     `mean = L2(LN(global + sigmoid(FC(attended))))`, `log var = FC(attended') + FC_2(global)`.
 
@@ -32,7 +32,7 @@ class GaussianHead(nn.Module):
         width: W, size of the inputs.
         size: D.
         hidden: width inside both attentions; None: half of `width`.
-        log_variance: where log variances start, about.
+        log_variance: approximate log variance at the start.
 
     References:
         Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval (PCME), CVPR 2021,
@@ -58,8 +58,15 @@ class GaussianHead(nn.Module):
 
 
 def samples(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
-    """`mean + std noise`: `mean`, `log_variance (n, D)` and standard normal `noise`, `(n, J, D)`
-    or `(J, D)` for all alike -> `(n, J, D)`, differentiable in the Gaussian."""
+    """Samples `mean + std noise`, differentiable in the Gaussian.
+
+    Args:
+        mean, log_variance: `(n, D)`.
+        noise: standard normal, `(n, J, D)`, or `(J, D)` for all samples alike.
+
+    Returns:
+        `(n, J, D)`.
+    """
     return mean[:, None] + (log_variance / 2).exp()[:, None] * noise
 
 

@@ -11,11 +11,10 @@ from manymatch.pooling.masked import real_rows
 
 
 class GPO(nn.Module):
-    """Sort each dimension in descending order and sum with weights that depend on the set's size.
+    """Sorts each dimension in descending order and sums with weights that depend on the set's size.
 
-    A bi-GRU reads the sine position code of length n and gives n scores; their softmax are the
-    weights of the largest, second largest, ... value. Mean, max and top-k pooling are all among
-    the functions it can learn.
+    A bi-GRU reads the sine position code of length n and gives n scores. Their softmax is the
+    weight of the largest, second largest, ... value. GPO can learn mean, max and top-k pooling.
 
     Args:
         code_size: size of the position code.
@@ -36,9 +35,9 @@ class GPO(nn.Module):
     def forward(
         self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
     ) -> Tensor:
-        """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; real rows may stand anywhere.
+        """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; real rows may have any positions.
 
-        `globals` are not looked at.
+        `globals` are ignored.
         """
         mask = real_rows(local, mask)
         sizes = mask.sum(1)
@@ -48,7 +47,8 @@ class GPO(nn.Module):
         return self.weights(sizes, local.shape[1])[:, None] @ ordered
 
     def weights(self, sizes: Tensor, width: int) -> Tensor:
-        """`(n, width)` weights for sets of `sizes (n,)`; rows sum to 1, 0 past the size."""
+        """`(n, width)` weights for sets of `sizes (n,)`; rows sum to 1 and are 0 behind the
+        size."""
         distinct, row = sizes.unique(return_inverse=True)
         kind = self.score.weight.dtype
         codes = sine_code(width, self.code_size, sizes.device, kind).expand(len(distinct), -1, -1)

@@ -1,4 +1,4 @@
-"""Graph attention over the nodes of many graphs at once, held flat."""
+"""Graph attention over the nodes of many graphs, as one flat tensor."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from manymatch.layers.segments import segment_softmax, segment_sum
 
 
 class GATv2(nn.Module):
-    """GATv2: what each node gathers from its neighbours and itself, heads concatenated.
+    """GATv2: each node gathers values of its neighbours and itself; heads are concatenated.
 
     `out_i = b + sum_j softmax_j(a . LeakyReLU(W_s x_j + W_t x_i)) W_s x_j`, j over the sources of
-    edges into i and i itself (once, also where the edges hold a loop).
+    edges into i, and i itself (once, even if the edges have a loop at i).
+
+    Raises:
+        ValueError: `heads` does not divide `size`.
 
     References:
         Brody, Alon and Yahav, How Attentive are Graph Attention Networks?, ICLR 2022, eq. 7.
@@ -47,7 +50,7 @@ def _with_self_loops(edges: Tensor, n_nodes: int) -> Tensor:
 
 
 class GraphAttention(nn.Module):
-    """CORA's layer: `ReLU(LayerNorm(FC(x) + GATv2(x)))`, without the ReLU if not `activate`.
+    """CORA's layer: `ReLU(LayerNorm(FC(x) + GATv2(x)))`; without `activate` there is no ReLU.
 
     References:
         Pham et al., CORA, CVPR 2024, section 3.2.

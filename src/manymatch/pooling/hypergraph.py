@@ -1,4 +1,4 @@
-"""MSRM's hypergraph: candidates learn from all candidates that the same queries are near to."""
+"""MSRM's hypergraph: messages between the candidates that the same queries are near to."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class HypergraphConvolution(nn.Module):
     """`sigmoid(Dv^-1/2 H De^-1 H^T Dv^-1/2 (U Theta + b))` over candidates and queries.
 
     A candidate is a vertex, a query a hyperedge, and the incidence `H (c, q)` says how much a
-    candidate belongs to a query. Dv and De are H's row and column sums; a vertex or hyperedge
-    without any incidence passes nothing on and, for a vertex, ends at `sigmoid(0)`.
+    candidate belongs to a query. Dv and De are the row and column sums of H. A vertex or hyperedge
+    without incidence passes no message; the output of such a vertex is `sigmoid(0)`.
 
     Args:
         width: size of the candidates' vectors.
-        size: size of what they become.
+        size: size of the new vectors.
 
     References:
         Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),
@@ -48,10 +48,11 @@ def soft_incidence(distances: Tensor, match: Tensor, alpha: Tensor | None) -> Te
     Args:
         distances: `(q, c)` squared distances.
         match: `(q, c)` bool.
-        alpha: > 0, how fast a candidate's part fades; None: 0 unless it matches.
+        alpha: > 0, rate at which the incidence falls with d2; None: 0 without a match.
 
     References:
-        MSRM, which prints the exponent's sign the other way: only this one stays within [0, 1].
+        MSRM. The paper prints the exponent with the opposite sign, by which the incidence would
+        leave [0, 1].
     """
     if alpha is None:
         return match.T.to(distances.dtype)

@@ -1,4 +1,4 @@
-"""Which rows are real; mean, maximum and softmax over them."""
+"""Mean, maximum and softmax over the real rows of padded tensors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from manymatch.similarities.pairs import full_precision
 
 
 def real_rows(local: Tensor, mask: Tensor | None) -> Tensor:
-    """The mask of `local (n, R, D)` as every pooling reads it: `(n, R)` bool, True where real.
+    """The mask `(n, R)` of `local (n, R, D)` as bool, True for real rows.
 
-    `mask (n, R)` is bool or holds 0 and 1 of any other type; None: all rows are real.
+    `mask (n, R)` is bool, or has values 0 and 1 of any other type; None: all rows are real.
     """
     if mask is None:
         return torch.ones(local.shape[:2], dtype=torch.bool, device=local.device)
@@ -19,20 +19,20 @@ def real_rows(local: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class MeanPooling(nn.Module):
-    """Mean over the real rows: `(n, R, D), (n, R) -> (n, 1, D)`; `globals` are not looked at."""
+    """The mean of the real rows: `(n, R, D), (n, R) -> (n, 1, D)`; `globals` are ignored."""
 
     def forward(
         self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
     ) -> Tensor:
         mask = real_rows(local, mask)
         weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
-        # A weight of 0 would not keep NaN or infinity out.
+        # NaN or infinity times a weight of 0 would still be NaN.
         return weights[:, None] @ local.masked_fill(~mask[:, :, None], 0.0)
 
 
 class MaxPooling(nn.Module):
-    """Largest value of each dimension over the real rows: `(n, R, D), (n, R) -> (n, 1, D)`;
-    `globals` are not looked at."""
+    """The largest value of each dimension over the real rows: `(n, R, D), (n, R) -> (n, 1, D)`;
+    `globals` are ignored."""
 
     def forward(
         self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
@@ -42,8 +42,8 @@ class MaxPooling(nn.Module):
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax of `scores (n, ..., K, R)` over the real of R by `mask (n, ..., R)`, 0 elsewhere.
+    """Softmax of `scores (n, ..., K, R)` over the real inputs by `mask (n, ..., R)`, 0 elsewhere.
 
-    In float32 or better, also where `scores` are of half precision.
+    The result is in float32 or better, even if `scores` have half precision.
     """
     return full_precision(scores).masked_fill(~mask[..., None, :], -torch.inf).softmax(-1)

@@ -10,9 +10,9 @@ from manymatch.pooling.prediction import SetModule, Sets
 
 
 class PIENet(SetModule):
-    """Elements `LN(global + sigmoid(FC(attended_k)))`; the element slots are the sigmoids.
+    """Elements `LN(global + sigmoid(FC(attended_k)))`; the slots are the sigmoids.
 
-    With one element it is the head by which PCME and MSRM predict a mean.
+    With one element this module is the head by which PCME and MSRM predict a mean.
 
     Args:
         width: W, size of the inputs.
@@ -50,7 +50,8 @@ class PIENet(SetModule):
 
 
 class HeadAttention(nn.Module):
-    """Attention `softmax(W_2 tanh(W_1 x))` over the real inputs, one row of W_2 a head; no biases.
+    """Attention `softmax(W_2 tanh(W_1 x))` over the real inputs, without biases; a head is a row of
+    W_2.
 
     Args:
         width: size of the inputs.

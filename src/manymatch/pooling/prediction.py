@@ -1,4 +1,4 @@
-"""What a set module predicts: K vectors for a sample, and what they were made from."""
+"""The prediction of a set module: K vectors for a sample, their slots and their attention."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 class Sets(NamedTuple):
     """The set of each sample.
 
-    `vectors (n, K, D)` are the elements, not L2-normalised. `slots (n, K, D)` are what tells the
-    elements of a set apart, before the sample's global vector is added: diversity terms look at
-    them. `attention (n, K, R)` says how much of each input an element took: rows sum to 1 over
-    the real inputs and are 0 on padding.
+    `vectors (n, K, D)` are the elements, not L2-normalised. `slots (n, K, D)` are the elements
+    before the sample's global vector is added, for diversity losses. `attention (n, K, R)` holds
+    the weight of each input in each element: rows sum to 1 over the real inputs and are 0 on
+    padding.
     """
 
     vectors: Tensor
@@ -23,7 +23,7 @@ class Sets(NamedTuple):
 
 
 class SetModule(nn.Module, ABC):
-    """Local features and a global vector to a set of vectors."""
+    """A module that predicts a set of vectors from local features and a global vector."""
 
     @abstractmethod
     def predict(
@@ -31,8 +31,8 @@ class SetModule(nn.Module, ABC):
     ) -> Sets:
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Sets`.
 
-        Every sample has at least one real input, and without a `mask` all are real; without
-        `globals` nothing is added.
+        Every sample has at least one real input. Without a `mask` all inputs are real. Without
+        `globals` nothing is added to the slots.
         """
 
     def forward(
@@ -43,7 +43,7 @@ class SetModule(nn.Module, ABC):
 
 
 class GlobalResidual(nn.Module):
-    """DivE's output: `LN(slots) + LN(global)`, each slot with the same global vector."""
+    """DivE's output: `LN(slots) + LN(global)`, the same global vector for every slot."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class GlobalResidual(nn.Module):
 
 
 def feed_forward(size: int, dropout: float) -> nn.Sequential:
-    """The MLP of a transformer's block: four times as wide inside, GELU, then dropout."""
+    """The MLP of a transformer block: a hidden layer of `4 size`, GELU and dropout."""
     return nn.Sequential(
         nn.Linear(size, 4 * size), nn.GELU(), nn.Dropout(dropout), nn.Linear(4 * size, size)
     )

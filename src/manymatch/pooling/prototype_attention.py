@@ -9,17 +9,16 @@ from manymatch.pooling.masked import masked_softmax, real_rows
 
 
 class PrototypeAttention(nn.Module):
-    """p learned queries; each takes the softmax-weighted mean of the local features.
+    """p learned queries, each of which takes a softmax-weighted mean of the local features.
 
     `z_j = sum_r w_r x_r` with `w = softmax_r(q_j . x_r / (T sqrt(D)))`. One module reads both
-    modalities, whose encoders end in the same D dimensions. The paper prints no formula of the
-    attention. Ours are the scaled dot product and features that are their own keys and values.
-
-    H heads repeat this with queries of their own: one module with H p queries computes the same.
+    modalities, whose encoders give D dimensions. The paper prints no formula of the attention; this
+    project takes the scaled dot product, with the features as keys and values. H heads with p
+    queries each are one module with H p queries.
 
     Args:
         size: D, of local features and queries.
-        n_prototypes: how many queries, p or H p.
+        n_prototypes: number of queries, p or H p.
         temperature: T > 0 of the softmax.
 
     References:
@@ -35,7 +34,7 @@ class PrototypeAttention(nn.Module):
     def forward(
         self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
     ) -> Tensor:
-        """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are not used."""
+        """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are ignored."""
         mask = real_rows(local, mask)
         features = local.masked_fill(~mask[:, :, None], 0.0)
         scale = self.temperature * features.shape[-1] ** 0.5

@@ -1,4 +1,4 @@
-"""Slot attention: learned slots compete for the inputs, and so become a set of diverse vectors."""
+"""Slot attention: learned slots compete for the inputs and become a set of diverse vectors."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _EPSILON = 1e-7
 class SlotAttention(SetModule):
     """K learned slots, refined T times by one block whose weights are shared by all passes.
 
-    With E the slots and X the LayerNormed inputs, a pass is `E += W_o(A v)`, `E += MLP(LN(E))`:
-    each input divides itself over the slots (softmax over SLOTS), then each slot's weights are
-    divided by their sum over the real inputs. Padding is zeroed between the two, so that it
-    takes part in neither. The element slots are `LN(E_T)`, the elements `LN(E_T) + LN(global)`.
+    With E the slots, a pass is `E += W_o(A v)`, `E += MLP(LN(E))`, v the values of the LayerNormed
+    inputs. The weights A of each input over the slots are a softmax over SLOTS; the weights of each
+    slot are then divided by their sum over the real inputs. The weights of padding are set to 0
+    between the two. The slots of the result are `LN(E_T)`, the elements `LN(E_T) + LN(global)`.
 
     Args:
         width: W, size of the inputs.
         size: D, size of slots and elements.
         n_slots: K.
         iterations: T.
-        heads: divide `attention_size`.
-        attention_size: of queries, keys and values, all heads together; None: `size`.
-        position_code: add the sine code of an input's place, relative to its sample's length, to
-            what its key is made from.
-        dropout: of what the slots gather, and inside the MLP.
-        start: "learned": the slots are K learned vectors. "random": they are drawn from one
-            learned Gaussian, as in Locatello et al. (see `RandomSlots`).
+        heads: number of heads; divides `attention_size`.
+        attention_size: size of queries, keys and values, all heads together; None: `size`.
+        position_code: add the sine code of an input's position, relative to the sample's length,
+            to the input of its key.
+        dropout: of the output of attention, and inside the MLP.
+        start: "learned": the first slots are K learned vectors. "random": the first slots are
+            samples of one learned Gaussian, as in Locatello et al. (see `RandomSlots`).
         update: "residual": `E += W_o(A v)`. "gru": `E = GRU(W_o(A v), E)`, as in Locatello et al.
 
     References:
@@ -73,9 +73,9 @@ class SlotAttention(SetModule):
         return self.output(slots, globals, attention[-1])
 
     def attend(self, local: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The element slots `(n, K, D)` and the maps of every pass `(T, n, K, R)`.
+        """The slots `(n, K, D)` and the attention maps of every pass `(T, n, K, R)`.
 
-        A map is the mean over heads of the weights with which the slots gather the inputs.
+        A map is the mean over heads of the weights of the inputs in the slots.
         """
         slots, attention = self._refine(local, mask)
         return self.output.slot_norm(slots), torch.stack(attention)
@@ -94,10 +94,11 @@ class SlotAttention(SetModule):
         return slots, attention
 
     def _code(self, mask: Tensor, local: Tensor) -> Tensor | None:
-        """`(n, R, W)`, the places of `local (n, R, W)`; None without a position code."""
+        """`(n, R, W)`, the code of the positions in `local (n, R, W)`; None without a position
+        code."""
         if not self.position_code:
             return None
-        # Not in half precision: under autocast the LayerNormed inputs are in single precision.
+        # In float32 at least: under autocast the LayerNormed inputs are in float32.
         kind = torch.promote_types(local.dtype, torch.float)
         return relative_sine_code(mask, local.shape[2], kind)
 
@@ -105,8 +106,8 @@ class SlotAttention(SetModule):
 class RandomSlots(nn.Module):
     """Slots `mean + std noise` of one Gaussian over R^D, whose mean and log std are learned.
 
-    In training every slot of every sample has noise of its own. In evaluation the K noises are
-    fixed and the same for all samples, so that a sample's set depends on nothing but the sample.
+    In training every slot of every sample has noise of its own. In evaluation K fixed noises serve
+    all samples, so that the set of a sample depends on the sample alone.
 
     References:
         Locatello et al., Object-Centric Learning with Slot Attention, NeurIPS 2020, algorithm 1;
@@ -124,7 +125,7 @@ class RandomSlots(nn.Module):
         self.register_buffer("noise", torch.randn(n_slots, size, generator=fixed))
 
     def forward(self, count: int) -> Tensor:
-        """The slots `(count, K, D)` that `count` samples start from."""
+        """The first slots `(count, K, D)` of `count` samples."""
         noise = self.noise.expand(count, -1, -1)
         if self.training:
             noise = torch.randn_like(noise)
@@ -157,15 +158,15 @@ class SlotBlock(nn.Module):
         self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size, dropout)
 
     def read(self, local: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Keys and values `(n, heads, R, d)` of `local (n, R, W)`: the same in every pass."""
+        """Keys and values `(n, heads, R, d)` of `local (n, R, W)`, the same in every pass."""
         local = self.input_norm(local)
-        placed = local if code is None else local + code.to(local.dtype)
-        return self._split(self.key(placed)), self._split(self.value(local))
+        with_code = local if code is None else local + code.to(local.dtype)
+        return self._split(self.key(with_code)), self._split(self.value(local))
 
     def forward(
         self, slots: Tensor, keys: Tensor, values: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Slots `(n, K, D)` after the pass, and the weights `(n, heads, K, R)`."""
+        """The slots `(n, K, D)` after the pass, and the weights `(n, heads, K, R)`."""
         queries = self._split(self.query(self.slot_norm(slots)))
         weights = competing_weights(queries @ keys.mT * keys.shape[-1] ** -0.5, mask)
         gathered = (weights.to(values.dtype) @ values).transpose(1, 2).flatten(2)
@@ -182,7 +183,7 @@ class SlotBlock(nn.Module):
 
 
 def _gru_cell(size: int) -> nn.GRUCell:
-    """A GRU's step from slots to slots, with biases of zero as in all GRUs here."""
+    """A GRU cell from slots to slots, with biases of zero as in `layers.gru`."""
     cell = nn.GRUCell(size, size)
     nn.init.zeros_(cell.bias_ih)
     nn.init.zeros_(cell.bias_hh)
@@ -192,8 +193,8 @@ def _gru_cell(size: int) -> nn.GRUCell:
 def competing_weights(scores: Tensor, mask: Tensor) -> Tensor:
     """Weights of slots over inputs from `scores (n, heads, K, R)`, in float32 or better.
 
-    Padding is masked after the softmax over slots: masked before it, its column would be
-    uniform instead of nothing, and a sample's set would depend on how far it was padded.
+    Padding is masked after the softmax over slots. If it were masked before, its column would be
+    uniform instead of 0, and the set of a sample would depend on the amount of padding.
     """
     shares = full_precision(scores).softmax(2).masked_fill(~mask[:, None, None], 0.0)
     return shares / (shares.sum(3, keepdim=True) + _EPSILON)

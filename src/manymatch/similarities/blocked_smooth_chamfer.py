@@ -1,8 +1,8 @@
-"""Smooth-Chamfer without gradient, at the price of little more than its matrix product.
+"""Smooth-Chamfer without gradient, which costs little more than its matrix product.
 
-The `(n, m, K, L)` cosines are made in blocks that stay in the processor's cache; one exponential
-serves both directions; and because a sum of logarithms is the logarithm of a product, a pair
-costs a few logarithms instead of K + L.
+The `(n, m, K, L)` cosines are made in blocks that stay in the processor's cache. One exponential
+serves both directions. A sum of logarithms is the logarithm of a product, so that a pair costs a
+few logarithms instead of K + L.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from manymatch.similarities.blocks import in_blocks
 from manymatch.similarities.pairs import full_precision
 
 _LONGEST = 1.01
-"""Norm products up to which `factors_per_log` holds (1, and some rounding of half precision)."""
+"""Largest product of norms for which `factors_per_log` is valid: 1, and rounding of half
+precision."""
 
 
 def factors_per_log(alpha: float, size: int, dtype: torch.dtype) -> int:
-    """How many sums of `size` terms `exp(alpha cos)` can be multiplied within `dtype`'s range.
+    """The number of sums of `size` terms `exp(alpha cos)` whose product is within `dtype`'s range.
 
-    0 means that a single one could overflow or underflow.
+    0 means that one sum alone could overflow or underflow.
     """
     finfo = torch.finfo(dtype)
     room = min(math.log(finfo.max), -math.log(finfo.tiny))
@@ -34,8 +35,8 @@ def factors_per_log(alpha: float, size: int, dtype: torch.dtype) -> int:
 def blocked_smooth_chamfer(images: Tensor, texts: Tensor, alpha: float) -> Tensor:
     """`smooth_chamfer` of `images (n, K, D)` and `texts (m, L, D)`, without gradient.
 
-    Exact to rounding for vectors of any length and every alpha: where exponentials leave the range
-    of the type, as only those of long vectors or a large alpha do, all is done by `by_logsumexp`.
+    The result is exact up to rounding for vectors of any length and every alpha. Long vectors or a
+    large alpha can make exponentials leave the range of the type; `by_logsumexp` then does all.
     """
     size, dtype = max(images.shape[1], texts.shape[1]), full_precision(images).dtype
     if factors_per_log(alpha, size, dtype) >= 1:
@@ -48,14 +49,14 @@ def blocked_smooth_chamfer(images: Tensor, texts: Tensor, alpha: float) -> Tenso
 
 
 def by_logsumexp(alpha: float | Tensor, scaled: Tensor) -> Tensor:
-    """The scores `(n, m)` from `alpha` times the cosines, `scaled (n, m, K, L)`, of any size."""
+    """The scores `(n, m)` from `scaled (n, m, K, L)`, `alpha` times the cosines, of any size."""
     to_texts, to_images = scaled.logsumexp(3).mean(2), scaled.logsumexp(2).mean(2)
     return (to_texts + to_images) / (2 * alpha)
 
 
 def _by_products(alpha: float, scaled: Tensor) -> Tensor:
-    """The same from `scaled (K, L, n, m)`, faster, and not finite for a pair whose exponentials
-    leave the range."""
+    """The scores `(n, m)` from `scaled (K, L, n, m)`: faster than `by_logsumexp`, and not finite
+    for a pair whose exponentials leave the range."""
     n_image, n_text = scaled.shape[:2]
     exponentials = scaled.exp_()
     factors = factors_per_log(alpha, max(n_image, n_text), scaled.dtype)
@@ -65,9 +66,9 @@ def _by_products(alpha: float, scaled: Tensor) -> Tensor:
 
 
 def _in_range(sums: Tensor, alpha: float) -> Sequence[Tensor]:
-    """The planes of `sums`, 0 instead of what is so small that products could lose their digits.
+    """The planes of `sums`, with 0 for values so small that products could lose digits.
 
-    A product with 0 is 0 or NaN and its logarithm not finite; so is that of what overflows.
+    A product with 0 is 0 or NaN, and its logarithm is not finite; nor is that of an overflow.
     """
     return torch.threshold_(sums, math.exp(-alpha * _LONGEST), 0.0).unbind(0)
 

@@ -1,7 +1,7 @@
-"""Scores of all pairs of sets, block by block where no gradient is needed.
+"""Scores of all pairs of sets, block by block if no gradient is needed.
 
-The cosines of all elements of all pairs are K L times as large as the scores. Without gradient
-they are made in blocks that stay in the processor's cache and are overwritten by the next.
+The cosines of all elements of all pairs take K L times the memory of the scores. Without gradient
+they are made in blocks that stay in the processor's cache, and each block overwrites the last.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from manymatch.similarities.pairs import full_precision, plane_cosines
 from manymatch.system.parallel_map import side_by_side
 
 Reduce = Callable[[Tensor], Tensor]
-"""Cosines `(K, L, n, m)`, planes of any strides but with contiguous rows -> scores `(n, m)`. Each
-pair of sets for itself, and without gradient the cosines may be overwritten."""
+"""Cosines `(K, L, n, m)`, planes of any strides with contiguous rows -> scores `(n, m)`. Each pair
+of sets has a score of its own. Without gradient the function may overwrite the cosines."""
 
 _CPU_ELEMENTS, _GPU_ELEMENTS = 1024, 8192
-"""Elements (set members) on each edge of a block: measured; 4 MiB of cosines on a CPU core."""
+"""Elements on each edge of a block, found by measurement: 4 MiB of cosines on a CPU core."""
 _CPU_PAIRS, _GPU_PAIRS = 16384, 2**20
-"""Pairs of sets reduced at once: their planes and some temporary ones stay in a core's cache."""
+"""Pairs of sets that are reduced at once: their planes and temporary planes fit into a cache."""
 
 
 def scored(images: Tensor, texts: Tensor, reduce: Reduce, *learned: Tensor) -> Tensor:
     """`reduce` of the cosines of `images (n, K, D)` and `texts (m, L, D)`: `(n, m)`.
 
-    With gradient (to the sets or to what else is `learned`) all at once, else in blocks.
+    All pairs at once if the sets or the `learned` tensors need a gradient, else in blocks.
     """
     if needs_gradient(images, texts, *learned):
         return reduce(plane_cosines(images, texts))
@@ -70,7 +70,7 @@ def runs(count: int, size: int) -> list[slice]:
 
 
 def pieces(cosines: Tensor) -> list[slice]:
-    """Runs of the images of `cosines (K, L, n, m)` that are best reduced at once."""
+    """Runs of the images of `cosines (K, L, n, m)` that are fastest when reduced at once."""
     n, m = cosines.shape[2:]
     pairs = _CPU_PAIRS if cosines.device.type == "cpu" else _GPU_PAIRS
     return runs(n, pairs // max(1, m))

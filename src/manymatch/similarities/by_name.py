@@ -1,4 +1,4 @@
-"""The similarities that a preset may name, and how each ranks when training is over."""
+"""The similarities that a preset may name, and the rules by which they rank after training."""
 
 from __future__ import annotations
 

@@ -8,18 +8,18 @@ from manymatch.similarities.pairs import full_precision, pair_cosines
 
 
 def cosine(images: Tensor, texts: Tensor) -> Tensor:
-    """Cosine of two vectors; of two sets, the mean cosine over all pairs of their elements.
+    """The cosine of two vectors; for two sets, the mean cosine over all pairs of elements.
 
     Args:
         images: `(n, K, D)`, L2-normalised.
         texts: `(m, L, D)`, L2-normalised.
 
     Returns:
-        `(n, m)` in [-1, 1]. With K = L = 1 the usual score of VSE++, VSE-infinity and CORA.
+        `(n, m)` in [-1, 1]. With K = L = 1 this is the score of VSE++, VSE-infinity and CORA.
     """
     return pair_cosines(_mean(images), _mean(texts))[:, :, 0, 0]
 
 
 def _mean(sets: Tensor) -> Tensor:
-    """`(n, 1, D)`: the mean of each set; a single vector is not copied."""
+    """The mean `(n, 1, D)` of each set `(n, K, D)`; a single vector is not copied."""
     return sets if sets.shape[1] == 1 else full_precision(sets).mean(1, keepdim=True)

@@ -1,7 +1,7 @@
-"""SCAN's cross-attention: every pair of image and caption is encoded together.
+"""SCAN's cross-attention, which encodes every pair of image and caption together.
 
-Here for the comparison of speed only: its cost for a pair grows with regions times words, and
-nothing of it can be computed before the query is known.
+It serves the comparison of speed only. The cost of a pair grows with regions times words, and no
+part of it can be computed before the query is known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def cross_attention(
     element_mask: Tensor,
     temperature: float,
 ) -> Tensor:
-    """Mean over elements l of `cos(x_l, a_l)`, `a_l` the context as the element l attends to it.
+    """The mean over elements l of `cos(x_l, a_l)`, where `a_l` is the context that l attends to.
 
     Cosines of a part r of the context with the elements of a set are clipped at zero and
     L2-normalised over the elements; `a_l = sum_r softmax_r(temperature * normalised) c_r`.
@@ -37,7 +37,7 @@ def cross_attention(
         temperature: SCAN's lambda_1, an inverse temperature.
 
     Returns:
-        `(n, m)` in [-1, 1]. Memory grows with `n m L (R + D)`: score it in small blocks.
+        `(n, m)` in [-1, 1]. Memory grows with `n m L (R + D)`: use small blocks.
 
     References:
         Lee et al., Stacked Cross Attention for Image-Text Matching (SCAN), ECCV 2018, section 3.1,
@@ -58,7 +58,7 @@ def _attention(
     element_mask: Tensor,
     temperature: float,
 ) -> Tensor:
-    """`(n, m, L, R)`: how each element of each set divides itself over each context."""
+    """`(n, m, L, R)` attention weights of each element of each set over each context."""
     cosines = torch.einsum("nrd,mld->nmlr", context, elements).relu()
     cosines = cosines.masked_fill(~element_mask[None, :, :, None], 0.0)
     normalised = cosines / (cosines.norm(dim=2, keepdim=True) + _EPSILON)

@@ -11,17 +11,17 @@ from manymatch.similarities.pairs import full_precision
 def mahalanobis(query_mean: Tensor, query_log_variance: Tensor, candidates: Tensor) -> Tensor:
     """Squared Mahalanobis distance `d2(q, c) = sum_d (c_d - mu_qd)^2 / var_qd` of all pairs.
 
-    The square is expanded, `c^2 / var - 2 c mu / var + mu^2 / var`, so that two matrix products
-    make it and no `(q, c, D)` tensor; never in half precision, and never below 0. Rounding is
-    that of the terms: about 1e-6 times `sum_d (c_d^2 + mu_qd^2) / var_qd` in float32.
+    The square is expanded to `c^2 / var - 2 c mu / var + mu^2 / var`: two matrix products, and no
+    `(q, c, D)` tensor. The computation is never in half precision, and the result never below 0.
+    The rounding error is about 1e-6 times `sum_d (c_d^2 + mu_qd^2) / var_qd` in float32.
 
     Args:
         query_mean, query_log_variance: `(q, D)` of diagonal Gaussians.
         candidates: `(c, D)`.
 
     Returns:
-        `(q, c)`; half of it is the candidate's negative log likelihood, but for what depends on
-        the query alone.
+        `(q, c)`; half of it is the candidate's negative log likelihood, up to a term that depends
+        on the query alone.
 
     References:
         Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),

@@ -1,4 +1,4 @@
-"""Match probability: the mean chance, over all pairs of elements, that the two match."""
+"""Match probability: the mean probability over all pairs of elements that they match."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def match_probability(
         `(n, m)` in (0, 1).
 
     References:
-        The soft contrastive probability of PCME (Chun et al., CVPR 2021, eq. 1), of cosines in
-        place of Euclidean distances, as DivE's ablation compares it.
+        The soft contrastive probability of PCME (Chun et al., CVPR 2021, eq. 1) with cosines
+        instead of Euclidean distances, as in DivE's ablation.
     """
 
     def mean_probability(cosines: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Multiple-instance similarity: the best pair of elements speaks for both sets."""
+"""Multiple-instance similarity: the similarity of the best pair of elements."""
 
 from __future__ import annotations
 

@@ -11,14 +11,15 @@ from manymatch.similarities.pairs import full_precision
 def pair_distances(images: Tensor, texts: Tensor) -> Tensor:
     """`||x - y||` of the elements x of `images (n, K, D)` and y of `texts (m, L, D)`.
 
-    Never in half precision. Large blocks expand the square into one matrix product.
+    The computation is never in half precision. Large blocks expand the square into one matrix
+    product.
 
     Returns:
-        `(n, m, K, L)`; the gradient where two elements coincide is 0.
+        `(n, m, K, L)`; the gradient is 0 where two elements are equal.
 
     Relations:
-        `pair_cosines` for elements that are directions; these may have any length, as samples of
-        PCME's Gaussians do.
+        `pair_cosines` compares elements of length 1. Here elements may have any length, as the
+        samples of PCME's Gaussians.
     """
     n, m = images.shape[0], texts.shape[0]
     with torch.autocast(images.device.type, enabled=False):

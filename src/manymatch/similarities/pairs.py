@@ -1,4 +1,4 @@
-"""Cosines between all elements of all sets: what every set similarity is made from."""
+"""Cosines between all elements of all sets, from which set similarities are made."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor
 def pair_cosines(images: Tensor, texts: Tensor) -> Tensor:
     """Cosines `(n, m, K, L)` of the elements of `images (n, K, D)` and `texts (m, L, D)`.
 
-    Both are L2-normalised. One matrix product, never in half precision: at a temperature of
-    0.01 the rounding of a bfloat16 cosine would be as large as the differences that matter.
+    Both are L2-normalised. The cosines are one matrix product, never in half precision: at a
+    temperature of 0.01 the rounding error of a bfloat16 cosine is as large as relevant differences.
     """
     product = _product(images.flatten(0, 1), texts.flatten(0, 1))
     n, m = images.shape[0], texts.shape[0]
@@ -18,8 +18,10 @@ def pair_cosines(images: Tensor, texts: Tensor) -> Tensor:
 
 
 def plane_cosines(images: Tensor, texts: Tensor) -> Tensor:
-    """The same as `(K, L, n, m)`: for two elements one plane of all pairs of sets, its rows
-    contiguous, so that an operation on planes runs through memory in order."""
+    """The cosines as `(K, L, n, m)`: for two elements a plane of all pairs of sets.
+
+    The rows of a plane are contiguous, so that an operation on planes reads memory in order.
+    """
     (n, n_image, _), (m, n_text, _) = images.shape, texts.shape
     product = _product(images.transpose(0, 1).flatten(0, 1), texts.transpose(0, 1).flatten(0, 1))
     return product.view(n_image, n, n_text, m).transpose(1, 2)
@@ -31,5 +33,5 @@ def _product(rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def full_precision(vectors: Tensor) -> Tensor:
-    """`vectors`, in float32 if they are of half precision."""
+    """`vectors`, converted to float32 if they have half precision."""
     return vectors.float() if vectors.dtype in (torch.float16, torch.bfloat16) else vectors

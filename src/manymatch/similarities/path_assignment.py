@@ -1,9 +1,9 @@
 """The best assignment of any number of rows to columns, for many pairs of sets in step.
 
-Rows are added one at a time along a shortest augmenting path (Jonker and Volgenant, Computing 38,
-1987; Crouse, IEEE Trans. AES 52, 2016), by all pairs together: a step of the search closes one
-more column of every pair whose path is not found yet. Prices make it exact: after each row,
-`cost - row price - column price >= 0`, and 0 where matched.
+Each row is added along a shortest augmenting path (Jonker and Volgenant, Computing 38, 1987;
+Crouse, IEEE Trans. AES 52, 2016), for all pairs together: a step of the search closes one column of
+every pair that is still searching. Prices make the result exact: after each row, `cost - row price
+- column price >= 0`, and 0 where matched.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 _LARGEST = 1e100
-"""Of values: sums of them stay finite, so that every column is within reach of the search."""
+"""Limit of values, whose sums then stay finite, so that the search reaches every column."""
 
 
 def path_assignment(values: Tensor) -> Tensor:
     """The column of each row, `(R, *pairs)`, that maximises the sum of `values (R, C, *pairs)`.
 
-    Needs R <= C; computes in float64. At most `R (R + 1) / 2` search steps for all pairs
-    together, each of some twenty operations on `(pairs, C)` for those still searching, and each
-    waiting for the device to say which these are. NaN counts as 0, infinity as 1e100.
+    R <= C; the computation is in float64. All pairs together take at most `R (R + 1) / 2` search
+    steps. A step is about twenty operations on `(pairs, C)` for the pairs that are still searching,
+    and waits for the device to count these pairs. NaN counts as 0, infinity as 1e100.
     """
     n_rows = len(values)
     finite = values.double().nan_to_num().clamp(-_LARGEST, _LARGEST)
@@ -46,7 +46,8 @@ class _Paths(NamedTuple):
 
 
 class _Matching:
-    """`costs (P, R, C)`; `column_of (P, R)` and `row_of (P, C)`: whom each is matched to, or -1."""
+    """A matching of rows and columns at `costs (P, R, C)`: `column_of (P, R)` is the column of each
+    row, `row_of (P, C)` the row of each column; -1 without a match."""
 
     def __init__(self, costs: Tensor) -> None:
         n_pairs, n_rows, n_columns = costs.shape
@@ -57,7 +58,7 @@ class _Matching:
         self.row_of = costs.new_full((n_pairs, n_columns), -1, dtype=torch.int64)
 
     def add(self, row: int) -> None:
-        """Match `row` too, others changing their columns where that is best."""
+        """Match `row`; other rows change their columns where this is best."""
         paths = self._search(row)
         self._change_prices(row, paths)
         self._follow(paths)
@@ -87,16 +88,16 @@ class _Matching:
         return _Paths(length, row_before, closed, end)
 
     def _change_prices(self, row: int, paths: _Paths) -> None:
-        """So that all edges of the shortest paths become free of cost."""
+        """Change prices so that all edges of the shortest paths have no cost."""
         total = paths.length.gather(1, paths.end)
         change = torch.where(paths.closed, total - paths.length, 0)
         self.column_price -= change
-        owners = self.row_of.clamp(min=0)
-        self.row_price.scatter_add_(1, owners, change.masked_fill_(self.row_of < 0, 0))
+        matched = self.row_of.clamp(min=0)
+        self.row_price.scatter_add_(1, matched, change.masked_fill_(self.row_of < 0, 0))
         self.row_price[:, row] += total[:, 0]
 
     def _follow(self, paths: _Paths) -> None:
-        """Match along the paths, from their ends back to the row that is new."""
+        """Match along the paths, from their ends back to the new row."""
         column = paths.end[:, 0]
         pairs = torch.arange(len(column), device=column.device)
         while len(pairs):

@@ -1,4 +1,4 @@
-"""Smooth-Chamfer similarity: Chamfer with a soft maximum, so that every pair gets a gradient."""
+"""Smooth-Chamfer similarity: Chamfer with a soft maximum, which gives every pair a gradient."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def smooth_chamfer(images: Tensor, texts: Tensor, alpha: float | Tensor = 16.0) 
     """`1/(2 alpha K) sum_x LSE_y(alpha cos) + 1/(2 alpha L) sum_y LSE_x(alpha cos)`.
 
     Args:
-        images: `(n, K, D)`, L2-normalised. Of vectors of other lengths it compares the products.
+        images: `(n, K, D)`, L2-normalised. For vectors of other lengths, `cos` is the product.
         texts: `(m, L, D)`, L2-normalised.
-        alpha: sharpness of the soft maximum, > 0; a scalar, also a learned one.
+        alpha: > 0, sharpness of the soft maximum; a number or a learned scalar.
 
     Returns:
-        `(n, m)`; exact for negative cosines too. With K = L = 1 it is the cosine; otherwise it
+        `(n, m)`, exact for negative cosines too. With K = L = 1 it is the cosine; otherwise it
         exceeds `chamfer` by at most `(log K + log L) / (2 alpha)`.
 
     References:

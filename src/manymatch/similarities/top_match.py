@@ -1,4 +1,4 @@
-"""MaxMatch's score for retrieval: the best pairs of elements, whether one-to-one or not."""
+"""MaxMatch's score for retrieval: the best pairs of elements, not only one-to-one pairs."""
 
 from __future__ import annotations
 
@@ -8,29 +8,34 @@ from torch import Tensor
 from manymatch.similarities.blocks import scored
 
 _MOST_COMPARISONS = 4000
-"""Comparisons of planes up to which taking in one plane after another beats `torch.topk`."""
+"""Number of comparisons of planes up to which insertion of planes is faster than `torch.topk`."""
 
 
 def top_match(images: Tensor, texts: Tensor, k: int | None = None) -> Tensor:
-    """Mean of `exp(c) - 1` over the k largest of all K L cosines.
+    """The mean of `exp(c) - 1` over the k largest of all K L cosines.
 
     Args:
         images: `(n, K, D)`, L2-normalised.
         texts: `(m, L, D)`, L2-normalised.
-        k: from 1 to K L; None is the size of the smaller set, as many as `max_match` averages.
+        k: from 1 to K L; None: the size of the smaller set, as in `max_match`.
 
     Returns:
-        `(n, m)` in [1/e - 1, e - 1]; never less than `max_match` for the default k. With k = 1
-        it ranks as `mil` does.
+        `(n, m)` in [1/e - 1, e - 1].
+
+    Raises:
+        ValueError: k is out of range.
+
+    Relations:
+        For the default k the score is never less than `max_match`. With k = 1 it ranks as `mil`.
 
     References:
         Alomari et al., Maximal Matching Matters (MaxMatch), ACL 2025, whose retrieval takes the
-        most similar pairs, one-to-one or not, and leaves their number open.
+        most similar pairs, one-to-one or not; the paper does not state their number.
     """
     (_, n_image, _), (_, n_text, _) = images.shape, texts.shape
     k = min(n_image, n_text) if k is None else k
     if not 1 <= k <= n_image * n_text:
-        raise ValueError(f"k = {k}: expected 1 to {n_image * n_text}, the cosines of two sets")
+        raise ValueError(f"k = {k}: expected 1 to {n_image * n_text}, the number of cosines")
 
     def mean_of_best(cosines: Tensor) -> Tensor:
         return _largest(cosines.flatten(0, 1), k).exp().mean(0) - 1
@@ -44,8 +49,8 @@ def _largest(planes: Tensor, k: int) -> Tensor:
         return planes.topk(k, dim=0).values
     best: list[Tensor] = []
     for plane in planes.unbind(0):
-        for place, held in enumerate(best):
-            best[place], plane = torch.maximum(held, plane), torch.minimum(held, plane)
+        for rank, kept in enumerate(best):
+            best[rank], plane = torch.maximum(kept, plane), torch.minimum(kept, plane)
         if len(best) < k:
             best.append(plane)
     return torch.stack(best)

@@ -1,4 +1,4 @@
-"""Any similarity of sets, of sets of unequal size."""
+"""Any similarity of sets, applied to sets of unequal size."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def of_unequal(
     image_mask: Tensor | None,
     text_mask: Tensor | None,
 ) -> Tensor:
-    """What `similarity` gives of each pair of sets without what is not real of them.
+    """The `similarity` of each pair of sets, of their real elements alone.
 
-    Exact for every similarity, for sets of one size are compared by themselves, cut to that size:
-    quick where there are few sizes.
+    Sets of equal size are compared together, without padding. The result is exact for every
+    similarity. The cost grows with the number of distinct sizes.
 
     Args:
-        similarity: `(n, K, D), (m, L, D) -> (n, m)`, each pair for itself.
+        similarity: `(n, K, D), (m, L, D) -> (n, m)`; the score of a pair depends on no other pair.
         images: `(n, K, D)`.
         texts: `(m, L, D)`.
-        image_mask, text_mask: `(n, K)` and `(m, L)` bool, True where real; None: all are.
+        image_mask, text_mask: `(n, K)` and `(m, L)` bool, True for real elements; None: all are.
 
     Raises:
-        ValueError: a set has nothing real.
+        ValueError: a set has no real element.
     """
     if image_mask is None and text_mask is None:
         return similarity(images, texts)
@@ -42,14 +42,14 @@ def of_unequal(
 
 
 def _by_size(sets: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor]]:
-    """The rows `(s,)` and real elements `(s, size, D)` of the sets of each size."""
+    """For each size the rows `(s,)` of the sets of this size, and their elements `(s, size, D)`."""
     if mask is None:
         mask = torch.ones(sets.shape[:2], dtype=torch.bool, device=sets.device)
     sizes = mask.sum(1)
     if not sizes.all():
         raise ValueError("a set has no real element: its mask is False throughout")
-    found = []
+    groups = []
     for size in sizes.unique().tolist():
         rows = (sizes == size).nonzero()[:, 0]
-        found.append((rows, sets[rows][mask[rows]].view(len(rows), size, -1)))
-    return found
+        groups.append((rows, sets[rows][mask[rows]].view(len(rows), size, -1)))
+    return groups

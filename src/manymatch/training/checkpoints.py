@@ -1,8 +1,8 @@
-"""What a killed run leaves, so that the next one goes on and ends exactly as it would have.
+"""The checkpoints from which the next run resumes after a kill, with the same result.
 
-`last.ckpt` holds the state after the last whole epoch, `best-EPOCH.safetensors` the best weights
-so far. Each is replaced whole, the weights first: whenever a run is killed, the weights that
-`last.ckpt` calls the best are there.
+`last.ckpt` holds the state after the last whole epoch, `best-EPOCH.safetensors` the best weights so
+far. A file is replaced as a whole, the weights first: after a kill at any moment, the weights that
+`last.ckpt` names as the best exist.
 """
 
 from __future__ import annotations
@@ -24,15 +24,21 @@ from manymatch.system.files import remove, replacing, sha256
 from manymatch.training.history import History
 
 Fingerprint = dict[str, str]
-"""What a run depends on; only a run with an equal one may go on from a checkpoint."""
+"""The hashes of all that a training depends on; a run resumes only with an equal fingerprint."""
 
 
 def fingerprint(
     preset: Preset, shards: Path, vocabulary: Path, machine: str, start: str | None
 ) -> Fingerprint:
-    """The hashes of what decides a training. `shards` are known by their index, which holds the
-    hash of each; `machine` says on what kind and number of devices it runs; `start` is the hash
-    of the model that it starts from, if there is one."""
+    """The hashes of all that a training depends on.
+
+    Args:
+        preset: the whole preset.
+        shards: the folder of shards, whose index holds the hash of each shard.
+        vocabulary: the vocabulary file.
+        machine: kind and number of devices.
+        start: hash of the model of a warm start.
+    """
     return {
         "preset": hashlib.sha256(preset.to_yaml().encode()).hexdigest(),
         "shards": sha256(shards / INDEX),
@@ -45,7 +51,7 @@ def fingerprint(
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The folder of one run's checkpoints."""
+    """The checkpoints of one run in a folder of their own."""
 
     folder: Path
     fingerprint: Fingerprint
@@ -58,32 +64,32 @@ class Checkpoints:
         return self.folder / f"best-{epoch:04d}.safetensors"
 
     def find(self) -> tuple[History | None, str]:
-        """The history of a checkpoint to go on from, or None and why there is none to speak of
-        ("" if there is no file at all)."""
+        """The history of the checkpoint from which to resume, and ""; without such a checkpoint
+        None and the reason ("" if there is no file)."""
         if not self.last.is_file():
             return None, ""
         try:
             state = torch.load(self.last, map_location="cpu", weights_only=True, mmap=True)
-            found, rows = state["fingerprint"], state["history"]
-        except Exception as error:  # whatever a damaged or foreign file raises in torch
+            saved, rows = state["fingerprint"], state["history"]
+        except Exception as error:  # a damaged or foreign file may raise anything in torch
             return None, f"it cannot be read ({type(error).__name__})"
-        changed = [key for key, value in self.fingerprint.items() if found.get(key) != value]
+        changed = [key for key, value in self.fingerprint.items() if saved.get(key) != value]
         if changed:
             return None, f"it was made with another {' and '.join(changed)}"
         history = History(rows)
         if not self.best(history.best).is_file():
-            return None, "its best weights are gone"
+            return None, "its best weights are missing"
         return history, ""
 
     def save_best(self, method: Method, name: str, epoch: int) -> None:
-        """Keep the weights of `epoch`, which is the best so far."""
+        """Save the weights of `epoch`, the best so far."""
         save_weights(self.best(epoch), method, name)
 
     def load_best(self, method: Method, name: str, epoch: int) -> None:
         load_weights(self.best(epoch), method, name)
 
     def save_last(self, trainer: pl.Trainer, history: History) -> None:
-        """Save the state after a whole epoch; called in every process."""
+        """Save the state after a whole epoch; every process calls this."""
         if not trainer.is_global_zero:
             trainer.save_checkpoint(self.last)  # takes part, writes nothing
             return

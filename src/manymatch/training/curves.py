@@ -1,7 +1,7 @@
-"""Training curves, written by dvclive: each value gets one point for each epoch.
+"""Training curves, written by dvclive: one point of each value for every epoch.
 
-dvclive comes with DVC (the extra `pipeline`) and writes the files of DVC's plots. Without dvclive
-training writes no curves and is otherwise the same; it prints a line for each epoch in any case.
+dvclive belongs to DVC (the extra `pipeline`), whose plots read its files. Without dvclive a
+training writes no curves and is otherwise the same.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ except ImportError:
 
 
 class Curves:
-    """The curves of one run in `folder`. They begin with the points of `history`, so a resumed run
-    neither repeats nor lacks a point. Only the process of rank 0 writes."""
+    """The curves of one run in `folder`.
+
+    A resumed run writes them anew from its `history`, so that no point is repeated or missing. Only
+    the process of rank 0 writes.
+    """
 
     def __init__(self, folder: Path, history: History) -> None:
         self._folder = folder
@@ -48,8 +51,8 @@ class Curves:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
-            # dvclive ends by removing a file that all runs of a checkout share. If two runs end
-            # together, the second finds no file.
+            # `end` removes a file that all runs of a checkout share: when runs end together,
+            # another run may have removed the file.
             with suppress(FileNotFoundError):
                 self._live.end()
             # dvclive's summary is no output of the stage, and the report depends on this folder.

@@ -18,17 +18,18 @@ _MOST_WORKERS = 4
 
 @dataclass(frozen=True)
 class Data:
-    """What training reads: a folder of shards and what captions are numbered by."""
+    """The data of a training: a folder of shards, and the vocabulary that numbers captions."""
 
     shards: Path
     vocabulary: AnyVocabulary
 
 
 class TrainingBatches:
-    """The batches of process `rank` of `world` in the order of `epoch`, which the loop sets.
+    """The batches of process `rank` of `world` processes, in the order of `epoch`.
 
-    The preset's `images_per_batch` is that of all processes together, so that a preset means the
-    same on any number of GPUs. An epoch's last batch is left out unless it is full.
+    The training loop sets `epoch`. The preset's `images_per_batch` counts the images of all
+    processes together, so that a preset means the same on any number of GPUs. The last batch of an
+    epoch is left out unless it is full.
     """
 
     def __init__(
@@ -40,8 +41,8 @@ class TrainingBatches:
         self._world = world
         self._gpu = gpu
         self.epoch = 0
-        chosen = preset.training.one_per_class
-        self._classes = classes_of(data.shards, "train") if chosen else None
+        one_per_class = preset.training.one_per_class
+        self._classes = classes_of(data.shards, "train") if one_per_class else None
         self._length = len(self._of_epoch())
 
     def __len__(self) -> int:
@@ -69,5 +70,5 @@ class TrainingBatches:
 
 
 def _workers(world: int) -> int:
-    """Processes that prepare batches for one GPU, where each of `world` has its own."""
+    """The number of processes that prepare batches for each of `world` GPUs."""
     return max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) // world))

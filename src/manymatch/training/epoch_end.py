@@ -1,4 +1,4 @@
-"""What happens after each epoch, in an order that a kill at any moment cannot spoil."""
+"""The work after each epoch, in an order that allows a kill at any moment."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ import pytorch_lightning as pl
 
 from manymatch.methods.base import Method
 from manymatch.system.errors import ConfigError
-from manymatch.training.bar import tell
+from manymatch.system.progress import say
 from manymatch.training.checkpoints import Checkpoints
 from manymatch.training.curves import Curves
-from manymatch.training.history import History
+from manymatch.training.history import RSUM, History
 from manymatch.training.module import Learner
 from manymatch.training.validation import validate
 
 
 class EpochEnd(pl.Callback):
-    """Validate, keep the best weights, then the state; draw the curves; stop when told to.
+    """Validates, saves the best weights, then the state; writes the curves; may stop training.
 
-    The process of rank 0 validates and writes, the others wait for what it found.
+    The process of rank 0 validates and writes; the other processes wait for its recalls.
 
     Args:
-        kept: the weights to validate and keep: the trained method, or its average.
-        history: of the epochs before, if the run is resumed; grows by a row an epoch.
+        kept: the weights to validate and save: the trained method, or its average.
+        history: the earlier epochs of a resumed run; each epoch adds a row.
+        checkpoints: the folder of weights and state.
+        curves: the training curves.
     """
 
     def __init__(
@@ -50,8 +52,15 @@ class EpochEnd(pl.Callback):
         self._checkpoints.save_last(trainer, self._history)
         if trainer.is_global_zero:
             self._curves.add(row)
-            tell(self._history, training.epochs, time.monotonic() - self._started)
+            self._report_epoch(training.epochs)
         trainer.should_stop = self._history.ended(training.epochs, training.patience)
+
+    def _report_epoch(self, epochs: int) -> None:
+        row, best = self._history.rows[-1], " (best)" if self._history.improved else ""
+        say(
+            f"epoch {len(self._history.rows)}/{epochs}: loss {row['train/loss']:.4f}, "
+            f"validation rsum {row[RSUM]:.1f}{best}, {time.monotonic() - self._started:.1f} s"
+        )
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
@@ -78,6 +87,6 @@ def _refuse_divergence(losses: dict[str, float], epoch: int) -> None:
     for name, value in losses.items():
         if not math.isfinite(value):
             raise ConfigError(
-                f"training diverged: the loss '{name}' is {value} in epoch {epoch + 1}; "
-                "lower training.optimizer.lr, or raise training.schedule.warmup_epochs"
+                f"training diverged: the loss '{name}' is {value} in epoch {epoch + 1}. "
+                "Lower training.optimizer.lr, or raise training.schedule.warmup_epochs."
             )

@@ -1,9 +1,9 @@
-"""Negatives from all processes: every process sees the embeddings of the whole batch.
+"""Negatives from all processes: every process gets the embeddings of the whole batch.
 
-Each process computes the loss of the whole batch, the same number everywhere. Backward, a
-process's embeddings receive the SUM of the gradients that all processes have for them, i.e.
-`world` times the true one; what data-parallel training then averages over processes is exactly
-the gradient of one process with the whole batch, for encoders and for the loss's own parameters.
+Each process computes the loss of the whole batch, which is equal in all processes. In the backward
+pass a process's embeddings receive the SUM of the gradients of all processes, which is `world`
+times the true gradient. Data-parallel training then averages over processes. The result is the
+gradient of one process with the whole batch, for encoders and for the loss's own parameters.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from manymatch.methods.base import Embeddings
 
 
 def world_size() -> int:
-    """How many processes train together."""
-    together = distributed.is_available() and distributed.is_initialized()
-    return distributed.get_world_size() if together else 1
+    """The number of processes that train together."""
+    initialised = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if initialised else 1
 
 
 def gather(
@@ -61,17 +61,20 @@ def _count_on(values: Tensor, rows: Tensor, samples: Tensor) -> Tensor:
 
 
 def _shapes(parts: list[Tensor]) -> Tensor:
-    """(world, parts, 2): the first two sizes of each part in each process, on the CPU."""
+    """`(world, parts, 2)`: the first two sizes of each part in each process, on the CPU."""
     device = parts[0].device
     own = torch.tensor([[*part.shape, 1][:2] for part in parts], device=device)
-    found = [torch.empty_like(own) for _ in range(world_size())]
-    distributed.all_gather(found, own)
-    return torch.stack(found).cpu()
+    all_sizes = [torch.empty_like(own) for _ in range(world_size())]
+    distributed.all_gather(all_sizes, own)
+    return torch.stack(all_sizes).cpu()
 
 
 class _Gather(torch.autograd.Function):
-    """All parts in one node, so that its backward runs before any encoder's: the collectives
-    then come in the same order in every process, ahead of those of data-parallel training."""
+    """Gathers all parts in one node of the graph.
+
+    The backward of this node runs before every encoder's. The collectives are then called in the
+    same order in every process, before the collectives of data-parallel training.
+    """
 
     @staticmethod
     def forward(ctx: Any, shapes: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
@@ -92,13 +95,13 @@ class _Gather(torch.autograd.Function):
 def _rows(part: Tensor, shapes: Tensor) -> Tensor:
     """The rows of all processes; `shapes (world, 2)` are their first two sizes."""
     rows, width = shapes.amax(0).tolist()
-    found = [part.new_empty(_padded(part, rows, width).shape) for _ in shapes]
-    distributed.all_gather(found, _padded(part.detach(), rows, width).contiguous())
-    return torch.cat([whole[:count] for whole, count in zip(found, shapes[:, 0], strict=True)])
+    blocks = [part.new_empty(_padded(part, rows, width).shape) for _ in shapes]
+    distributed.all_gather(blocks, _padded(part.detach(), rows, width).contiguous())
+    return torch.cat([block[:count] for block, count in zip(blocks, shapes[:, 0], strict=True)])
 
 
 def _padded(part: Tensor, rows: int, width: int) -> Tensor:
-    """`part` with zeros up to that many rows and, if it has columns, that many of those."""
+    """`part` padded with zeros to `rows` rows and, if it has columns, to `width` columns."""
     part = pad(part, (0, 0) * (part.ndim - 1) + (0, rows - part.shape[0]))
     if part.ndim > 1:
         part = pad(part, (0, 0) * (part.ndim - 2) + (0, width - part.shape[1]))

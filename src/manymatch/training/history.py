@@ -1,4 +1,4 @@
-"""What each epoch gave, and which was the best."""
+"""The values of each epoch, and the best epoch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ RSUM = "validation/rsum"
 
 @dataclass
 class History:
-    """One row of named values an epoch, from the first."""
+    """One row of named values for each epoch."""
 
     rows: list[dict[str, float]] = field(default_factory=list)
 
     @property
     def best(self) -> int:
-        """The epoch of the highest validation rsum; of equal ones the earlier."""
+        """The epoch (0-based) of the highest validation rsum; the earliest of equal ones."""
         return max(range(len(self.rows)), key=lambda epoch: self.rows[epoch][RSUM])
 
     @property

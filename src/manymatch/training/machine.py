@@ -1,4 +1,4 @@
-"""On what training runs: which devices, how many, at which precision."""
+"""The devices of a training and its precision."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from manymatch.system.errors import ConfigError
 
 @dataclass(frozen=True)
 class Machine:
-    """`devices` GPUs or CPU processes on each of `nodes` hosts, and Lightning's name of the
-    precision."""
+    """`devices` GPUs or CPU processes on each of `nodes` hosts, and the precision as Lightning
+    names it."""
 
     accelerator: str
     devices: int
@@ -33,25 +33,28 @@ class Machine:
             "devices": self.devices,
             "num_nodes": self.nodes,
             "precision": self.precision,
-            # A batch without relations, say, leaves some parameters without gradient.
+            # Some batches leave parameters without gradient, such as a batch without relations.
             "strategy": DDPStrategy(find_unused_parameters=True) if together else "auto",
-            # Batch statistics are those of the whole batch. torch has no such layer for the CPU,
-            # where each process normalises by its own part.
+            # On GPUs, batch norms use the statistics of the whole batch. torch has no such layer
+            # for the CPU, where each process uses the statistics of its own part.
             "sync_batchnorm": together and self.accelerator == "gpu",
         }
 
 
 def first_process() -> bool:
-    """Whether this is the process that speaks and writes; known before training begins."""
+    """Whether this process prints and writes; known before training begins."""
     return getattr(rank_zero_only, "rank", 0) == 0
 
 
-def choose(training: Training) -> Machine:
-    """What the preset asks for; "auto" takes every GPU, or one CPU process where there is none.
-    Under `torchrun` there are as many devices as it has started processes.
+def choose_machine(training: Training) -> Machine:
+    """The machine that the preset asks for.
+
+    "auto" is every GPU, or one CPU process without GPUs. Under `torchrun` the number of devices is
+    the number of processes that `torchrun` started.
 
     Raises:
-        ConfigError: more GPUs are asked for than there are, or they cannot share a batch.
+        ConfigError: the preset asks for more GPUs than exist, or for a number of devices that does
+            not divide the batch.
     """
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     started, nodes = _started()
@@ -62,23 +65,24 @@ def choose(training: Training) -> Machine:
     if started and devices != started:
         raise ConfigError(
             f"training.devices: {devices} asked for, but torchrun started {started} processes "
-            "here; leave it at auto"
+            "on this host. Set training.devices: auto."
         )
     if gpus and devices > gpus:
         raise ConfigError(
-            f"training.devices: {devices} GPUs asked for, {gpus} are here; leave it at auto"
+            f"training.devices: {devices} GPUs asked for, but this host has {gpus}. "
+            "Set training.devices: auto."
         )
     if training.images_per_batch % (devices * nodes):
         raise ConfigError(
-            f"training.images_per_batch: {training.images_per_batch} images cannot be shared out "
-            f"equally among {devices * nodes} devices; set a multiple of {devices * nodes}"
+            f"training.images_per_batch: {training.images_per_batch} images cannot be divided "
+            f"equally among {devices * nodes} devices. Set a multiple of {devices * nodes}."
         )
     precision = _auto_precision(gpus) if training.precision == "auto" else training.precision
     return Machine("gpu" if gpus else "cpu", devices, precision, nodes)
 
 
 def _started() -> tuple[int, int]:
-    """The processes that `torchrun` started on this host, and the hosts; (0, 1) without it."""
+    """Processes of `torchrun` on this host, and number of hosts; (0, 1) without `torchrun`."""
     if not distributed.is_torchelastic_launched():
         return 0, 1
     here, everywhere = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["WORLD_SIZE"])

@@ -1,4 +1,4 @@
-"""A method as a LightningModule: what happens in a training step and at an epoch's start."""
+"""A method as a LightningModule: the training step and the start of an epoch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from manymatch.training.schedule import learning_rate_factor
 
 
 class Learner(pl.LightningModule):
-    """Trains any method by its preset."""
+    """Trains a method as its preset says."""
 
     def __init__(self, method: Method, preset: Preset, data: Data) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Learner(pl.LightningModule):
         self._sums: dict[str, Tensor] = {}
 
     def setup(self, stage: str) -> None:
-        """The batches of this process; called once the processes are known."""
+        """Make the batches of this process; Lightning calls this when all processes exist."""
         self.batches = TrainingBatches(
             self.preset,
             self.data,
@@ -51,7 +51,7 @@ class Learner(pl.LightningModule):
         return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
 
     def on_train_epoch_start(self) -> None:
-        # From (seed, epoch), so that an epoch is the same whether or not the run was resumed.
+        # The seed depends on the epoch, so that an epoch of a resumed run is the same.
         reseed(self.preset.seed, self.current_epoch, self.global_rank)
         self.batches.epoch = self.current_epoch
         self._sums = {}
@@ -69,16 +69,16 @@ class Learner(pl.LightningModule):
         return torch.stack(list(terms.values())).sum()
 
     def _loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        images, texts, owner = gather(images, texts, batch.owner)
-        return self.method.loss(images, texts, replace(batch, owner=owner))
+        images, texts, image_index = gather(images, texts, batch.owner)
+        return self.method.loss(images, texts, replace(batch, owner=image_index))
 
     def last_learning_rate(self) -> float:
-        """That of the step before, for parameters of scale 1."""
+        """The learning rate of the last step, for parameters whose `lr_scale` is 1."""
         training, step = self.preset.training, self.global_step - 1
         return training.optimizer.lr * learning_rate_factor(step, len(self.batches), training)
 
     def epoch_losses(self) -> dict[str, float]:
-        """The mean over the epoch's batches of each term, and of their sum as `loss`."""
+        """The mean of each term over the batches of the epoch, and their sum as `loss`."""
         means = {name: float(total) / len(self.batches) for name, total in self._sums.items()}
         return {"loss": sum(means.values()), **means}
 

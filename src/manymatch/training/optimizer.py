@@ -19,9 +19,12 @@ _FUSABLE: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
 def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimizer:
     """The preset's optimiser with its parameter groups.
 
-    `fused`: one kernel for all parameters, several times faster on the CPU; mixed precision,
-    whose gradients must be unscaled before they are clipped, cannot have it. AdamP (Heo et al.,
-    ICLR 2021) has none.
+    Args:
+        method: the method to train.
+        training: the settings.
+        fused: one kernel for all parameters, several times faster on the CPU. Mixed precision
+            cannot use it: gradients must be unscaled before they are clipped. AdamP (Heo et al.,
+            ICLR 2021) has no such kernel.
     """
     settings = training.optimizer
     groups = parameter_groups(method, training.parameter_groups, settings.lr)
@@ -37,32 +40,35 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Trainable parameters as groups of an optimiser, each with its `from_epoch` for `thaw`.
 
-    A parameter belongs to the first group it matches. Those with a scale of 0 are frozen. A
-    pattern that no parameter matches, or nothing to train at the start, is a `ConfigError`.
+    A parameter belongs to the first group whose pattern it matches. Parameters of a group with
+    `lr_scale: 0` are frozen.
+
+    Raises:
+        ConfigError: no parameter matches a pattern, or no parameter is trained in the first epoch.
     """
-    chosen = [*groups, ParameterGroup(match="")]
+    all_groups = [*groups, ParameterGroup(match="")]
     members = _members(method, groups)
-    for group, parameters in zip(chosen, members, strict=True):
+    for group, parameters in zip(all_groups, members, strict=True):
         for parameter in parameters:
             parameter.requires_grad_(parameter.requires_grad and group.lr_scale > 0)
-    found = [
+    settings = [
         _settings(group, lr) | {"params": trainable}
-        for group, parameters in zip(chosen, members, strict=True)
+        for group, parameters in zip(all_groups, members, strict=True)
         if (trainable := [parameter for parameter in parameters if parameter.requires_grad])
     ]
-    if all(group["from_epoch"] for group in found):
+    if all(group["from_epoch"] for group in settings):
         raise ConfigError(
-            "training.parameter_groups: no parameter is trained in the first epoch; give one "
-            "group from_epoch: 0 and an lr_scale above 0"
+            "training.parameter_groups: no parameter is trained in the first epoch. Give one group "
+            "from_epoch: 0 and an lr_scale above 0."
         )
-    return found
+    return settings
 
 
 def thaw(optimizer: Optimizer, epoch: int) -> None:
-    """Freeze the parameters whose turn has not come in `epoch` (0-based), thaw the others.
+    """Freeze the groups whose `from_epoch` is after `epoch` (0-based), and thaw the others.
 
-    The optimiser holds them all from the start, so that it can be saved and loaded in any epoch;
-    it passes over those without gradient, whose moments begin when they are thawed.
+    The optimiser holds all parameters from the start, so that its state can be saved and loaded in
+    any epoch. It skips parameters without gradient; their moments begin when they are thawed.
     """
     for group in optimizer.param_groups:
         for parameter in group["params"]:
@@ -75,7 +81,7 @@ def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
 
 
 def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:
-    """The parameters of each group, and last those of none."""
+    """The parameters of each group, and in the last list the parameters without a group."""
     patterns = [re.compile(group.match) for group in groups]
     members: list[list[nn.Parameter]] = [[] for _ in range(len(groups) + 1)]
     matched = [False] * len(groups)
@@ -96,5 +102,5 @@ def _refuse_unmatched(
             known = sorted({name.split(".")[0] for name, _ in method.named_parameters()})
             raise ConfigError(
                 f"training.parameter_groups: no parameter matches '{group.match}' "
-                f"(names begin with: {', '.join(known)})"
+                f"(names begin with: {', '.join(known)}). Correct the expression."
             )

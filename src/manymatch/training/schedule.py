@@ -1,4 +1,4 @@
-"""The learning rate over the steps of training, as a factor of the preset's."""
+"""The learning rate over the steps of training, as a factor of the preset's rate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) ->
 
 
 def _falls(epochs: int, schedule: Schedule) -> int:
-    """How often the rate has fallen after so many whole epochs."""
+    """The number of times that the rate has fallen after `epochs` whole epochs."""
     if schedule.milestones is None:
         return epochs // schedule.every
     return sum(epochs >= milestone for milestone in schedule.milestones)

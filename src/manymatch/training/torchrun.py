@@ -1,4 +1,5 @@
-"""Training under `torchrun`, where the environment asks for it: DVC's stages have one command."""
+"""Training under `torchrun`, which an environment variable asks for: a DVC stage has one
+command."""
 
 from __future__ import annotations
 
@@ -13,18 +14,22 @@ from manymatch.system.errors import ConfigError
 from manymatch.system.parent import call_when_parent_ends
 
 TORCHRUN = "MANYMATCH_TORCHRUN"
-"""The environment variable with its options: `--standalone --nproc-per-node 4`, or on the first of
-two hosts `--nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr HOST --master-port 29400`."""
+"""The environment variable with the options of `torchrun`, such as `--standalone --nproc-per-node
+4`, or on the first of two hosts `--nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr HOST
+--master-port 29400`."""
 _AGENT = "MANYMATCH_TORCHRUN_PID"
-"""What tells torchrun's processes its number: one that starts slowly may find it gone already."""
+"""The environment variable with the process number of `torchrun`, for its processes: `torchrun` may
+have ended before a process starts."""
 
 
 def relaunch() -> None:
-    """Become `torchrun OPTIONS -m manymatch ...`, this very command. In the processes that it
-    starts, and where the environment does not ask for it, nothing happens."""
+    """Replace this process by `torchrun OPTIONS -m manymatch ...` with the same command.
+
+    Nothing happens in the processes of `torchrun`, or if the environment variable is not set.
+    """
     options = _options(os.environ.get(TORCHRUN, ""))
     if options and not distributed.is_torchelastic_launched():
-        os.environ[_AGENT] = str(os.getpid())  # kept by exec
+        os.environ[_AGENT] = str(os.getpid())  # exec keeps the process number
         torchrun = [sys.executable, "-m", "torch.distributed.run", *options]
         os.execv(sys.executable, [*torchrun, "-m", "manymatch", *sys.argv[1:]])
 
@@ -37,10 +42,10 @@ def _options(text: str) -> list[str]:
 
 
 def end_with_torchrun() -> None:
-    """Let this process end within seconds of the `torchrun` that started it, if one did.
+    """End this process within seconds after the end of the `torchrun` that started it.
 
-    Its processes are in sessions of their own: `kill -9` of the stage's process group ends
-    `torchrun` but not them, and they would go on to write beside the next run.
+    The processes of `torchrun` are in sessions of their own: `kill -9` of the stage's process group
+    ends `torchrun` but not its processes, which would write to the same files as the next run.
     """
     if distributed.is_torchelastic_launched():
         agent = int(os.environ.get(_AGENT, os.getppid()))

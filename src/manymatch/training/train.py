@@ -1,4 +1,4 @@
-"""The stage `train`: one preset to one model."""
+"""The stage `train`: one preset makes one model."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from manymatch.system.machine import Clock, record
 from manymatch.system.progress import say
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.text.wordpieces import AnyVocabulary
-from manymatch.training.averaging import WeightAverage
-from manymatch.training.bar import Bar
 from manymatch.training.checkpoints import Checkpoints, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.epoch_end import EpochEnd
 from manymatch.training.history import RSUM, History
-from manymatch.training.machine import Machine, choose, first_process
+from manymatch.training.machine import Machine, choose_machine, first_process
 from manymatch.training.module import Learner, reseed
-from manymatch.training.quiet import deterministic, keyboard_interrupts, quiet
+from manymatch.training.progress_bar import ProgressBar
+from manymatch.training.run_context import deterministic, keyboard_interrupts, quiet
 from manymatch.training.torchrun import end_with_torchrun
 from manymatch.training.warm_start import Source, find_source
+from manymatch.training.weight_average import WeightAverage
 
 
 def train(
@@ -45,25 +45,27 @@ def train(
 ) -> None:
     """Train by `preset` and write the folder `model` with the weights of the best epoch.
 
-    A run that was killed goes on from the last whole epoch and, on the CPU, ends bit by bit as
-    it would have. With several GPUs every process runs this function; the first one writes.
+    A killed run resumes after its last whole epoch. On the CPU its result is bit-identical to the
+    result without a kill. With several GPUs every process runs this function; the first one writes.
 
     Args:
+        preset: the settings.
         shards: a folder of shards with the splits `train` and `validation`.
-        vocabulary: the training captions' words.
+        vocabulary: the file of the training captions' words.
+        model: the folder to write.
         curves: folder for dvclive's files.
-        checkpoints: folder for what a resumed run needs; removed at the end.
-        models: the folder in which the preset's `warm_start.model` lies.
-        usage: file for the time and memory that training used (`system.machine`); None: no file.
+        checkpoints: folder of the files from which a killed run resumes; removed at the end.
+        models: the folder of the preset's `warm_start.model`.
+        usage: file for the time and memory of the training (`system.machine`); None: no file.
 
     Raises:
         ConfigError, DataError: preset and data do not fit, or training diverges.
-        CheckpointError: the model to start from is not there or does not fit.
+        CheckpointError: the model of the warm start is missing or does not fit.
     """
     end_with_torchrun()
     clock = Clock()
     index = _checked_index(preset, shards)
-    machine = choose(preset.training)
+    machine = choose_machine(preset.training)
     words = vocabulary_of(preset.method, preset.model, Vocabulary.load(vocabulary))
     data = Data(shards, words)
     source = find_source(preset, models)
@@ -74,10 +76,10 @@ def train(
     history = _history(store)
     resumed = bool(history.rows)
     learner = Learner(_method(preset, data.vocabulary, index, source), preset, data)
-    with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as drawn:
-        # A run killed between the last epoch and the model has nothing left to train.
+    with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as live:
+        # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
-            _fit(learner, history, machine, store, drawn)
+            _fit(learner, history, machine, store, live)
     if first_process():
         _write(model, learner, index.width, history, store, source)
         if usage is not None:
@@ -90,41 +92,40 @@ def _checked_index(preset: Preset, shards: Path) -> Index:
     if index.features != preset.features:
         raise ConfigError(
             f"features: the preset is for '{preset.features}', but {shards} holds "
-            f"'{index.features}'; run 'manymatch shards {index.dataset} {preset.features}'"
+            f"'{index.features}'. Run 'manymatch shards {index.dataset} {preset.features}'."
         )
     for split in ("train", "validation"):
         index.split(split)
     if index.dtype == "uint8" and preset.augmentation.region_drop:
         raise ConfigError(
-            f"augmentation.region_drop: '{index.features}' have no regions to drop; set it to 0"
+            f"augmentation.region_drop: '{index.features}' are pixels without regions. Set it to 0."
         )
     return index
 
 
 def _history(store: Checkpoints) -> History:
-    """Of the checkpoint to go on from, or an empty one."""
+    """The history of the checkpoint from which to resume, or an empty history."""
     history, problem = store.find()
-    tell = say if first_process() else lambda line: None
-    if problem:
-        tell(f"{store.last} is ignored and training starts anew: {problem}")
-    if history is None:
-        return History()
-    tell(f"resuming after epoch {len(history.rows)}")
-    return history
+    if first_process():
+        if problem:
+            say(f"{store.last} is ignored and training starts anew: {problem}")
+        if history is not None:
+            say(f"resuming after epoch {len(history.rows)}")
+    return history or History()
 
 
 def _method(
     preset: Preset, vocabulary: AnyVocabulary, index: Index, source: Source | None
 ) -> Method:
-    """As training begins with it."""
+    """The method with the weights with which training begins."""
     reseed(preset.seed, 0, 0)
     method = build_method(
         preset.method, preset.model, vocabulary=vocabulary, feature_width=index.width
     )
     if index.dtype == "uint8" and not any(isinstance(part, CNN) for part in method.modules()):
         raise ConfigError(
-            f"'{index.features}' are pixels, which only a CNN can read; give the preset's images a "
-            "cnn, or take other features"
+            f"'{index.features}' are pixels, which only a CNN can read. Give the preset's images a "
+            "cnn, or set other features."
         )
     if source is not None:
         source.load(method, vocabulary)
@@ -134,7 +135,7 @@ def _method(
 def _fit(
     learner: Learner, history: History, machine: Machine, store: Checkpoints, curves: Curves
 ) -> None:
-    """Train to the preset's end, from the checkpoint if there is a history; it grows."""
+    """Train to the end of the preset, from the checkpoint if `history` has rows; adds rows."""
     trainer = pl.Trainer(
         max_epochs=learner.preset.training.epochs,
         gradient_clip_val=learner.preset.training.clip_norm,
@@ -157,7 +158,7 @@ def _callbacks(
     decay = learner.preset.training.weight_average
     average = [WeightAverage(learner.method, decay)] if decay else []
     kept = average[0].method if average else learner.method
-    return [Bar(), *average, EpochEnd(kept, history, store, curves)]
+    return [ProgressBar(), *average, EpochEnd(kept, history, store, curves)]
 
 
 def _write(
@@ -168,7 +169,7 @@ def _write(
     store: Checkpoints,
     source: Source | None,
 ) -> None:
-    """The model of the best epoch; then the checkpoints are no longer needed."""
+    """Write the model of the best epoch, then remove the checkpoints."""
     preset, best = learner.preset, history.best
     store.load_best(learner.method, preset.method, best)
     rsum = history.rows[best][RSUM]

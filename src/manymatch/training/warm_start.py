@@ -1,8 +1,8 @@
-"""The start from another run's model, perhaps of another method or data set: all of it, or a line
-that says what does not fit.
+"""The warm start from another run's model, which may be of another method or data set.
 
-Table rows go by word, since vocabularies differ between data sets: words that the other model
-does not know start as usual. Optimiser and average always start anew.
+Rows of word tables are matched by word, because vocabularies differ between data sets. Words that
+the other model does not know start as without a warm start. Optimiser and average always start
+anew.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Source:
-    """A trained model in `folder`, and how its parameters belong to ours.
+    """A trained model in `folder`, and the `settings` that match its parameters with the method's.
 
-    `sha256` is of its weights and words.
+    `sha256` is the hash of its weights and words.
     """
 
     folder: Path
@@ -40,65 +40,69 @@ class Source:
 
     @torch.no_grad()
     def load(self, method: Method, vocabulary: AnyVocabulary) -> None:
-        """Give `method`, which numbers captions by `vocabulary`, the source's weights.
+        """Copy the source's weights to `method`, which numbers captions by `vocabulary`.
 
         Raises:
             CheckpointError: a parameter or buffer of either side has no counterpart of equal
-                shape, and the settings do not name it; or they name what is not there.
+                shape, and the settings do not name it; or the settings name a parameter that does
+                not exist.
         """
-        found, _ = read_weights(self.folder / WEIGHTS)
-        known = load_vocabulary(self.folder / VOCABULARY)
-        own = method.state_dict()
-        placed = self._placed(found, self._but_fresh(own))
+        source_weights, _ = read_weights(self.folder / WEIGHTS)
+        source_vocabulary = load_vocabulary(self.folder / VOCABULARY)
+        weights = method.state_dict()
+        renamed = self._renamed(source_weights, self._not_fresh(weights))
         tables = _tables(method)
-        theirs, ours = self._rows(known, vocabulary)
-        self._refuse("another shape of", _misshapen(placed, own, tables))
-        for name, value in placed.items():
+        source_rows, rows = self._rows(source_vocabulary, vocabulary)
+        self._refuse("another shape of", _misshapen(renamed, weights, tables))
+        for name, value in renamed.items():
             if name in tables:
-                own[name][ours] = value[theirs]
+                weights[name][rows] = value[source_rows]
             else:
-                own[name].copy_(value)
+                weights[name].copy_(value)
 
-    def _but_fresh(self, own: Iterable[str]) -> set[str]:
-        """The names that must be given a value."""
-        own = set(own)
-        return own - self._named(self.settings.fresh, own, "fresh")
+    def _not_fresh(self, weights: Iterable[str]) -> set[str]:
+        """The names of the weights that need a value of the source."""
+        names = set(weights)
+        return names - self._matched(self.settings.fresh, names, "fresh")
 
-    def _placed(self, found: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
-        """The source's values under our names: for each of `wanted` one, and none left over."""
+    def _renamed(self, source: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
+        """The source's values by the method's names: one for each of `wanted`, and no others."""
         rename = self.settings.rename
-        unmatched = [old for old in rename if not any(_begins(name, old) for name in found)]
+        unmatched = [old for old in rename if not any(_has_prefix(name, old) for name in source)]
         self._refuse("no parameter in the source for warm_start.rename", unmatched)
-        unused = self._named(self.settings.unused, found, "unused")
-        moved = [(_renamed(name, rename), name) for name in sorted(found) if name not in unused]
-        placed = {new: found[name] for new, name in moved}
-        twice = [name for new, name in moved if found[name] is not placed[new]]
-        self._refuse("a place that others have too (see warm_start.rename) for", twice)
-        lost = [name for new, name in moved if new not in wanted]
-        self._refuse("no place (see warm_start.rename and unused) for", lost)
-        self._refuse("nothing (see warm_start.rename and fresh) for", wanted - placed.keys())
-        return placed
+        unused = self._matched(self.settings.unused, source, "unused")
+        names = [(_new_name(name, rename), name) for name in sorted(source) if name not in unused]
+        values = {new: source[name] for new, name in names}
+        twice = [name for new, name in names if source[name] is not values[new]]
+        self._refuse("several parameters of the same new name (see warm_start.rename):", twice)
+        surplus = [name for new, name in names if new not in wanted]
+        self._refuse("no counterpart (see warm_start.rename and unused) for", surplus)
+        missing = wanted - values.keys()
+        self._refuse("no value in the source (see warm_start.rename and fresh) for", missing)
+        return values
 
-    def _named(self, patterns: Sequence[str], names: Iterable[str], key: str) -> set[str]:
-        """Those of `names` that a pattern matches; each pattern must match one."""
-        matched = [{name for name in names if re.search(pattern, name)} for pattern in patterns]
-        idle = [pattern for pattern, hits in zip(patterns, matched, strict=True) if not hits]
+    def _matched(self, patterns: Sequence[str], names: Iterable[str], key: str) -> set[str]:
+        """The `names` that match a pattern; each pattern must match a name."""
+        matches = [{name for name in names if re.search(pattern, name)} for pattern in patterns]
+        idle = [pattern for pattern, hits in zip(patterns, matches, strict=True) if not hits]
         self._refuse(f"no parameter for warm_start.{key}", idle)
-        return set().union(*matched)
+        return set().union(*matches)
 
-    def _rows(self, known: AnyVocabulary, own: AnyVocabulary) -> tuple[list[int], list[int]]:
-        """Rows of the source's tables, and of ours, for the words that both know."""
+    def _rows(self, source: AnyVocabulary, own: AnyVocabulary) -> tuple[list[int], list[int]]:
+        """Rows of the source's tables, and of the method's, for the words of both vocabularies."""
         if (
-            isinstance(known, WordPieces)
+            isinstance(source, WordPieces)
             and isinstance(own, WordPieces)
-            and known.words != own.words
+            and source.words != own.words
         ):
             raise CheckpointError(
-                f"{self.folder}: warm start: made with other wordpieces; give the preset the BERT "
-                "weights that the model had"
+                f"{self.folder}: warm start: made with other wordpieces. Give the preset the BERT "
+                "weights of the model."
             )
-        places = {word: row for row, word in enumerate(known.words)}
-        pairs = [(places[word], row) for row, word in enumerate(own.words) if word in places]
+        source_rows = {word: row for row, word in enumerate(source.words)}
+        pairs = [
+            (source_rows[word], row) for row, word in enumerate(own.words) if word in source_rows
+        ]
         return [row for row, _ in pairs], [row for _, row in pairs]
 
     def _refuse(self, problem: str, names: Iterable[str]) -> None:
@@ -110,7 +114,11 @@ class Source:
 
 
 def find_source(preset: Preset, models: Path) -> Source | None:
-    """The model under `models` that `preset` starts from, if any; `CheckpointError` without it."""
+    """The model in the folder `models` from which `preset` starts; None without a warm start.
+
+    Raises:
+        CheckpointError: the model does not exist.
+    """
     settings = preset.warm_start
     if settings is None:
         return None
@@ -119,25 +127,25 @@ def find_source(preset: Preset, models: Path) -> Source | None:
     files = [folder / name for name in (WEIGHTS, VOCABULARY)]
     if not all(file.is_file() for file in files):
         raise CheckpointError(
-            f"{folder}: no trained model to start from (warm_start.model); "
-            f"run 'manymatch train {dataset} {method}' first"
+            f"{folder}: no trained model to start from (warm_start.model). "
+            f"Run 'manymatch train {dataset} {method}' first."
         )
     digest = hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()
     return Source(folder, settings, digest)
 
 
-def _begins(name: str, part: str) -> bool:
-    """Whether the dotted `name` is `part` or lies below it."""
-    return name == part or name.startswith(f"{part}.")
+def _has_prefix(name: str, prefix: str) -> bool:
+    """Whether the dotted `name` is `prefix` or is below it."""
+    return name == prefix or name.startswith(f"{prefix}.")
 
 
-def _renamed(name: str, rename: dict[str, str]) -> str:
-    """`name` with the longest beginning that `rename` knows replaced."""
-    olds = [old for old in rename if _begins(name, old)]
-    if not olds:
+def _new_name(name: str, rename: dict[str, str]) -> str:
+    """`name` with the longest prefix in `rename` replaced."""
+    prefixes = [old for old in rename if _has_prefix(name, old)]
+    if not prefixes:
         return name
-    old = max(olds, key=len)
-    return rename[old] + name[len(old) :]
+    prefix = max(prefixes, key=len)
+    return rename[prefix] + name[len(prefix) :]
 
 
 def _tables(method: Method) -> set[str]:
@@ -147,10 +155,10 @@ def _tables(method: Method) -> set[str]:
 
 
 def _misshapen(
-    placed: dict[str, Tensor], own: dict[str, Tensor], tables: set[str]
+    values: dict[str, Tensor], weights: dict[str, Tensor], tables: set[str]
 ) -> Iterable[str]:
-    """What differs in shape; of tables, whose rows go by word, in width."""
-    for name, value in placed.items():
+    """The names and shapes that differ; word tables may differ in the number of rows."""
+    for name, value in values.items():
         first = 1 if name in tables else 0
-        if value.shape[first:] != own[name].shape[first:]:
-            yield f"{name} {tuple(value.shape)} for {tuple(own[name].shape)}"
+        if value.shape[first:] != weights[name].shape[first:]:
+            yield f"{name} {tuple(value.shape)} for {tuple(weights[name].shape)}"

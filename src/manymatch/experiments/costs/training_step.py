@@ -12,7 +12,7 @@ from manymatch.experiments.costs.timing import median_seconds
 from manymatch.methods.base import Method
 from manymatch.shards.batch import Batch
 from manymatch.training.optimizer import make_optimizer
-from manymatch.training.quiet import deterministic
+from manymatch.training.run_context import deterministic
 
 
 def step_seconds(

@@ -1,4 +1,4 @@
-"""The surroundings of a training: no chatter, and the same numbers each time on the CPU."""
+"""Contexts of a training: no output of Lightning, interrupts, and deterministic numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHATTY = ("pytorch_lightning", "lightning_fabric", "lightning.pytorch", "lightn
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Lightning's tips, tables and advice off the screen; its errors stay errors."""
+    """Hide the tips, tables and advice that Lightning prints; errors are still shown."""
     loggers = [logging.getLogger(name) for name in _CHATTY]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -32,7 +32,10 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def keyboard_interrupts() -> Iterator[None]:
-    """Let an interrupt be one: Lightning exits on it, and leaves the process deaf to the next."""
+    """Raise `KeyboardInterrupt` at an interrupt.
+
+    Lightning would exit instead, and leave the process without a handler for the next interrupt.
+    """
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -43,13 +46,16 @@ def keyboard_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deterministic(wanted: bool) -> Iterator[None]:
-    """Choose algorithms that give the same bits each time, if `wanted` (on the CPU: on GPUs some
-    operations have none). Without it, sums over repeated rows depend on the threads' order."""
+    """If `wanted`, use algorithms that give the same bits in every run.
+
+    This serves the CPU; on GPUs some operations have no such algorithm. Without it, sums over
+    repeated rows depend on the order of the threads.
+    """
     before = torch.are_deterministic_algorithms_enabled()
     settings: Any = torch.utils.deterministic
     fill = settings.fill_uninitialized_memory
     torch.use_deterministic_algorithms(wanted or before)
-    settings.fill_uninitialized_memory = False  # it would only cost time
+    settings.fill_uninitialized_memory = False  # True costs time and changes no result
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What a person sees of a training: a bar per epoch on a terminal, a line per epoch anywhere."""
+"""The progress bar of an epoch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ import pytorch_lightning as pl
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from manymatch.system.progress import say
-from manymatch.training.history import RSUM, History
 
-
-class Bar(pl.Callback):
-    """The batches of the running epoch, if standard error is a terminal; else nothing."""
+class ProgressBar(pl.Callback):
+    """A bar over the batches of the epoch; nothing if standard error is not a terminal."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -41,12 +38,3 @@ class Bar(pl.Callback):
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
-
-
-def tell(history: History, epochs: int, seconds: float) -> None:
-    """Say what the last epoch gave."""
-    row, best = history.rows[-1], " (best)" if history.improved else ""
-    say(
-        f"epoch {len(history.rows)}/{epochs}: loss {row['train/loss']:.4f}, "
-        f"validation rsum {row[RSUM]:.1f}{best}, {seconds:.1f} s"
-    )

@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights, which is validated and kept in their place."""
+"""An exponential moving average of the weights, which is validated and saved in their place."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from manymatch.methods.base import Method
 class WeightAverage(pl.Callback):
     """After step n: average = d * average + (1 - d) * weights, d = min(decay, (1 + n) / (10 + n)).
 
-    The smaller d of the first steps lets the average forget where training began. Buffers are
-    averaged alike; whole numbers among them are copied.
+    The smaller d of the first steps lets the average forget the first weights. Floating-point
+    buffers are averaged too; integer buffers are copied.
+
+    Args:
+        method: the method, whose weights are copied.
+        decay: the largest d.
     """
 
     def __init__(self, method: Method, decay: float) -> None:
@@ -28,8 +32,8 @@ class WeightAverage(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.method.to(pl_module.device)
         trained: Any = pl_module.method
-        ours, theirs = self.method.state_dict(), trained.state_dict()
-        pairs = [(value, theirs[key]) for key, value in ours.items()]
+        averages, weights = self.method.state_dict(), trained.state_dict()
+        pairs = [(value, weights[key]) for key, value in averages.items()]
         floats = [pair for pair in pairs if pair[0].is_floating_point()]
         self._floats = ([pair[0] for pair in floats], [pair[1] for pair in floats])
         self._others = [pair for pair in pairs if not pair[0].is_floating_point()]
@@ -39,8 +43,8 @@ class WeightAverage(pl.Callback):
         step = trainer.global_step
         decay = min(self._decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(*self._floats, 1 - decay)
-        for ours, theirs in self._others:
-            ours.copy_(theirs)
+        for average, value in self._others:
+            average.copy_(value)
 
     def state_dict(self) -> dict[str, Any]:
         return {"average": self.method.state_dict()}
