@@ -78,12 +78,12 @@ EDITS: dict[str, tuple[str, Callable[[str], str], set[str]]] = {
     "a default of the captions": (
         "config/params.py",
         replace("minimum_count: Count = 1", "minimum_count: Count = 2"),
-        {"captions/scenes", "captions/flickr30k"},
+        {"captions/scenes", "captions/flickr30k", "experiment/dive-alpha"},
     ),
     "a default of the evaluation": (
         "config/params.py",
         replace("depth: Count = 100", "depth: Count = 50"),
-        EVALUATE | ENSEMBLE,
+        EVALUATE | ENSEMBLE | {"experiment/dive-alpha"},
     ),
     "a similarity of one method": (
         "similarities/smooth_chamfer.py",
