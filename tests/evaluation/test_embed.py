@@ -42,11 +42,11 @@ class _Mean(Method):
 
 def _batch(first: int, captions: list[int]) -> Batch:
     n, m = len(captions), sum(captions)
-    owner = torch.arange(n).repeat_interleave(torch.tensor(captions))
+    index = torch.arange(n).repeat_interleave(torch.tensor(captions))
     return Batch(
         image_ids=[f"i{first + row}" for row in range(n)],
-        caption_ids=[f"i{first + image}#{row}" for row, image in enumerate(owner.tolist())],
-        owner=owner,
+        caption_ids=[f"i{first + image}#{row}" for row, image in enumerate(index.tolist())],
+        owner=index,
         features=torch.arange(first, first + n).view(n, 1, 1).expand(n, 3, 2).float(),
         region_mask=torch.ones(n, 3, dtype=torch.bool),
         words=torch.full((m, 2), first),
@@ -59,7 +59,7 @@ def test_embeds_a_split_in_order() -> None:
     found = embed(method, [_batch(0, [2, 1]), _batch(2, [3])], "cpu")
     assert found.image_ids == ["i0", "i1", "i2"]
     assert found.caption_ids == ["i0#0", "i0#1", "i1#2", "i2#0", "i2#1", "i2#2"]
-    assert found.owner.tolist() == [0, 0, 1, 2, 2, 2]
+    assert found.image_index.tolist() == [0, 0, 1, 2, 2, 2]
     assert found.images.vectors[:, 0, 0].tolist() == [0, 1, 2]
     assert found.texts.vectors[:, 0, 0].tolist() == [0, 0, 0, 2, 2, 2]
     assert method.training
@@ -114,20 +114,20 @@ def test_concatenation_pads_sets_and_counts_owners_on() -> None:
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 1), (1, 3), (2, 4), (0, 4)])
 def test_rows_take_their_entities_along(start: int, stop: int) -> None:
-    owner = torch.tensor([0, 0, 1, 3])  # sample 2 has no entity
+    index = torch.tensor([0, 0, 1, 3])  # sample 2 has no entity
     whole = Embeddings(
         torch.arange(4).view(4, 1, 1).float(),
         globals=torch.arange(4).view(4, 1).float(),
         entities=torch.arange(4).view(4, 1).float(),
-        entity_owner=owner,
+        entity_owner=index,
         entity_names=torch.arange(4),
     )
     part = rows(whole, slice(start, stop))
-    inside = [row for row, sample in enumerate(owner.tolist()) if start <= sample < stop]
+    inside = [row for row, sample in enumerate(index.tolist()) if start <= sample < stop]
     assert part.vectors.flatten().tolist() == list(range(start, stop))
     assert part.globals is not None
     assert part.globals.flatten().tolist() == list(range(start, stop))
     assert part.entity_names is not None
     assert part.entity_names.tolist() == inside
     assert part.entity_owner is not None
-    assert part.entity_owner.tolist() == [owner[row].item() - start for row in inside]
+    assert part.entity_owner.tolist() == [index[row].item() - start for row in inside]

@@ -12,7 +12,7 @@ from manymatch.config.params import Elements
 from manymatch.evaluation.outcome import Places, Wanted, outcome, write
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.samples import drawn_queries
+from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.trained import embed_split
 from manymatch.shards.read import samples as stored_samples
@@ -53,17 +53,17 @@ def evaluate(
     started = time.monotonic()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     trained = embed_split(model, shards, split, device)
-    method, found = trained.method, trained.found
+    method, embedded = trained.method, trained.embedded
     dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
     wanted = Wanted(relevance, captions, depth, samples)
-    came = outcome(found, method.score, method.t2i_score, dataset, stored, wanted)
-    queries = drawn_queries(len(found.image_ids), len(found.caption_ids), samples)
+    came = outcome(embedded, method.score, method.t2i_score, dataset, stored, wanted)
+    queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), samples)
     whole = recall_of(came.subject.ranking)
     sets = analyse_sets(
-        method, found, whole, elements, queries, stored, came.judgments, trained.vocabulary
+        method, embedded, whole, elements, queries, stored, came.judgments, trained.vocabulary
     )
     if sets:
-        came.values["sets"], came.shown["sets"] = sets.metrics, sets.shown
+        came.values["sets"], came.shown["sets"] = sets.metrics.to_json(), sets.details
 
     tag = f"{trained.preset.method}-{model.name}"
     record = trained.origin() | {"dataset": dataset, "split": split} | effort(device, started)

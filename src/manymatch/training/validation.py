@@ -20,7 +20,7 @@ def validate(
     stream = batches(data.shards, "validation", data.vocabulary, images_per_batch)
     found = embed(method, stream, device)
     values = recall(
-        method.score, found.images, found.texts, found.owner, t2i_score=method.t2i_score
+        method.score, found.images, found.texts, found.image_index, t2i_score=method.t2i_score
     )
     recalls = {f"{way}_{cut}": values[way][cut] for way in ("i2t", "t2i") for cut in _CUTS}
     return {**recalls, "rsum": values["rsum"]}

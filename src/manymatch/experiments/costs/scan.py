@@ -16,10 +16,11 @@ from manymatch.encoders.words import WordEncoder
 from manymatch.evaluation.embed import embed
 from manymatch.evaluation.ranking.blocks import rows, runs
 from manymatch.evaluation.trained import Trained
-from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, Cost, cost_of
+from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of
 from manymatch.experiments.costs.operations import similarity_operations
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
+from manymatch.results.costs import Cost
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
 from manymatch.similarities.cross_attention import cross_attention
@@ -59,7 +60,7 @@ def cross_attention_cost(
         folder=Path(NAME),
         method=scan,
         preset=Preset(method="scan", features=trained.preset.features, training=_TRAINING),
-        found=embed(scan, stream, device),
+        embedded=embed(scan, stream, device),
     )
     cost = cost_of(
         subject,
@@ -70,9 +71,10 @@ def cross_attention_cost(
         queries=_QUERIES,
         ranking_seconds=_RANKING_SECONDS,
     )
-    regions, words = map(_mean_length, (subject.found.images, subject.found.texts))
+    regions, words = map(_mean_length, (subject.embedded.images, subject.embedded.texts))
     operations = scan.operations(regions, words)
-    return replace(cost, setting=None, elements=regions, multiply_adds=operations)
+    changes = {"setting": None, "elements": regions, "multiply_adds": operations}
+    return cost.model_copy(update=changes)
 
 
 def _mean_length(sets: Embeddings) -> int:
