@@ -19,7 +19,7 @@ from manymatch.evaluation.sets.element_answers import NearestItems, nearest_item
 from manymatch.evaluation.sets.element_pairs import element_pairs, winners
 from manymatch.evaluation.sets.elements import Selection, selections
 from manymatch.evaluation.sets.projection import project
-from manymatch.evaluation.sets.sampled_sets import read_gallery, sampled_answers, sampled_maps
+from manymatch.evaluation.sets.sampled_sets import sampled_sets
 from manymatch.methods.base import Method
 from manymatch.results.retrieval import Recall
 from manymatch.results.sets import (
@@ -83,10 +83,6 @@ def analyse_sets(
     ]
     pairs = element_pairs(images, texts, embedded.image_index)
     nearest = nearest_items(images, texts), nearest_items(texts, images)
-    gallery = read_gallery(embedded, nearest, queries, judgments, stored)
-    shown_image_maps, shown_caption_maps = sampled_maps(
-        method, embedded, queries, gallery, vocabulary
-    )
     return SetAnalysis(
         metrics=SetMetrics(
             gallery=len(images),
@@ -106,9 +102,7 @@ def analyse_sets(
                 for selection, values in recalls
             ],
             pairs=pairs.rounded(),
-            image_maps=shown_image_maps,
-            caption_maps=shown_caption_maps,
-            nearest=sampled_answers(embedded, nearest, queries, gallery),
+            **sampled_sets(method, embedded, nearest, queries, stored, judgments, vocabulary),
             projection=project(images, texts, wanted.projected),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,10 +16,8 @@ from manymatch.evaluation.sets.element_answers import NearestItems, matching_ele
 from manymatch.methods.base import Method
 from manymatch.results.sets import (
     CaptionAnswers,
-    CaptionMap,
     ElementAnswers,
     ImageAnswers,
-    ImageMap,
     NearestCaption,
     NearestImage,
 )
@@ -31,47 +29,18 @@ from manymatch.text.wordpieces import AnyVocabulary
 _Answer = TypeVar("_Answer")
 
 
-def sampled_maps(
+def sampled_sets(
     method: Method,
-    embedded: Embedded,
-    queries: Queries,
-    gallery: Gallery,
-    vocabulary: AnyVocabulary,
-) -> tuple[list[ImageMap], list[CaptionMap]]:
-    """Attention maps of the queries; none of a modality whose sets come without attention."""
-    images = [gallery.images[row] for row in queries.images]
-    captions = [gallery.caption(row) for row in queries.captions]
-    image_attention, text_attention = embedded.images.attention, embedded.texts.attention
-    return (
-        []
-        if image_attention is None
-        else image_maps(
-            images, image_attention[queries.images], _passes(method, images, vocabulary)
-        ),
-        []
-        if text_attention is None
-        else caption_maps(captions, text_attention[queries.captions], vocabulary),
-    )
-
-
-def _passes(method: Method, images: Sequence[Sample], vocabulary: AnyVocabulary) -> Tensor | None:
-    """`Method.image_passes` of these images alone: those of a whole split would fill the memory."""
-    if not images:
-        return None
-    prepare = Preparation(vocabulary, None, None, None)
-    device = next(method.parameters()).device
-    with inference(method, device):
-        return method.image_passes(collate([prepare(image) for image in images]).to(device))
-
-
-def read_gallery(
     embedded: Embedded,
     nearest: tuple[NearestItems, NearestItems],
     queries: Queries,
-    judgments: Judgments,
     stored: Stored,
-) -> Gallery:
-    """Read the images of the queries and of what the queries' elements retrieve.
+    judgments: Judgments,
+    vocabulary: AnyVocabulary,
+) -> dict[str, Any]:
+    """The fields `image_maps`, `caption_maps` and `nearest` of `results.sets.SetDetails`.
+
+    There are no maps of a modality whose sets come without attention.
 
     Args:
         nearest: what the elements of all images and of all captions retrieve.
@@ -84,17 +53,39 @@ def read_gallery(
         embedded.image_index[queries.captions],
         of_captions.items[queries.captions],
     )
-    return Gallery.read(rows, embedded.image_index, judgments, stored)
+    gallery = Gallery.read(rows, embedded.image_index, judgments, stored)
+    images = [gallery.images[row] for row in queries.images]
+    captions = [gallery.caption(row) for row in queries.captions]
+    image_attention, text_attention = embedded.images.attention, embedded.texts.attention
+    return {
+        "image_maps": []
+        if image_attention is None
+        else image_maps(
+            images, image_attention[queries.images], _passes(method, images, vocabulary)
+        ),
+        "caption_maps": []
+        if text_attention is None
+        else caption_maps(captions, text_attention[queries.captions], vocabulary),
+        "nearest": _element_answers(embedded, nearest, queries, gallery),
+    }
 
 
-def sampled_answers(
+def _passes(method: Method, images: Sequence[Sample], vocabulary: AnyVocabulary) -> Tensor | None:
+    """`Method.image_passes` of these images alone: those of a whole split would fill the memory."""
+    if not images:
+        return None
+    prepare = Preparation(vocabulary, None, None, None)
+    device = next(method.parameters()).device
+    with inference(method, device):
+        return method.image_passes(collate([prepare(image) for image in images]).to(device))
+
+
+def _element_answers(
     embedded: Embedded,
     nearest: tuple[NearestItems, NearestItems],
     queries: Queries,
     gallery: Gallery,
 ) -> ElementAnswers:
-    """What each element of the queries retrieves."""
-
     def caption_for(image: int, caption: int, score: float, element: int) -> NearestCaption:
         answer = gallery.retrieved_caption(image, caption, score)
         return NearestCaption(**answer.to_json(), element=element)
