@@ -59,9 +59,9 @@ def ensemble(
     models = Ensemble.embed(members, split, device)
     wanted = Wanted(relevance, captions, depth, samples)
     scores = models.score, models.t2i_score
-    came = outcome(models.embedded, *scores, models.dataset, models.stored, wanted)
+    result = outcome(models.embedded, *scores, models.dataset, models.stored, wanted)
     record = models.origin() | {"dataset": models.dataset, "split": split} | effort(device, started)
-    write(Places(metrics, provenance, run), came, run.name, record)
+    write(Places(metrics, provenance, run), result, run.name, record)
 
 
 @dataclass(frozen=True)

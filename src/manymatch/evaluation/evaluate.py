@@ -56,15 +56,15 @@ def evaluate(
     method, embedded = trained.method, trained.embedded
     dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
     wanted = Wanted(relevance, captions, depth, samples)
-    came = outcome(embedded, method.score, method.t2i_score, dataset, stored, wanted)
+    result = outcome(embedded, method.score, method.t2i_score, dataset, stored, wanted)
     queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), samples)
-    whole = recall_of(came.subject.ranking)
+    whole = recall_of(result.subject.ranking)
     sets = analyse_sets(
-        method, embedded, whole, elements, queries, stored, came.judgments, trained.vocabulary
+        method, embedded, whole, elements, queries, stored, result.judgments, trained.vocabulary
     )
     if sets:
-        came.values["sets"], came.shown["sets"] = sets.metrics.to_json(), sets.details
+        result.values["sets"], result.shown["sets"] = sets.metrics.to_json(), sets.details
 
     tag = f"{trained.preset.method}-{model.name}"
     record = trained.origin() | {"dataset": dataset, "split": split} | effort(device, started)
-    write(Places(metrics, provenance, run), came, tag, record)
+    write(Places(metrics, provenance, run), result, tag, record)

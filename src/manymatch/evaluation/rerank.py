@@ -62,13 +62,13 @@ def rerank(
     models = _with_entities(members, split, device)
     score, dataset = reranked(models.score, beta), models.dataset
     wanted = Wanted(relevance, captions, depth, samples)
-    came = outcome(models.embedded, score, None, dataset, models.stored, wanted)
+    result = outcome(models.embedded, score, None, dataset, models.stored, wanted)
 
     record = models.origin()
     tag = f"{record['method']}-{record['preset']}{SUFFIX}"
     identity = {"preset": record["preset"] + SUFFIX, "dataset": dataset, "split": split}
     record |= identity | {"rerank_beta": beta} | effort(device, started)
-    write(Places(metrics, provenance, run), came, tag, record)
+    write(Places(metrics, provenance, run), result, tag, record)
 
 
 def _with_entities(
