@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.datasets.image_folder import Place as RawPlace
+from manymatch.datasets.image_folder import ImageFolder
 from manymatch.features.importers.importing import import_features
 from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.write import write_shards
@@ -114,7 +114,7 @@ class Place:
         pq.write_table(pa.Table.from_pylist(captions, schema=CAPTIONS), self.captions)
         pq.write_table(pa.Table.from_pylist(graphs, schema=SCHEMA), self.graphs)
         self.raw.mkdir()
-        RawPlace(absent=True).write(self.raw)
+        ImageFolder(absent=True).write(self.raw)
         self.precomp.mkdir()
         texts = "\n".join(row["caption"] for row in captions)
         (self.precomp / "train_caps.txt").write_text(texts)

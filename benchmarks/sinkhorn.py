@@ -69,7 +69,7 @@ def _step(device: torch.device, steps: int) -> None:
     for memory in (method.labels.images, method.labels.texts):
         memory.assign = _clocked(memory.assign, spent, device)
     wholes, parts = [], []
-    for _ in range(method.labels.settings.queue // PAIRS + steps):  # the first fill the queue
+    for _ in range(method.settings.queue // PAIRS + steps):  # the first fill the queue
         batch = _batch().to(device)
         spent.clear()
         wholes.append(seconds(partial(_train, method, batch, optimizer), device))
@@ -118,7 +118,7 @@ def _naive_seconds(labels: SwappedLabels, device: torch.device) -> float:
     """Of both modalities' queues, once each."""
     with torch.no_grad():
         queues = [labels.classes(memory.queue.rows) for memory in (labels.images, labels.texts)]
-    eta = labels.settings.eta
+    eta = labels.eta
     return sum(seconds(partial(naive, log_p, eta, NAIVE_ROUNDS), device) for log_p in queues)
 
 

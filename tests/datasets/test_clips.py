@@ -7,7 +7,7 @@ import pickle
 import pytest
 from made_clips import made_clips, write_annotations, write_youcook2
 
-from manymatch.datasets.image_folder import read_place
+from manymatch.datasets.image_folder import read_image_folder
 from manymatch.system.errors import ConfigError, DataError, SourceError
 
 
@@ -31,7 +31,7 @@ class TestYoucook2:
     def test_both_forms_give_the_same_rows(self, stages, folder, write):
         write(folder, 66, 9)
         rows = stages({"folder": str(folder)})
-        assert len(rows) == 75 and read_place(stages.raw).absent
+        assert len(rows) == 75 and read_image_folder(stages.raw).absent
         assert clips_of(rows, "test") == {clip.id for clip in made_clips(9, first=198)}
         first = next(row for row in rows if row["image_id"] == "-v_000_0")
         assert first["caption"] == "cut the onion" and first["caption_id"] == "-v_000_0#0"

@@ -189,7 +189,7 @@ def test_the_2017_names_are_known(folder, stages, tmp_path):
 def test_an_image_twice_in_the_folder_is_refused(folder, stages):
     made.write_karpathy(folder)
     (folder / "images" / "000000000004.jpg").write_bytes(b"again")
-    words = "the same image is there a second time"
+    words = "the same image exists twice"
     stages.refused({"folder": str(folder)}, DataError, words)
 
 
@@ -211,7 +211,9 @@ def test_a_missing_image_is_named(folder, stages):
     made.write_karpathy(folder)
     missing = folder / "images" / "val2014" / made.file_name(7)
     missing.unlink()
-    line = stages.refused({"folder": str(folder)}, DataError, f"images/{missing.name} is not there")
+    line = stages.refused(
+        {"folder": str(folder)}, DataError, f"images/{missing.name} does not exist"
+    )
     assert "images[2].sentences[0]" in line and str(folder / "images" / missing.name) in line
 
 
@@ -220,7 +222,7 @@ def test_only_present_images_if_asked_for(folder, stages, capsys):
     (folder / "images" / "val2014" / made.file_name(5)).unlink()
     rows = stages({"folder": str(folder), "only_present": True})
     assert found(rows) == [row for row in expected() if row[0] != "5"]
-    assert "left out 1 images whose pictures are not there" in capsys.readouterr().err
+    assert "left out 1 images" in capsys.readouterr().err
 
 
 def test_only_present_captions_if_asked_for(folder, stages, capsys):
@@ -277,8 +279,8 @@ def test_ids_that_are_missing(folder, stages):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (np.array([1.5]), "expected a row of whole numbers, found float64"),
-        (np.array([[1]]), "expected a row of whole numbers"),
+        (np.array([1.5]), "expected a vector of whole numbers, found float64"),
+        (np.array([[1]]), "expected a vector of whole numbers"),
         (np.array([{}]), "not an array: "),
     ],
 )
@@ -292,7 +294,7 @@ def test_ids_that_are_none(folder, stages, value, words):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda image: image.pop("cocoid"), "expected 'cocoid'; not the file of COCO?"),
+        (lambda image: image.pop("cocoid"), "expected 'cocoid'"),
         (lambda image: image["sentences"][1].pop("sentid"), "sentences[1]: expected 'sentid'"),
         (lambda image: image.update(cocoid="4"), "expected 'cocoid' of type int, found '4'"),
         (lambda image: image.update(split="dev"), "unknown split 'dev'"),
@@ -311,7 +313,7 @@ def test_a_faulty_karpathy_file(folder, stages, spoil, words):
         ("dev_caps.txt", lambda text: text + "one more\n", "6 lines; expected 5 for each image"),
         ("dev_caps.txt", lambda text: text.replace("\n", "\n\n", 1), "dev_caps.txt:2: an empty"),
         ("dev_ids.txt", lambda text: text + "8\n9\n", "3 ids do not fit 5 captions"),
-        ("testall_ids.txt", lambda text: "9\n" * 4 + "5\n" * 6, "another image's id among"),
+        ("testall_ids.txt", lambda text: "9\n" * 4 + "5\n" * 6, "the id of another image"),
         ("train_caps.txt", lambda text: text.replace(made.text(4, 0), "b'A cat .'"), "printed"),
         ("train_ids.txt", lambda text: "4\n4\n", "a second caption '4#0'"),
     ],
@@ -383,7 +385,7 @@ def test_without_instances_who_has_the_captions_goes_on(folder, server, stages, 
     assert "going on without labels of the images: PMRP will not be computed" in told
     (folder / "images" / "none.zip").write_text("damaged")
     settings["instances"] = str(folder / "images" / "none.zip")
-    stages.refused(settings, DataError, "none.zip: expected a JSON object")
+    stages.refused(settings, DataError, "none.zip:1: not valid JSON")
     del settings["folder"]
     settings["images"] = str(folder / "images")
     settings["captions"] = f"{server.url}/{made.KARPATHY}"

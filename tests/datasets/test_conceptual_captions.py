@@ -13,7 +13,7 @@ import pytest
 from dataset_stages import split_of
 from PIL import Image
 
-from manymatch.datasets.conceptual_captions.fetch import split_of as drawn
+from manymatch.datasets.conceptual_captions import split_of as drawn
 from manymatch.system.errors import ConfigError, SourceError
 
 Members = Mapping[str, bytes]
@@ -110,13 +110,13 @@ def test_other_pictures_than_jpeg(folder, stages):
 
 
 FAULTS = {
-    "no picture": {"jpg": None},
-    "a picture that cannot be read": {"jpg": picture()[:60]},
+    "no image": {"jpg": None},
+    "an image that cannot be read": {"jpg": picture()[:60]},
     "no caption": {"txt": None, "json": None},
     "a caption that is empty, too long or not clean text": {"txt": b" \n"},
     "a caption that is not UTF-8": {"txt": b"caf\xe9"},
     "a damaged json file": {"json": b"{"},
-    "a picture that was not fetched": {"json": b'{"status": "failed_to_download"}'},
+    "an image that was not downloaded": {"json": b'{"status": "failed_to_download"}'},
     "a txt file of more than a million bytes": {"txt": b"word " * 2**18},
 }
 
@@ -128,7 +128,7 @@ def test_an_unusable_sample_is_left_out_and_counted(folder, stages, capsys, reas
     rows = stages({"folder": str(folder), "held_out": 1e-9})
     assert [row["image_id"] for row in rows[:2]] == keys([1, 3])
     assert len(list((stages.raw / "images" / "00000").iterdir())) == 2
-    assert f"32 samples taken, 1 left out; 1 with {reason}" in capsys.readouterr().err
+    assert f"32 samples kept, 1 left out; 1 with {reason}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [b"\x00word", b"x" * 2001, b"b'a dog'", b"\xef\xbf\xbd word"])
@@ -141,13 +141,13 @@ def test_a_key_of_an_earlier_shard_is_left_out(folder, stages, capsys):
     write_shard(folder / "00001.tar", sample(3) | sample(77))
     rows = stages({"folder": str(folder), "held_out": 1e-9})
     assert [row["image_id"] for row in rows] == keys([*range(30), 77])
-    assert "1 with a key that came before" in capsys.readouterr().err
+    assert "1 with the key of an earlier sample" in capsys.readouterr().err
 
 
 def test_a_key_that_is_no_word_is_left_out(folder, stages, capsys):
     write_shard(folder / "00000.tar", {"two words.jpg": picture(), "two words.txt": b"x"})
     assert len(stages({"folder": str(folder), "held_out": 1e-9})) == 30
-    assert "1 with a key that is no word" in capsys.readouterr().err
+    assert "1 with a key that is not one" in capsys.readouterr().err
 
 
 def test_shards_from_the_web_are_fetched_up_to_the_limit(server, stages):
@@ -167,7 +167,7 @@ def test_no_usable_sample_is_one_line(folder, stages):
     for shard in range(2):
         write_shard(folder / f"{shard:05d}.tar", sample(shard, jpg=None))
     line = stages.refused({"folder": str(folder)}, SourceError, "no training image in the shards")
-    assert "2 with no picture" in line
+    assert "2 with no image" in line
 
 
 def test_without_shards_the_line_says_how_to_fetch_them(tmp_path, stages):

@@ -161,14 +161,14 @@ def test_lost_bytes_in_published_captions_are_spaces(folder, stages):
 def test_only_present_images_if_asked_for(folder, stages):
     path = folder / "CUB_200_2011" / "images" / CLASSES[4] / f"{stem(4, 0)}.jpg"
     path.unlink()
-    stages.refused({"folder": str(folder)}, DataError, f"{stem(4, 0)}.jpg is not there")
+    stages.refused({"folder": str(folder)}, DataError, f"{stem(4, 0)}.jpg does not exist")
     rows = stages({"folder": str(folder), "only_present": True})
     assert stem(4, 0) not in images_of(rows, "test") and stem(4, 1) in images_of(rows, "test")
 
 
 def test_faulty_lists(folder, stages):
     write_lists(folder / "splits", {"testclasses.txt": [CLASSES[4], CLASSES[1]]})
-    words = "class 1 is in trainvalclasses.txt and in testclasses.txt"
+    words = "class 1 is in trainvalclasses.txt and testclasses.txt"
     stages.refused({"folder": str(folder)}, DataError, words)
     write_lists(folder / "splits", {"testclasses.txt": ["Albatross"]})
     words = "testclasses.txt:1: expected a class such as 004.Groove_billed_Ani, found 'Albatross'"
@@ -182,6 +182,6 @@ def test_missing_files_are_named(folder, stages):
 
 def test_captions_that_are_none(folder, stages, tmp_path):
     settings = {"folder": str(folder), "captions": str(folder / "splits")}
-    stages.refused(settings, SourceError, "no captions in it; expected files CLASS/IMAGE.txt")
+    stages.refused(settings, SourceError, "no captions; expected files CLASS/IMAGE.txt")
     settings["captions"] = str(folder / "splits" / "testclasses.txt")
-    stages.refused(settings, SourceError, "neither a folder nor a whole")
+    stages.refused(settings, SourceError, "neither a folder nor a complete")

@@ -167,7 +167,7 @@ def test_images_in_an_archive(folder, stages):
 def test_only_present_images_if_asked_for(folder, stages, capsys):
     (folder / "dataset_flickr30k.json").write_text(karpathy())
     (folder / "flickr30k-images" / "30.jpg").unlink()
-    stages.refused({"folder": str(folder)}, DataError, "images/30.jpg is not there")
+    stages.refused({"folder": str(folder)}, DataError, "images/30.jpg does not exist")
     rows = stages({"folder": str(folder), "only_present": True})
     assert found(rows) == [row for row in expected() if row[0] != "30"]
     assert "left out 1 images" in capsys.readouterr().err

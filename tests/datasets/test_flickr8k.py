@@ -137,7 +137,7 @@ def test_windows_line_ends_and_a_byte_order_mark_are_taken(folder, stages):
 
 
 def test_nothing_configured_says_what_to_set(stages):
-    line = refused(stages, {"folder": None}, ConfigError, "sources.flickr8k: set 'folder'")
+    line = refused(stages, {"folder": None}, ConfigError, "sources.flickr8k: no source")
     assert line.startswith("params.yaml: ")
 
 
@@ -180,7 +180,7 @@ def test_a_cut_off_archive(folder, stages, raw, name):
     with pytest.raises(SourceError) as caught:
         stages({"folder": str(folder.path)})
     line = str(caught.value)
-    assert str(archive) in line and "\n" not in line and ("damaged" in line or "whole" in line)
+    assert str(archive) in line and "\n" not in line and ("damaged" in line or "complete" in line)
     assert not raw.exists() and not list(raw.parent.glob("*.partial"))
 
 
@@ -209,7 +209,7 @@ def test_an_archive_without_pictures(folder, stages, tmp_path):
     with tarfile.open(tmp_path / "x.tar", "w") as opened:
         opened.add(folder.path / "Flickr8k.token.txt", "readme.txt")
     settings = {"folder": str(folder.path), "images": str(tmp_path / "x.tar")}
-    refused(stages, settings, SourceError, "no .jpeg, .jpg, .png files in it")
+    refused(stages, settings, SourceError, "no .jpeg, .jpg, .png files")
 
 
 def test_two_pictures_of_one_name(folder, stages):
@@ -255,7 +255,7 @@ def test_an_image_of_a_split_without_captions(folder, stages, raw):
 def test_captions_of_a_split_without_their_image(folder, stages):
     (folder.path / "Images" / "c.jpg").unlink()
     settings = {"folder": str(folder.path)}
-    words = "caption 'c.jpg#0' has no image: images/c.jpg is not there"
+    words = "caption 'c.jpg#0' has no image: images/c.jpg does not exist"
     assert "Flickr8k.token.txt:8: " in refused(stages, settings, DataError, words)
 
 
@@ -299,7 +299,7 @@ def test_a_faulty_karpathy_file_is_refused_with_the_place(folder, stages, spoil,
     ("content", "words"),
     [
         (b'{"images": [\n\n}', ":3: not valid JSON"),
-        (b'{"images": "caf\xe9"}', "byte 15 is not UTF-8"),
+        (b'{"images": "caf\xe9"}', ":1: the text is not UTF-8"),
         (b'{"images":' + b"[" * 200_000, "not valid JSON"),
     ],
 )
@@ -313,7 +313,7 @@ def test_a_karpathy_file_that_is_no_json(folder, stages, content, words):
     ("name", "line", "words"),
     [
         ("ExpertAnnotations.txt", "e.jpg\tf.jpg#0\t3\t3\n", "expected 5 parts"),
-        ("ExpertAnnotations.txt", "e.jpg\tf.jpg#0\t3\t3\t5\n", "expected scores of 1 to 4"),
+        ("ExpertAnnotations.txt", "e.jpg\tf.jpg#0\t3\t3\t5\n", "expected scores from 1 to 4"),
         (
             "ExpertAnnotations.txt",
             "e.jpg\tf.jpg#0\t3\t3\tx\n",

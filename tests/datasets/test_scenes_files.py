@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from manymatch.datasets import scenes as scenes_module
 from manymatch.datasets.base import Caption, Dataset
-from manymatch.datasets.scenes import Scenes, ScenesSettings, dataset, truth_graphs
+from manymatch.datasets.scenes import Scenes, ScenesSettings, truth_graphs
 from manymatch.scenes.forms import Form, Pattern
 from manymatch.system.errors import DataError
 
@@ -132,8 +133,8 @@ def test_images_do_not_depend_on_how_many_follow(raw, tmp_path):
 
 def test_several_processes_write_the_same_bytes(raw, tmp_path, monkeypatch):
     pairs = list(Scenes().relevance(raw).pairs)
-    monkeypatch.setattr(dataset, "_PROCESSES_FROM", 1)
-    monkeypatch.setattr(dataset, "_CAPTIONS_A_JOB", 40)
+    monkeypatch.setattr(scenes_module, "_MIN_IMAGES_FOR_PROCESSES", 1)
+    monkeypatch.setattr(scenes_module, "_CAPTIONS_PER_JOB", 40)
     several = made(tmp_path / "several")
     assert contents(several) == contents(raw)
     assert list(Scenes().relevance(several).pairs) == pairs

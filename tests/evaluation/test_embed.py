@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.embed import concatenate, embed
-from manymatch.evaluation.ranking.blocks import rows
+from manymatch.evaluation.embed import embed
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.system.errors import DataError
@@ -76,58 +75,3 @@ def test_embeddings_that_are_not_finite_name_their_image() -> None:
 def test_empty_split_is_refused() -> None:
     with pytest.raises(DataError, match="no images"):
         embed(_Mean(), [], "cpu")
-
-
-def test_concatenation_pads_attention_over_unequally_many_inputs() -> None:
-    parts = [torch.rand(2, 3, 5), torch.rand(1, 4, 2), torch.rand(2, 4, 5)]
-    found = concatenate([Embeddings(torch.rand(len(a), 1, 2), attention=a) for a in parts])
-    assert found.attention is not None
-    assert found.attention.shape == (5, 4, 5)
-    assert torch.equal(found.attention[:2, :3], parts[0])
-    assert torch.equal(found.attention[2:3, :, :2], parts[1])
-    assert torch.equal(found.attention[3:], parts[2])
-    assert (found.attention[:2, 3:] == 0).all() and (found.attention[2, :, 2:] == 0).all()
-
-
-def test_concatenation_pads_sets_and_counts_owners_on() -> None:
-    one = Embeddings(
-        torch.ones(2, 1, 3),
-        entities=torch.ones(3, 3),
-        entity_owner=torch.tensor([0, 0, 1]),
-        mask=torch.ones(2, 1, dtype=torch.bool),
-    )
-    two = Embeddings(
-        torch.ones(1, 2, 3, dtype=torch.float16),
-        entities=torch.zeros(1, 3),
-        entity_owner=torch.tensor([0]),
-        mask=torch.ones(1, 2, dtype=torch.bool),
-    )
-    both = concatenate([one, two])
-    assert both.vectors.dtype == torch.float32
-    assert both.vectors[:, :, 0].tolist() == [[1, 0], [1, 0], [1, 1]]
-    assert both.mask is not None
-    assert both.mask.tolist() == [[True, False], [True, False], [True, True]]
-    assert both.entity_owner is not None
-    assert both.entity_owner.tolist() == [0, 0, 1, 2]
-    assert both.globals is None
-
-
-@pytest.mark.parametrize(("start", "stop"), [(0, 1), (1, 3), (2, 4), (0, 4)])
-def test_rows_take_their_entities_along(start: int, stop: int) -> None:
-    index = torch.tensor([0, 0, 1, 3])  # sample 2 has no entity
-    whole = Embeddings(
-        torch.arange(4).view(4, 1, 1).float(),
-        globals=torch.arange(4).view(4, 1).float(),
-        entities=torch.arange(4).view(4, 1).float(),
-        entity_owner=index,
-        entity_names=torch.arange(4),
-    )
-    part = rows(whole, slice(start, stop))
-    inside = [row for row, sample in enumerate(index.tolist()) if start <= sample < stop]
-    assert part.vectors.flatten().tolist() == list(range(start, stop))
-    assert part.globals is not None
-    assert part.globals.flatten().tolist() == list(range(start, stop))
-    assert part.entity_names is not None
-    assert part.entity_names.tolist() == inside
-    assert part.entity_owner is not None
-    assert part.entity_owner.tolist() == [index[row].item() - start for row in inside]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from untrained_models import Models, edit, make_models
 
 from manymatch.evaluation import ensemble as stage
 from manymatch.evaluation import outcome
-from manymatch.evaluation.ranking import blocks
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.methods.base import Embeddings
 from manymatch.methods.vsepp import VSEPP
@@ -70,7 +68,7 @@ def test_it_ranks_by_the_mean_of_the_whole_matrices(
 
 
 def shown_scores(models: Models, name: str) -> list[float]:
-    lines = (models.out / "runs" / name / "i2t.trec").read_text().splitlines()
+    lines = (models.written(name).run / "i2t.trec").read_text().splitlines()
     return [float(line.split()[4]) for line in lines]
 
 
@@ -98,14 +96,16 @@ def test_captions_rank_by_their_own_score_where_a_member_has_one(
 def test_it_writes_what_the_report_reads(models: Models) -> None:
     models.make("a"), models.make("narrow", seed=3, width=6)
     Metrics.model_validate(models.ensemble("a", "narrow"))
-    written = json.loads((models.out / "a+narrow.provenance.json").read_text())
+    written = models.provenance("a+narrow")
     record = Provenance.model_validate(written)
     assert (record.preset, record.method, record.seed) == ("a+narrow", "vsepp", "0+3")
     assert (record.features, record.setting) == ("grid+narrow", "small-scale")
     assert [(member.preset, member.seed) for member in record.members] == [("a", 0), ("narrow", 3)]
     hashes = {member["checkpoint_sha256"] for member in written["members"]}
     assert len(hashes) == 2
-    shown = Samples.model_validate_json((models.out / "runs/a+narrow/samples.json").read_text())
+    shown = Samples.model_validate_json(
+        (models.written("a+narrow").run / "samples.json").read_text()
+    )
     assert len(shown.images) == len(shown.captions) == 3
 
 
@@ -119,7 +119,7 @@ def test_members_of_other_galleries_are_refused(models: Models) -> None:
     with pytest.raises(DataError, match="not the same images in the same order") as fault:
         models.ensemble("a", "narrow")
     assert "\n" not in str(fault.value)
-    assert not (models.out / "a+narrow.json").exists()
+    assert not models.written("a+narrow").full.exists()
 
 
 @pytest.mark.parametrize(
@@ -133,5 +133,5 @@ def test_an_ensemble_is_of_several_models(models: Models, names: list[str], word
 
 def test_a_row_of_numbers_is_the_run_that_it_says() -> None:
     numbered = stage._numbered(Embeddings(torch.zeros(9, 2, 3)))
-    part = blocks.rows(blocks.rows(numbered, slice(2, 8)), slice(1, 4))
+    part = numbered.rows(slice(2, 8)).rows(slice(1, 4))
     assert stage._run_of(part) == slice(3, 6)

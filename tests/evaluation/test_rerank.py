@@ -18,11 +18,12 @@ from torch.nn.functional import normalize
 from untrained import save_untrained
 from untrained_models import Models, edit, make_models
 
+from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.ranking.blocks import rows, runs
+from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.base import Embeddings
 from manymatch.results.metrics import Metrics
@@ -41,7 +42,7 @@ def made(count: int, seed: int) -> Tensor:
 
 
 IMAGES = Embeddings(made(3, 0)[:, None])
-TEXTS = Embeddings(made(4, 1)[:, None], entities=made(7, 2), entity_owner=INDEX)
+TEXTS = Embeddings(made(4, 1)[:, None], entities=made(7, 2), entity_caption=INDEX)
 
 
 def score(images: Embeddings, texts: Embeddings) -> Tensor:
@@ -62,7 +63,7 @@ def test_it_is_equation_14(beta: float) -> None:
 def test_any_block_of_it_is_the_same() -> None:
     mixed = reranked(score, 0.4)
     whole = mixed(IMAGES, TEXTS)
-    block = mixed(rows(IMAGES, slice(1, 3)), rows(TEXTS, slice(1, 4)))
+    block = mixed(IMAGES.rows(slice(1, 3)), TEXTS.rows(slice(1, 4)))
     torch.testing.assert_close(block, whole[1:3, 1:4])
 
 
@@ -86,9 +87,10 @@ class _Stage:
     def __call__(self, name: str, settings: dict[str, Any] | None = None) -> dict[str, Any]:
         out = self.folder
         model = save_untrained(out / "made", self.data, name, settings)
-        places = ("relevance.parquet", "metrics.json", "provenance.json", "run")
-        stage.rerank([(model, self.data.shards)], *(out / place for place in places), samples=3)
-        return json.loads((out / "metrics.json").read_text())
+        written = ResultFiles.inside(out)
+        members = [(model, self.data.shards)]
+        stage.rerank(members, out / "relevance.parquet", written, samples=3)
+        return json.loads(written.full.read_text())
 
 
 @pytest.fixture
@@ -130,7 +132,7 @@ def mean_of_equation_14(models: Models, names: Sequence[str], split: str, beta: 
     images = [found.images.vectors[:, 0].double() for found in members]
     texts = [found.texts.vectors[:, 0].double() for found in members]
     entities = [found.texts.parts()["entities"].double() for found in members]
-    index = members[0].texts.parts()["entity_owner"].tolist()
+    index = members[0].texts.parts()["entity_caption"].tolist()
     expected = torch.empty(len(images[0]), len(texts[0]), dtype=torch.float64)
     for i in range(len(images[0])):
         for j in range(len(texts[0])):
@@ -153,9 +155,7 @@ def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models: Models, beta: f
     found, score = together.embedded, reranked(together.score, beta)
     expected = mean_of_equation_14(models, names, "test", beta)
     blocks = [
-        torch.cat(
-            [score(rows(found.images, some), rows(found.texts, few)) for few in runs(24, 5)], 1
-        )
+        torch.cat([score(found.images.rows(some), found.texts.rows(few)) for few in runs(24, 5)], 1)
         for some in runs(8, 3)
     ]
     torch.testing.assert_close(torch.cat(blocks).double(), expected, rtol=0, atol=1e-6)
@@ -164,7 +164,7 @@ def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models: Models, beta: f
 def test_an_ensemble_is_re_ranked_with_its_best_beta(models: Models) -> None:
     names = [models.make("a", "cora"), models.make("narrow", "cora", seed=1, width=6)]
     values = models.rerank(*names)
-    record = json.loads((models.out / "a+narrow.provenance.json").read_text())
+    record = models.provenance("a+narrow")
     assert record["preset"] == "a+narrow+rerank" and len(record["members"]) == 2
     index = torch.arange(8).repeat_interleave(3)
 

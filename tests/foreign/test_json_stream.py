@@ -28,7 +28,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64, 2**18])
 @pytest.mark.parametrize("style", [{}, {"indent": 2}, {"ensure_ascii": False}])
 def test_the_same_elements_as_the_standard_library(path, monkeypatch, chunk, style):
-    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    monkeypatch.setattr(json_stream, "_READ_BYTES", chunk)
     path.write_text("\ufeff" + json.dumps(VALUE, **style) + " \n", encoding="utf-8")
     found = list(elements(path, ("b", "a", "empty")))
     assert found == [(key, n, v) for key in ("a", "b") for n, v in enumerate(VALUE[key])]
@@ -49,29 +49,36 @@ def test_memory_does_not_grow_with_the_file(path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "expected a JSON object"),
+        (b"", "not valid JSON"),
         (b"[1]", "expected a JSON object"),
-        (b'{"a": 1}', "expected a list 'a' at its top level"),
+        (b'{"a": 1}', "expected a list 'a'"),
+        (b'{"a": {"item": 1}}', "expected a list 'a'"),
         (b'{"a": [1,\n2,\n]}', ":3: not valid JSON"),
-        (b'{"a": [1\n', ":2: not valid JSON: expected ']'"),
-        (b'{"a": [1 2]}', ":1: not valid JSON: expected ']'"),
-        (b'{"a": [1]', "expected '}'"),
-        (b'{"a" [1]}', "expected ':'"),
-        (b"{1: [1]}", "expected a key in quotes"),
-        (b'{"a": [1]}\n}', ":2: not valid JSON: there is more after its end"),
-        (b'{"a": ["caf\xe9"]}', "byte 11 is not UTF-8"),
-        (b'{"a": ["\xe2\x98', "is not UTF-8"),
-        (b'{"a": [' + b"[" * 100_000, "not valid JSON"),
+        (b'{"a": [1\n', ":2: not valid JSON"),
+        (b'{"a": [1 2]}', ":1: not valid JSON"),
+        (b'{"a": [1]', ":1: not valid JSON"),
+        (b'{"a" [1]}', ":1: not valid JSON"),
+        (b"{1: [1]}", ":1: not valid JSON"),
+        (b'{"a": [1]}\n}', ":2: not valid JSON"),
+        (b'{"a": ["caf\xe9"]}', ":1: the text is not UTF-8"),
+        (b'{"a": ["\xe2\x98', "not UTF-8"),
+        (b'{"a": [' + b"[" * 100_000, "inside each other"),
+        (b'{"a": [' + b'{"b":' * 100_000, "inside each other"),
     ],
 )
-@pytest.mark.parametrize("chunk", [1, 2**18])
+@pytest.mark.parametrize("chunk", [1, 2**16])
 def test_a_faulty_file_is_one_line(path, monkeypatch, content, words, chunk):
-    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    monkeypatch.setattr(json_stream, "_READ_BYTES", chunk)
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
         list(elements(path, ("a",)))
     line = str(caught.value)
     assert line.startswith(str(path)) and words in line and "\n" not in line
+
+
+def test_lists_that_are_not_wanted_may_be_nested_deeply(path):
+    path.write_text('{"b": ' + "[" * 100_000 + "]" * 100_000 + ', "a": [1]}')
+    assert list(elements(path, ("a",))) == [("a", 0, 1)]
 
 
 def test_random_damage_is_one_line_or_harmless(path):

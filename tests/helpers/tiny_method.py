@@ -47,7 +47,7 @@ class TinyMethod(Method):
         return Embeddings(
             vectors[:, None],
             entities=read[batch.word_mask],
-            entity_owner=batch.word_mask.nonzero()[:, 0],
+            entity_caption=batch.word_mask.nonzero()[:, 0],
         )
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
@@ -58,8 +58,8 @@ class TinyMethod(Method):
             self.steps += 1
         scores = self.score(images, texts) * self.temperature.exp()
         assert texts.entities is not None
-        assert texts.entity_owner is not None
-        spread = texts.entities.square().sum(1) * (1 + batch.owner[texts.entity_owner])
+        assert texts.entity_caption is not None
+        spread = texts.entities.square().sum(1) * (1 + batch.owner[texts.entity_caption])
         return {
             "texts": functional.cross_entropy(scores.T, batch.owner),
             "spread": 1e-3 * spread.mean(),

@@ -19,7 +19,7 @@ from manymatch.losses.sinkhorn import (
     sinkhorn,
     transport,
 )
-from manymatch.losses.swapped_labels import LabelSettings
+from manymatch.methods.swapped_labels import LabelSettings
 from manymatch.system.errors import DataError
 
 SHARP = [(0.01, 20.0), (0.025, 5.0)]

@@ -18,7 +18,7 @@ from manymatch.system.errors import ConfigError, DataError
 def test_cora_names_its_entities(build, make_batch):
     texts = build("cora").encode_texts(make_batch([0, 1]))
     dog, cat, red, big = (name_id(word) for word in ("dog", "cat", "red", "big"))
-    assert texts.entity_owner.tolist() == [0, 0, 1, 2, 2, 3, 4]
+    assert texts.entity_caption.tolist() == [0, 0, 1, 2, 2, 3, 4]
     assert texts.entity_names.tolist()[:3] == [dog, cat, dog]
     assert texts.entity_attributes.tolist()[:3] == [[red, 0, 0, 0], [big, red, 0, 0], [0] * 4]
 
@@ -26,7 +26,7 @@ def test_cora_names_its_entities(build, make_batch):
 def naive_cora(method, images, texts, owner):
     """The three losses with loops over captions and entities, unweighted."""
     v, t, e = images.vectors[:, 0], texts.vectors[:, 0], texts.entities
-    caption = texts.entity_owner.tolist()
+    caption = texts.entity_caption.tolist()
     names = texts.entity_names.tolist()
     held = [{a for a in row if a} for row in texts.entity_attributes.tolist()]
     image = [int(owner[c]) for c in caption]
@@ -111,7 +111,7 @@ def test_the_loss_needs_only_embeddings_and_owners(build, make_batch):
     n_captions = len(parts[0][1])
     texts = Embeddings(
         **{
-            field: torch.cat([first, second + n_captions * (field == "entity_owner")])
+            field: torch.cat([first, second + n_captions * (field == "entity_caption")])
             for (field, first), second in zip(
                 parts[0][1].parts().items(), parts[1][1].parts().values(), strict=True
             )

@@ -8,7 +8,6 @@ import pytest
 import torch
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
-from manymatch.evaluation.ranking.blocks import rows
 from manymatch.methods import build_method, method_class
 from manymatch.system.errors import ConfigError
 
@@ -25,7 +24,7 @@ def test_embeddings_keep_the_contract(build, make_batch, name, settings):
         torch.testing.assert_close(vectors.norm(dim=2), torch.ones(vectors.shape[:2]))
     scores = method.score(images, texts)
     assert scores.shape == (3, 7)
-    block = method.score(rows(images, slice(1, 2)), rows(texts, slice(2, 5)))
+    block = method.score(images.rows(slice(1, 2)), texts.rows(slice(2, 5)))
     torch.testing.assert_close(block, scores[1:2, 2:5])
     terms = losses(method.train(), batch)
     assert all(term.shape == () and term.isfinite() for term in terms.values())

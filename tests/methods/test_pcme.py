@@ -6,7 +6,6 @@ import torch
 from small_methods import encode, losses
 
 import manymatch.methods.pcme as pcme
-from manymatch.evaluation.ranking.blocks import rows
 
 
 def probability(method, seen, read):
@@ -99,7 +98,7 @@ def test_scores_by_samples_are_log_match_probabilities(build, make_batch, monkey
     torch.testing.assert_close(whole, torch.tensor(expected), rtol=1e-4, atol=1e-4)
     monkeypatch.setattr(pcme, "_DISTANCES_AT_ONCE", 1)  # an image at a time
     torch.testing.assert_close(method.score(images, texts), whole)
-    block = method.score(rows(images, slice(1, 3)), rows(texts, slice(0, 2)))
+    block = method.score(images.rows(slice(1, 3)), texts.rows(slice(0, 2)))
     torch.testing.assert_close(block, whole[1:3, :2])
 
 

@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn import functional
 
 from manymatch.layers.position_code import relative_sine_code
+from manymatch.methods.sets import SetSettings, set_module
 from manymatch.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
-from manymatch.pooling.sets import SetSettings, set_module
 from manymatch.system.errors import ConfigError
 
 WIDTH, SIZE = 6, 8

@@ -84,9 +84,25 @@ def test_page_is_well_formed_and_every_link_has_a_target(reports: Path) -> None:
 
 def test_page_loads_nothing_from_elsewhere(reports: Path) -> None:
     page = page_of(reports)
-    assert {address.partition(":")[0] for address in Document(page).loads} == {"data"}
+    assert {address.partition(":")[0] for address in Document(page).loads} == {
+        "data",
+        "machine/machine.js",
+    }
     assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", page)
     assert "default-src 'none'" in page
+
+
+def test_only_the_script_beside_the_page_knows_machine_and_moment(reports: Path) -> None:
+    page = page_of(reports)
+    script = reports / "machine" / "machine.js"
+    head, _, value = script.read_text().rstrip(";\n").partition(" = ")
+    assert head == "window.MANYMATCH_MACHINE"
+    known = json.loads(value)
+    assert known["results"]["scenes/cora"]["train"]["seconds"] == 192.4
+    for fact in (known["date"], "192.4", "cpu (2 threads)", "0b6663f5c0ff"):
+        assert fact not in page
+    shutil.rmtree(reports / "machine")
+    assert page_of(reports) == page
 
 
 def test_page_shows_every_part_of_every_result(reports: Path) -> None:
@@ -108,7 +124,7 @@ def test_captions_and_names_of_others_are_text_and_never_markup(reports: Path) -
     for preset in ("vsepp", "cora"):
         edit(samples_of(reports, preset), _poison)
         provenance = reports / "provenance" / "scenes" / f"{preset}.json"
-        edit(provenance, lambda value: value.update(device=EVIL, resolved={EVIL: EVIL}))
+        edit(provenance, lambda value: value.update(note=EVIL, resolved={EVIL: EVIL}))
     page = page_of(reports)
     poisoned = Document(page)
     assert EVIL in poisoned.text
@@ -192,17 +208,17 @@ def test_image_without_a_picture_and_caption_without_a_graph_are_shown(reports: 
 
 FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "metrics cut off": (
-        "metrics/scenes/cora.json",
+        "results/scenes/cora.json",
         lambda path: path.write_text(path.read_text()[:50]),
         "Invalid JSON",
     ),
     "metrics without a number": (
-        "metrics/scenes/cora.json",
+        "results/scenes/cora.json",
         lambda path: edit(path, lambda value: value["i2t"].pop("r5")),
         "i2t.r5: Field required",
     ),
     "metrics not a number": (
-        "metrics/scenes/cora.json",
+        "results/scenes/cora.json",
         lambda path: edit(path, lambda value: value.update(rsum=float("nan"))),
         "rsum: Input should be a finite number",
     ),

@@ -129,7 +129,11 @@ def test_report_opens_silently_offline_and_fits(page: Page, reports: Path, width
     assert page.value("document.querySelector('h1').textContent") == "ManyMatch"
     assert page.value("document.documentElement.scrollWidth") <= width
     assert page.complaints() == []
-    assert [url for url in page.requests() if not url.startswith("data:")] == [address]
+    machine = (reports / "machine" / "machine.js").as_uri()
+    assert [url for url in page.requests() if not url.startswith("data:")] == [address, machine]
+    assert page.value("document.getElementById('made').textContent").startswith("Made on 20")
+    used = page.value("document.querySelector('[data-machine=scenes]').textContent")
+    assert "cora: train (3 min 12 s, 1,235 MiB, cpu (2 threads), here, 2026-01-02" in used
 
 
 def test_one_query_shows_and_the_next_is_chosen(page: Page, reports: Path) -> None:

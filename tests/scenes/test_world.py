@@ -8,7 +8,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from manymatch.scenes.compose import compose
-from manymatch.scenes.drawing import people, picture
+from manymatch.scenes.drawing import image as drawing
+from manymatch.scenes.drawing import people
 from manymatch.scenes.drawing.pen import Pen
 from manymatch.scenes.geometry import INVERSES, RELATIONS, all_relations
 from manymatch.scenes.kinds import (
@@ -154,7 +155,7 @@ def test_built_relations_show_in_the_boxes(scenes):
 def drawn(kind, state, colour="red", facing=1):
     image = Image.new("RGB", (96, 96), (205, 225, 205))
     pen = Pen(ImageDraw.Draw(image), Box(0.15, 0.2, 0.85, 0.9), 96, COLOURS[colour], facing < 0)
-    picture._DRAWINGS[kind](pen, kind, state)
+    drawing._DRAWINGS[kind](pen, kind, state)
     return np.asarray(image).astype(int)
 
 
@@ -183,15 +184,15 @@ def test_poses_of_people_are_seen():
 
 def test_pictures_have_their_size_and_repeat_bit_by_bit(scenes):
     for size in (64, 224):
-        image = picture.paint(scenes[0], size)
+        image = drawing.paint(scenes[0], size)
         assert image.size == (size, size) and image.mode == "RGB"
-        assert image.tobytes() == picture.paint(scenes[0], size).tobytes()
+        assert image.tobytes() == drawing.paint(scenes[0], size).tobytes()
 
 
 def test_every_object_changes_the_picture(scenes):
     """Take an object's colour away and its place looks different."""
     for scene in scenes[:40]:
-        image = np.asarray(picture.paint(scene, 112)).astype(int)
+        image = np.asarray(drawing.paint(scene, 112)).astype(int)
         for index, one in enumerate(scene.things):
             if one.spec.colour is None:
                 continue
@@ -202,4 +203,4 @@ def test_every_object_changes_the_picture(scenes):
             changed = type(scene)(
                 scene.background, tuple(things), scene.ties, scene.relations, scene.decor
             )
-            assert (np.abs(np.asarray(picture.paint(changed, 112)) - image) > 30).sum() >= 5
+            assert (np.abs(np.asarray(drawing.paint(changed, 112)) - image) > 30).sum() >= 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from manymatch.datasets.base import CAPTIONS
 from manymatch.features.store import FeatureStore
 from manymatch.shards.read import read_index, samples
 from manymatch.system.errors import DataError
+from manymatch.system.files import sha256
 
 
 @pytest.fixture
@@ -45,6 +47,7 @@ def test_index_counts_splits(tiny: TinyData) -> None:
     assert (index.dataset, index.features) == ("tiny", "grid")
     assert index.attributes == MADE_BY
     assert set(index.splits) == {"train", "validation", "test"}
+    assert train.sha256 == [sha256(tiny.shards / name) for name in train.shards]
 
 
 def test_samples_hold_tables_and_features(tiny: TinyData) -> None:
@@ -81,6 +84,11 @@ def test_webdataset_itself_reads_the_shards(tiny: TinyData) -> None:
     assert len(found) == 10
     assert found[3]["json"]["image_id"] == "train.3"
     assert found[3]["features.npy"].shape[1] == 8
+
+
+def test_shards_hold_no_times_users_and_groups(tiny: TinyData) -> None:
+    with tarfile.open(tiny.shards / "train-000000.tar") as shard:
+        assert {(m.mtime, m.uid, m.gid, m.uname, m.gname) for m in shard} == {(0, 0, 0, "", "")}
 
 
 def test_same_input_gives_same_bytes(data: TinyData) -> None:
@@ -169,7 +177,7 @@ def test_full_disk_is_one_line_and_keeps_the_earlier_shards(data: TinyData) -> N
 
 def test_image_file_outside_its_folder_is_refused(data: TinyData) -> None:
     edit(data.captions, lambda rows: [row.update(file="../../secret.jpg") for row in rows[:3]])
-    with pytest.raises(DataError, match="lies outside"):
+    with pytest.raises(DataError, match="outside"):
         data.write_shards()
 
 

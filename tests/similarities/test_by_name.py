@@ -7,6 +7,7 @@ import torch
 from torch.nn.functional import normalize
 
 from manymatch.config.strict import validate
+from manymatch.methods.sets import SimilaritySettings
 from manymatch.similarities import (
     chamfer,
     cosine,
@@ -16,7 +17,7 @@ from manymatch.similarities import (
     smooth_chamfer,
     top_match,
 )
-from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
+from manymatch.similarities.by_name import SetSimilarity
 from manymatch.system.errors import ConfigError
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -53,7 +54,7 @@ def probability(images, texts):
 )
 @pytest.mark.parametrize("learning", [True, False])
 def test_both_modes(name, inference, training, retrieval, learning) -> None:
-    module = SetSimilarity(SimilaritySettings(name=name, inference=inference, alpha=4.0))
+    module = SetSimilarity(name, inference=inference, alpha=4.0)
     for function in (training, retrieval):
         with torch.set_grad_enabled(learning):
             found = module(IMAGES.clone().requires_grad_(learning), TEXTS)
@@ -80,7 +81,7 @@ def only_real(sets, mask):
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("garbage", [5.0, torch.nan])
 def test_what_a_mask_leaves_out_does_not_count(name, inference, masks, training, garbage) -> None:
-    module = SetSimilarity(SimilaritySettings(name=name, inference=inference)).train(training)
+    module = SetSimilarity(name, inference=inference).train(training)
     images, texts = IMAGES.clone(), TEXTS.clone()
     for sets, mask in zip((images, texts), masks, strict=True):
         if mask is not None:
@@ -98,7 +99,7 @@ def test_what_a_mask_leaves_out_does_not_count(name, inference, masks, training,
 
 
 def test_a_set_of_nothing_is_refused() -> None:
-    module = SetSimilarity(SimilaritySettings(name="mil"))
+    module = SetSimilarity("mil")
     mask = torch.ones(5, 4, dtype=torch.bool)
     mask[2] = False
     with pytest.raises(ValueError, match="a set has no real element"):
@@ -106,12 +107,12 @@ def test_a_set_of_nothing_is_refused() -> None:
 
 
 def test_only_match_probability_has_something_to_learn() -> None:
-    module = SetSimilarity(SimilaritySettings(name="mp", scale=3.0, shift=1.0))
+    module = SetSimilarity("mp", scale=3.0, shift=1.0)
     module(IMAGES, TEXTS).sum().backward()
     assert {name for name, _ in module.named_parameters()} == {"log_scale", "shift"}
     assert all(parameter.grad is not None for parameter in module.parameters())
     torch.testing.assert_close(module.log_scale.exp(), torch.tensor(3.0))
-    assert not list(SetSimilarity(SimilaritySettings(name="max_match")).parameters())
+    assert not list(SetSimilarity("max_match").parameters())
 
 
 @pytest.mark.parametrize(

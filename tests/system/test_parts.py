@@ -45,7 +45,7 @@ def test_other_texts_are_refused(text: str) -> None:
 
 
 def test_a_part_without_items_is_refused() -> None:
-    with pytest.raises(ConfigError, match="fewer images than parts; divide into fewer"):
+    with pytest.raises(ConfigError, match="fewer images than parts"):
         Part.read("3/3").refuse_empty(Part.read("3/3").of("ab"), "images")
 
 
@@ -68,7 +68,7 @@ def test_a_missing_or_unfinished_part_is_told(
     parts = made(tmp_path / "parts", "1/2")
     (parts.folder / "2-of-2-0123456789abcdef.partial").touch()
     assert joined(parts) == []
-    assert "ignored; not all parts of these inputs and settings" in capsys.readouterr().err
+    assert "ignored" in capsys.readouterr().err
     assert joined(Parts(tmp_path / "none")) == [] and capsys.readouterr().err == ""
 
 
@@ -108,7 +108,7 @@ def test_a_part_that_another_makes_is_waited_for(
         path.touch()
     other.join(10)
     assert seen == [None]
-    assert "waiting for the process that makes it" in capsys.readouterr().err
+    assert "waiting for the process" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -121,13 +121,11 @@ def test_a_part_that_another_did_not_finish_is_made(tmp_path: Path) -> None:
 def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "parts").symlink_to(tmp_path / "not mounted")
     parts = Parts(tmp_path / "parts" / "features", Part(1, 2))
-    with pytest.raises(ConfigError, match="features: cannot be made"), parts.making(fixed):
+    with pytest.raises(ConfigError, match="features: cannot be created"), parts.making(fixed):
         pass
 
 
-def test_the_identity_tells_code_and_settings(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("one")
-    first = identity_of(tmp_path, "lite0", 3)
-    assert identity_of(tmp_path, "lite0", 3) == first != identity_of(tmp_path, "lite0", 4)
-    (tmp_path / "a.py").write_text("two")
-    assert identity_of(tmp_path, "lite0", 3) != first
+def test_the_identity_tells_code_and_settings() -> None:
+    first = identity_of("code", "lite0", 3)
+    assert identity_of("code", "lite0", 3) == first != identity_of("code", "lite0", 4)
+    assert identity_of("other code", "lite0", 3) != first

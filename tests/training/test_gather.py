@@ -124,7 +124,7 @@ def embeddings(rank: int) -> tuple[Embeddings, Embeddings, Tensor]:
             torch.full((captions, k, 2), start + 1),
             mask=torch.ones(captions, k, dtype=torch.bool),
             entities=torch.full((entities, 2), start + 2),
-            entity_owner=torch.tensor([[0, 1, 1], [0, 0, 2, 2]][rank]),
+            entity_caption=torch.tensor([[0, 1, 1], [0, 0, 2, 2]][rank]),
         ),
         torch.tensor([[0, 1], [0, 0, 0]][rank]),
     )
@@ -140,7 +140,7 @@ def test_unequal_rows_owners_and_sets(tmp_path: Path) -> None:
         assert found["owner"].tolist() == [0, 1, 2, 2, 2]
         assert found["vectors"].shape == (5, 2, 2)
         assert found["mask"].tolist() == [[True, False]] * 2 + [[True, True]] * 3
-        assert found["entity_owner"].tolist() == [0, 1, 1, 2, 2, 4, 4]
+        assert found["entity_caption"].tolist() == [0, 1, 1, 2, 2, 4, 4]
         assert found["entities"][:, 0].tolist() == [2.0] * 3 + [12.0] * 4
 
 

@@ -16,7 +16,7 @@ from manymatch.training import machine
 from manymatch.training.averaging import WeightAverage
 from manymatch.training.history import RSUM, History
 from manymatch.training.machine import choose
-from manymatch.training.module import in_float32, reseed
+from manymatch.training.module import reseed
 from manymatch.training.optimizer import make_optimizer, parameter_groups, thaw
 
 
@@ -168,11 +168,11 @@ def test_seeds_of_epochs_and_processes_differ() -> None:
 
 
 def test_losses_see_float32() -> None:
-    half = Embeddings(torch.ones(1, 1, 2).bfloat16(), entity_owner=torch.tensor([0]))
-    full = in_float32(half)
+    half = Embeddings(torch.ones(1, 1, 2).bfloat16(), entity_caption=torch.tensor([0]))
+    full = half.float()
     assert full.vectors.dtype == torch.float32
-    assert full.entity_owner is not None
-    assert full.entity_owner.dtype == torch.int64
+    assert full.entity_caption is not None
+    assert full.entity_caption.dtype == torch.int64
 
 
 def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What people read: the report, the table in README.md."""
+"""The report, and the results table in README.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ commands = typer.Typer()
 
 @commands.command()
 def report() -> None:
-    """Write reports/index.html and the leaderboard from the results that are there."""
+    """Write reports/index.html and the leaderboard from all results under reports."""
     from manymatch.reporting import report as stage
 
     stage.report(LAYOUT.reports)
@@ -22,7 +22,7 @@ def report() -> None:
 
 @commands.command()
 def readme() -> None:
-    """Put the leaderboard into README.md, between its results markers."""
+    """Copy the leaderboard into README.md, between its results markers."""
     from manymatch.reporting import leaderboard
 
     leaderboard.update_readme(Path("README.md"), LAYOUT.reports / "leaderboard.md")

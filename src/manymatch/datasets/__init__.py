@@ -1,7 +1,8 @@
-"""The datasets by name. A new one is a package beside these and one line below.
+"""The datasets by name.
 
-The package `manymatch.datasets.NAME` holds the class named here, its module `settings` the class's
-settings (`Scenes` has `ScenesSettings`). Nothing is imported before it is asked for.
+To add a dataset, write a module or package `manymatch.datasets.NAME` with a subclass of
+`manymatch.datasets.base.Dataset`, and add one line to `DATASETS`. A dataset's module is imported
+only when the dataset is used.
 """
 
 from __future__ import annotations
@@ -25,21 +26,27 @@ DATASETS = {
     "lsmdc": "Lsmdc",
     "conceptual_captions": "ConceptualCaptions",
 }
+"""Name of the dataset and of its module -> class in that module."""
+
+
+def entry_point(name: str) -> str:
+    """MODULE:CLASS of the dataset `name`.
+
+    Raises:
+        ConfigError: no dataset has this name; the message names the nearest one.
+    """
+    if name not in DATASETS:
+        raise ConfigError(f"no dataset '{name}'{nearest(name, DATASETS)}")
+    return f"{__name__}.{name}:{DATASETS[name]}"
 
 
 def dataset(name: str) -> Dataset:
-    """The dataset called `name`; an unknown one is a `ConfigError` that names the nearest."""
-    return getattr(import_module(f"{__name__}.{_known(name)}"), DATASETS[name])()
+    """The dataset called `name`; an unknown name is a `ConfigError`."""
+    module, _, attribute = entry_point(name).partition(":")
+    cls: type[Dataset] = getattr(import_module(module), attribute)
+    return cls()
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> Strict:
-    """`sources.NAME` of params.yaml as the dataset's own settings class."""
-    module = import_module(f"{__name__}.{_known(name)}.settings")
-    model = getattr(module, f"{DATASETS[name]}Settings")
-    return validate(model, dict(settings), f"params.yaml: sources.{name}")
-
-
-def _known(name: str) -> str:
-    if name not in DATASETS:
-        raise ConfigError(f"no dataset '{name}'{nearest(name, DATASETS)}")
-    return name
+    """Validate `sources.NAME` of params.yaml against the settings of dataset `name`."""
+    return validate(dataset(name).settings_model, dict(settings), f"params.yaml: sources.{name}")

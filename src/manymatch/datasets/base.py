@@ -1,13 +1,16 @@
-"""What a dataset gives: its files under `data/raw/NAME`, and from them the caption table."""
+"""What every dataset provides: files under `data/raw/NAME`, and the rows of its caption table."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import pyarrow as pa
+
+from manymatch.config.strict import Strict
 
 SPLITS = ("train", "validation", "test")
 
@@ -21,18 +24,19 @@ CAPTIONS = pa.schema(
         ("labels", pa.list_(pa.int32())),
     ]
 )
-"""`data/captions/NAME.parquet`: captions of one image stand together; `file` is relative to
-`data/raw/NAME`; `labels` (class labels of the image) may be empty."""
+"""The caption table `data/captions/NAME.parquet`. The captions of an image are consecutive rows.
+`file` is relative to `data/raw/NAME`. `labels` are the image's class labels and may be empty."""
 
 RELEVANCE = pa.schema([("image_id", pa.string()), ("caption_id", pa.string())])
-"""`data/captions/NAME.relevance.parquet`: true pairs of the validation and test splits beyond the
-image's own captions. Schema metadata `complete`: "true" if every true pair is listed (scenes),
-"false" if pairs were judged by sampling, so that only queries with an extra pair are scored."""
+"""`data/captions/NAME.relevance.parquet`: the positives of the validation and test splits beyond
+each image's own captions. The schema's metadata has the key `complete`: "true" if the table lists
+every positive (scenes); "false" if only a sample of pairs was judged, so that only queries with an
+additional positive are scored."""
 
 
 @dataclass(frozen=True)
 class Caption:
-    """One row of the caption table. `where` (file:line) it was read from, for error messages."""
+    """One row of the caption table. `where` is the file and line of the caption, for messages."""
 
     image_id: str
     caption_id: str
@@ -45,20 +49,33 @@ class Caption:
 
 @dataclass(frozen=True)
 class Relevance:
-    """True (image_id, caption_id) pairs beyond the own ones; see `RELEVANCE`."""
+    """Positive (image_id, caption_id) pairs beyond an image's own captions; see `RELEVANCE`."""
 
     pairs: Iterable[tuple[str, str]]
     complete: bool
 
 
-class Dataset(Protocol):
-    """One dataset. Registered by name in `manymatch.datasets`."""
+class Dataset(ABC):
+    """One dataset. `manymatch.datasets.DATASETS` lists all datasets by name."""
 
+    settings_model: ClassVar[type[Strict]]
+    """The model of `sources.NAME` in params.yaml."""
+
+    @abstractmethod
     def download(self, settings: Any, raw: Path) -> None:
-        """Fill the empty folder `raw` from the sources that `settings` name."""
+        """Fill the empty folder `raw` from the sources in `settings`, a `settings_model`.
 
+        Raises:
+            SourceError, ConfigError: a source is missing or damaged.
+        """
+
+    @abstractmethod
     def captions(self, raw: Path) -> Iterable[Caption]:
-        """The rows of the caption table, images in a fixed order, captions of an image together."""
+        """Yield the rows of the caption table from the files in `raw`.
+
+        Images have a fixed order, and the captions of an image are consecutive.
+        """
 
     def relevance(self, raw: Path) -> Relevance | None:
-        """Judged or exact extra pairs, or None where the dataset has none."""
+        """Return additional positives (judged by people, or exact), or None if there are none."""
+        return None

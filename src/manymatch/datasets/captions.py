@@ -1,5 +1,4 @@
-"""The stage `captions`: one checked table of a dataset's captions, its training words, its
-judged pairs."""
+"""The stage `captions`: write a dataset's checked caption table, vocabulary and judged pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from manymatch.datasets import dataset
 from manymatch.datasets.base import CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
-from manymatch.datasets.image_folder import picture_path, read_place
+from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.system.errors import DataError
 from manymatch.system.files import replacing
 from manymatch.system.progress import say, track
@@ -24,20 +23,23 @@ from manymatch.text.vocabulary import Vocabulary
 
 Item = TypeVar("Item")
 _ROWS = 10_000
-"""Rows held in memory at once."""
+"""Maximum number of rows in memory."""
 
 
 def write_captions(
     name: str, raw: Path, table: Path, vocabulary: Path, relevance: Path, minimum_count: int
 ) -> None:
-    """Write the caption table, vocabulary and judged pairs of dataset `name` from its files `raw`.
+    """Write the caption table, vocabulary and judged pairs of dataset `name`, with files in `raw`.
 
-    The vocabulary keeps the words seen at least `minimum_count` times in training captions. The
-    first fault in the data is a `DataError`; then no file is replaced. Memory grows with the ids.
+    The vocabulary keeps words that occur at least `minimum_count` times in training captions.
+    Memory grows with the number of ids.
+
+    Raises:
+        DataError: the first fault in the data. In this case no file is replaced.
     """
     source = dataset(name)
     if not raw.is_dir():
-        raise DataError(f"{raw}: no such folder; run 'manymatch download {name}' first")
+        raise DataError(f"{raw}: no such folder. Run 'manymatch download {name}' first")
     ledger = Ledger(raw)
     with contextlib.ExitStack() as stack:
         new_table, new_words, new_relevance = (
@@ -52,25 +54,29 @@ def write_captions(
 
 
 def training_captions(table: Path) -> Iterator[str]:
-    """The captions of the training split of a caption table, a piece at a time."""
+    """Yield the training captions of a caption table. Few of them are in memory at a time."""
     with pq.ParquetFile(table) as file:
-        for piece in file.iter_batches(_ROWS, columns=["split", "caption"]):
-            in_training = pc.equal(piece["split"], "train")
-            yield from piece.filter(in_training)["caption"].to_pylist()
+        for batch in file.iter_batches(_ROWS, columns=["split", "caption"]):
+            in_training = pc.equal(batch["split"], "train")
+            yield from batch.filter(in_training)["caption"].to_pylist()
 
 
 class Ledger:
-    """Checks rows one after the other and remembers which images and captions there are."""
+    """Checks rows in order, and keeps the ids of the images and captions seen so far."""
 
     def __init__(self, raw: Path) -> None:
-        self._raw, self._place = raw, read_place(raw)
+        self._raw, self._folder = raw, read_image_folder(raw)
         self._images: dict[str, str] = {}
         self._captions: dict[str, str] = {}
         self._last: Caption | None = None
 
     def enter(self, row: Caption) -> Caption:
-        """`row`, if it is sound by itself and agrees with those before it."""
-        fault = _row_fault(row) or self._fault_beside_others(row)
+        """Return `row` if it is valid and consistent with all earlier rows.
+
+        Raises:
+            DataError: it is not; the message names the position of the row.
+        """
+        fault = _row_fault(row) or self._inconsistency(row)
         if fault:
             raise DataError(f"{_where(row)}: {fault}")
         self._images[row.image_id] = row.split
@@ -79,33 +85,34 @@ class Ledger:
         return row
 
     def close(self, name: str) -> None:
-        """The checks that need all rows."""
+        """Run the checks that need all rows."""
         if "train" not in self._images.values():
-            raise DataError(f"{name}: no captions of a training image; check the dataset's splits")
+            raise DataError(f"{name}: no captions of training images. Check the dataset's splits")
 
     def pair_fault(self, image_id: str, caption_id: str) -> str | None:
-        """Why these two cannot be a judged pair beyond an image's own captions."""
-        owner = self._captions.get(caption_id)
+        """Return why these ids cannot be a judged pair beyond an image's own captions, or None."""
+        own_image = self._captions.get(caption_id)
         if image_id not in self._images:
             return f"no image '{image_id}' in the caption table"
-        if owner is None:
+        if own_image is None:
             return f"no caption '{caption_id}' in the caption table"
-        if owner == image_id:
-            return f"'{caption_id}' is a caption of image '{image_id}' itself"
+        if own_image == image_id:
+            return f"'{caption_id}' is an own caption of image '{image_id}'"
         split = self._images[image_id]
-        if split == "train" or split != self._images[owner]:
-            return f"'{image_id}' and '{caption_id}' are not of one evaluated split"
+        if split == "train" or split != self._images[own_image]:
+            return f"'{image_id}' and '{caption_id}' are not in the same evaluated split"
         return None
 
     def summary(self) -> str:
+        """Return the numbers of images and captions, in words."""
         splits = list(self._images.values())
         images = "/".join(str(splits.count(split)) for split in SPLITS)
         return f"{images} images ({'/'.join(SPLITS)}), {len(self._captions)} captions"
 
-    def _fault_beside_others(self, row: Caption) -> str | None:
+    def _inconsistency(self, row: Caption) -> str | None:
         last = self._last
         if row.caption_id in self._captions:
-            return f"a second caption '{row.caption_id}'; ids must differ"
+            return f"a second caption '{row.caption_id}'. Ids must be unique"
         if last is None or row.image_id != last.image_id:
             return self._fault_of_new_image(row)
         if row.split != last.split:
@@ -119,17 +126,17 @@ class Ledger:
         if known is not None and known != row.split:
             return f"image '{row.image_id}' is in split {row.split} and in split {known}"
         if known is not None:
-            return f"captions of image '{row.image_id}' do not stand together"
-        return None if self._place.absent else self._fault_of_picture(row)
+            return f"captions of image '{row.image_id}' are not consecutive rows"
+        return None if self._folder.absent else self._fault_of_image_file(row)
 
-    def _fault_of_picture(self, row: Caption) -> str | None:
+    def _fault_of_image_file(self, row: Caption) -> str | None:
         try:
-            path = picture_path(self._raw, row.file, self._place)
+            path = image_path(self._raw, row.file, self._folder)
         except DataError as error:
             return str(error)
         if not path.is_file():
-            where = f" (looked for {path})" if self._place.folder else ""
-            return f"caption '{row.caption_id}' has no image: {row.file} is not there{where}"
+            where = f" (expected at {path})" if self._folder.folder else ""
+            return f"caption '{row.caption_id}' has no image: {row.file} does not exist{where}"
         return None
 
 
@@ -144,9 +151,9 @@ def _row_fault(row: Caption) -> str | None:
 
 
 def _id_fault(what: str, value: str) -> str | None:
-    """Ids stand in whitespace-separated run files and in messages."""
+    """Run files separate ids by whitespace, and messages print them."""
     if not value or not value.isprintable() or len(value.split()) != 1 or len(value) > 255:
-        return f"{what} {shown(value)} is not a word of 1 to 255 printable characters"
+        return f"{what} {shown(value)} is not one word of 1 to 255 printable characters"
     return None
 
 
@@ -157,7 +164,7 @@ def _split_fault(split: str) -> str | None:
 def _file_fault(file: str) -> str | None:
     path = PurePosixPath(file)
     if not path.parts or path.is_absolute() or ".." in path.parts or not file.isprintable():
-        return f"file name {shown(file)} leaves the dataset's folder or cannot be printed"
+        return f"file name {shown(file)} leaves the dataset's folder or has unprintable characters"
     return None
 
 
@@ -167,8 +174,8 @@ def _where(row: Caption) -> str:
 
 def _write_table(rows: Iterable[Caption], path: Path, name: str) -> None:
     with pq.ParquetWriter(path, CAPTIONS) as writer:
-        for piece in _pieces(track(rows, f"{name} captions")):
-            columns = [[getattr(row, field) for row in piece] for field in CAPTIONS.names]
+        for batch in _batches(track(rows, f"{name} captions")):
+            columns = [[getattr(row, field) for row in batch] for field in CAPTIONS.names]
             writer.write_table(pa.table(columns, schema=CAPTIONS))
 
 
@@ -177,8 +184,8 @@ def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: 
     schema = RELEVANCE.with_metadata({"complete": "true" if complete else "false"})
     pairs = extra.pairs if extra is not None else ()
     with pq.ParquetWriter(path, schema) as writer:
-        for piece in _pieces(_checked_pairs(pairs, ledger, name)):
-            writer.write_table(pa.table(list(zip(*piece, strict=True)), schema=schema))
+        for batch in _batches(_checked_pairs(pairs, ledger, name)):
+            writer.write_table(pa.table(list(zip(*batch, strict=True)), schema=schema))
 
 
 def _checked_pairs(
@@ -191,8 +198,8 @@ def _checked_pairs(
         yield image_id, caption_id
 
 
-def _pieces(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """`items` in lists of at most `_ROWS`."""
+def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield `items` in lists of at most `_ROWS`."""
     rest = iter(items)
     for first in rest:
         yield list(chain([first], islice(rest, _ROWS - 1)))

@@ -1,6 +1,7 @@
-"""Clips of videos with their captions: what the datasets of video and text have in common.
+"""Video clips with captions: the common part of the video-text datasets.
 
-A clip stands in an image's place. There are no pictures: features are published, one row a clip.
+A clip takes the role of an image. There are no image files: features are published, one row for
+each clip.
 """
 
 from __future__ import annotations
@@ -11,66 +12,68 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from manymatch.datasets.base import Caption
-from manymatch.datasets.image_folder import Place
+from manymatch.datasets.image_files import Line, single_spaced
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
 
-EVERY = 20
-"""Where nothing says which clips validate, those of every so-manieth training video do."""
-Line = tuple[str, str]
-"""A caption, and where it stands."""
+VALIDATION_EVERY = 20
+"""If no validation clips are given, the clips of every 20th training video are held out."""
 
 
 @dataclass(frozen=True)
 class Clip:
-    """A clip of `video` and its captions."""
+    """A clip of `video` with its captions."""
 
     id: str
     video: str
     split: str
-    captions: tuple[Line, ...]
+    captions: Sequence[Line]
 
 
-def rows(clips: Iterable[Clip]) -> Iterator[Caption]:
-    """The rows of the caption table; a caption's id is CLIP#k."""
-    for clip in with_validation(list(clips)):
-        for number, (text, where) in enumerate(clip.captions):
-            plain = " ".join(text.split())
+def clip_rows(clips: Iterable[Clip]) -> Iterator[Caption]:
+    """Yield the rows of the caption table. The id of caption k is CLIP#k."""
+    for clip in _with_validation(list(clips)):
+        for number, (text, where, _) in enumerate(clip.captions):
             file = f"videos/{clip.id}.mp4"
-            yield Caption(clip.id, f"{clip.id}#{number}", clip.split, plain, file, where=where)
+            caption = single_spaced(text)
+            yield Caption(clip.id, f"{clip.id}#{number}", clip.split, caption, file, where=where)
 
 
-def with_validation(clips: Sequence[Clip]) -> Sequence[Clip]:
-    """`clips`, of which some validate: whole videos, so that none is seen in training."""
+def _with_validation(clips: Sequence[Clip]) -> Sequence[Clip]:
+    """Return `clips` with a validation split.
+
+    If there is none, whole training videos are held out, so that no validation video is trained on.
+    """
     if any(clip.split == "validation" for clip in clips):
         return clips
-    videos = dict.fromkeys(clip.video for clip in clips if clip.split == "train")
-    held = {(video, "train") for video in list(videos)[::EVERY]}
+    videos = list(dict.fromkeys(clip.video for clip in clips if clip.split == "train"))
+    held_out = {(video, "train") for video in videos[::VALIDATION_EVERY]}
     return [
-        replace(clip, split="validation") if (clip.video, clip.split) in held else clip
+        replace(clip, split="validation") if (clip.video, clip.split) in held_out else clip
         for clip in clips
     ]
 
 
-def without_pictures(raw: Path) -> None:
-    """Note in `raw` that the dataset has none."""
-    Place(absent=True).write(raw)
-
-
 def read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """The named columns of a CSV file with a head, row by row, and where each row stands."""
+    """Yield the position (file:line) and the fields in `columns` of each row of a CSV file.
+
+    Raises:
+        DataError: the header lacks a column, or a row has another number of fields.
+    """
     lines = numbered_lines(path)
     _, first = next(lines, (1, ""))
-    head = _fields(first, f"{path}:1")
-    missing = [name for name in columns if name not in head]
+    header = _fields(first, f"{path}:1")
+    missing = [name for name in columns if name not in header]
     if missing:
-        raise DataError(f"{path}:1: no column '{missing[0]}' (there are: {', '.join(head)})")
-    places = [head.index(name) for name in columns]
+        raise DataError(f"{path}:1: no column '{missing[0]}' (columns: {', '.join(header)})")
+    positions = [header.index(name) for name in columns]
     for number, line in lines:
         fields = _fields(line, f"{path}:{number}")
-        if len(fields) != len(head):
-            raise DataError(f"{path}:{number}: {len(fields)} fields under a head of {len(head)}")
-        yield f"{path}:{number}", [fields[place] for place in places]
+        if len(fields) != len(header):
+            raise DataError(
+                f"{path}:{number}: {len(fields)} fields, but the header has {len(header)}"
+            )
+        yield f"{path}:{number}", [fields[position] for position in positions]
 
 
 def _fields(line: str, where: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The stage `download`: a dataset's own files under `data/raw/NAME`, whole or not there."""
+"""The stage `download`: put a dataset's files under `data/raw/NAME`, all of them or none."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from manymatch.system.files import remove, replacing
 
 
 def download(name: str, settings: Mapping[str, Any], raw: Path) -> None:
-    """Fill `raw` from the sources that `settings` (`sources.NAME` of params.yaml) name.
+    """Fill `raw` from the sources in `settings`, the group `sources.NAME` of params.yaml.
 
-    Started again after an interruption, it goes on with the downloads that were cut off: they are
-    kept beside `raw`, until it is complete.
+    Unfinished downloads are kept beside `raw` until `raw` is complete, so that a run after an
+    interruption resumes them.
     """
-    source = dataset(name)
     checked = check_settings(name, settings)
     with replacing(raw) as partial:
         partial.mkdir()
-        source.download(checked, partial)
+        dataset(name).download(checked, partial)
     remove(downloads(raw, name))

@@ -1,110 +1,98 @@
-"""The pictures of a dataset: brought under its raw folder or found where they are, and listed."""
+"""The image files of a dataset: collect them during `download`, find them during `captions`."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from manymatch.datasets.image_folder import IMAGES, Place, read_place
+from manymatch.datasets.base import Caption
+from manymatch.datasets.image_folder import IMAGES, ImageFolder, read_image_folder
 from manymatch.fetching.archives import extract, is_archive
 from manymatch.fetching.disk import require_space
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.files import remove
 from manymatch.system.progress import say, track
 
-_ENDINGS = (".jpg", ".jpeg", ".png")
+_SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
-def settle_pictures(sources: Sequence[Path] | None, raw: Path, only_present: bool) -> None:
-    """Bring the pictures of `sources` under `raw/images`, and note in `raw` where they are.
+class Line(NamedTuple):
+    """The text of a caption, where it was read (file:line), and its id if the source has one."""
 
-    Archives are unpacked. One folder is used where it lies: nothing of it is copied, and DVC does
-    not look into it. None: the dataset is used without pictures.
+    text: str
+    where: str
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image with its captions, as read from a dataset's files.
+
+    `file` is the image's usual file name, without folders. `id` defaults to the stem of `file`, and
+    the id of caption k to `FILE#k`.
     """
-    if sources is None:
-        Place(absent=True, only_present=only_present).write(raw)
-    elif len(sources) == 1 and sources[0].is_dir():
-        folder = sources[0].resolve()
-        if next(_walk(folder), None) is None:
-            raise _no_pictures(folder)
-        say(f"{folder}: its pictures are used where they lie")
-        Place(folder=str(folder), only_present=only_present).write(raw)
-    else:
-        for source in sources:
-            if source.is_dir():
-                raise SourceError(f"{source}: name one folder of images, or archives alone")
-            unpack_pictures(source, raw / IMAGES)
-        Place(only_present=only_present).write(raw)
+
+    file: str
+    split: str
+    captions: Sequence[Line]
+    id: str | None = None
+    labels: tuple[int, ...] = ()
 
 
-def unpack_pictures(source: Path, images: Path) -> None:
-    """The pictures in an archive to the folder `images`, flat, whatever folders they lie in."""
-    if not is_archive(source):
-        raise SourceError(f"{source}: neither a folder nor a whole tar, tar.gz or zip archive")
-    unpacked = images.with_name("unpacked")
-    extract(source, unpacked, lambda name: name.lower().endswith(_ENDINGS))
-    _gather(source, unpacked, images, Path.rename)
-    remove(unpacked)
+def single_spaced(text: str) -> str:
+    """Return `text` without outer whitespace and with single spaces."""
+    return " ".join(text.split())
 
 
-def copy_pictures(source: Path, images: Path) -> None:
-    """The pictures below the folder `source` to the folder `images`, flat."""
-    require_space(images.parent, sum(path.stat().st_size for path in _walk(source)), source.name)
-    _gather(source, source, images, shutil.copyfile)
+def caption_rows(
+    raw: Path,
+    images: Iterable[Image],
+    key: Callable[[str], Hashable] = lambda name: name,
+    clean: Callable[[str], str] = single_spaced,
+) -> Iterator[Caption]:
+    """Yield the rows of the caption table for `images`.
 
+    If the settings say `only_present`, images without an image file are left out and counted.
 
-def _gather(
-    source: Path, folder: Path, images: Path, transfer: Callable[[Path, Path], object]
-) -> None:
-    images.mkdir(exist_ok=True)
-    count = 0
-    for path in track(_walk(folder), f"images of {source.name}"):
-        target = images / path.name
-        if target.exists():
-            raise SourceError(f"{source}: two images are called {path.name}")
-        transfer(path, target)
-        count += 1
-    if not count:
-        raise _no_pictures(source)
+    Args:
+        key: an image and an image file belong together if `key` is equal for both file names.
+        clean: the caption of a text.
 
-
-def _no_pictures(source: Path) -> SourceError:
-    return SourceError(f"{source}: no {', '.join(sorted(_ENDINGS))} files in it")
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    """The pictures below `folder`, sorted in each folder; hidden ones are other systems' debris.
-
-    Linked folders are entered, each real folder once.
+    Raises:
+        DataError: two different image files have the same key.
     """
-    entered = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(place)
-        if real in entered:
-            folders.clear()
+    files = _ImageFiles(raw, key)
+    left_out = 0
+    for image in images:
+        file = files.find(image.file)
+        if file is None:
+            left_out += 1
             continue
-        entered.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
-        for name in sorted(files):
-            if name.lower().endswith(_ENDINGS) and not name.startswith((".", "__")):
-                yield Path(place, name)
+        image_id = image.id or PurePosixPath(image.file).stem
+        for number, (text, where, caption_id) in enumerate(image.captions):
+            caption_id = caption_id or f"{image.file}#{number}"
+            caption = clean(text)
+            yield Caption(image_id, caption_id, image.split, caption, file, image.labels, where)
+    if left_out:
+        say(
+            f"only_present: left out {left_out} images whose image files are missing; "
+            "scores on the rest are not comparable with published scores"
+        )
 
 
-class Pictures:
-    """The pictures of the dataset under `raw`, by what `key` makes of a file's name.
-
-    Raises `DataError` where two different files have one key: nobody could tell which is meant.
-    """
+class _ImageFiles:
+    """The image files of a dataset by the `key` of their names."""
 
     def __init__(self, raw: Path, key: Callable[[str], Hashable]) -> None:
-        self._place, self._key = read_place(raw), key
-        self._left_out = 0
+        self._images, self._key = read_image_folder(raw), key
         self._files: dict[Hashable, str] = {}
-        if not self._place.absent:
-            folder = Path(self._place.folder or raw / IMAGES)
-            for path in _walk(folder):
+        if not self._images.absent:
+            folder = Path(self._images.folder or raw / IMAGES)
+            for path in _image_files(folder):
                 self._add(path, f"{IMAGES}/{path.relative_to(folder).as_posix()}")
 
     def _add(self, path: Path, file: str) -> None:
@@ -112,26 +100,100 @@ class Pictures:
         earlier = self._files.setdefault(key, file)
         if earlier != file and key is not None:
             raise DataError(
-                f"{path}: the same image is there a second time, as {earlier}; "
-                "name a folder in the configuration that has each image once"
+                f"{path}: the same image exists twice, also as {earlier}. "
+                "Set 'images' to a folder that has each image once"
             )
 
-    def file(self, name: str) -> str | None:
-        """The caption table's `file` of the image usually called `name`; None: leave it out.
+    def find(self, name: str) -> str | None:
+        """Return the caption table's `file` for the image usually called `name`.
 
-        Where the picture is missed, a file that is not there is named, and the table's checks say
-        so.
+        None: leave the image out. Without `only_present`, a missing image gets the name of the
+        missing file, which the checks of the caption table report.
         """
-        found = self._files.get(self._key(name))
-        if found is None and self._place.only_present and not self._place.absent:
-            self._left_out += 1
+        file = self._files.get(self._key(name))
+        if file is None and self._images.only_present and not self._images.absent:
             return None
-        return found or f"{IMAGES}/{name}"
+        return file or f"{IMAGES}/{name}"
 
-    def tell_left_out(self) -> None:
-        """To be called after the last image."""
-        if self._left_out:
-            say(
-                f"only_present: left out {self._left_out} images whose pictures are not there; "
-                "scores on the rest compare with no published ones"
-            )
+
+# --- collecting images ------------------------------------------------------------------------
+
+
+def settle_images(sources: Sequence[Path] | None, raw: Path, only_present: bool) -> None:
+    """Put the images of `sources` under `raw/images`, and record in `raw` where they are.
+
+    Archives are unpacked. A single folder is used in place: its images are not copied, and DVC does
+    not track them. If `sources` is None, the dataset is used without images.
+    """
+    if sources is None:
+        ImageFolder(absent=True, only_present=only_present).write(raw)
+    elif len(sources) == 1 and sources[0].is_dir():
+        folder = sources[0].resolve()
+        if next(_image_files(folder), None) is None:
+            raise _no_images(folder)
+        say(f"{folder}: the images are used in place, without a copy")
+        ImageFolder(folder=str(folder), only_present=only_present).write(raw)
+    else:
+        for source in sources:
+            if source.is_dir():
+                raise SourceError(
+                    f"{source}: a folder among several sources of images. Give one folder, or only "
+                    "archives"
+                )
+            unpack_images(source, raw / IMAGES)
+        ImageFolder(only_present=only_present).write(raw)
+
+
+def unpack_images(source: Path, images: Path) -> None:
+    """Move all images of an archive to the folder `images`, without the archive's folders."""
+    if not is_archive(source):
+        raise SourceError(f"{source}: neither a folder nor a complete tar, tar.gz or zip archive")
+    unpacked = images.with_name("unpacked")
+    extract(source, unpacked, lambda name: name.lower().endswith(_SUFFIXES))
+    _transfer(source, unpacked, images, Path.rename)
+    remove(unpacked)
+
+
+def copy_images(source: Path, images: Path) -> None:
+    """Copy all images below the folder `source` to the folder `images`, without subfolders."""
+    size = sum(path.stat().st_size for path in _image_files(source))
+    require_space(images.parent, size, source.name)
+    _transfer(source, source, images, shutil.copyfile)
+
+
+def _transfer(
+    source: Path, folder: Path, images: Path, transfer: Callable[[Path, Path], object]
+) -> None:
+    images.mkdir(exist_ok=True)
+    count = 0
+    for path in track(_image_files(folder), f"images of {source.name}"):
+        target = images / path.name
+        if target.exists():
+            raise SourceError(f"{source}: two images are called {path.name}")
+        transfer(path, target)
+        count += 1
+    if not count:
+        raise _no_images(source)
+
+
+def _no_images(source: Path) -> SourceError:
+    return SourceError(f"{source}: no {', '.join(sorted(_SUFFIXES))} files. Check the path")
+
+
+def _image_files(folder: Path) -> Iterator[Path]:
+    """Yield the image files below `folder`, sorted within each folder.
+
+    Hidden files and folders are skipped: they are left-overs of other systems. Linked folders are
+    entered, and each real folder is entered once.
+    """
+    entered = set()
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(parent)
+        if real in entered:
+            folders.clear()
+            continue
+        entered.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
+        for name in sorted(files):
+            if name.lower().endswith(_SUFFIXES) and not name.startswith((".", "__")):
+                yield Path(parent, name)

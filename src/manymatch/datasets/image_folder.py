@@ -1,7 +1,7 @@
-"""Where the pictures of a dataset are: under its raw folder, in a folder of the user's, nowhere.
+"""Where the image files of a dataset are: under its raw folder, in a folder of the user, nowhere.
 
-`RAW/images.json` says so, where it is there; else they are under the raw folder. The caption
-table's `file` is `images/...` in every case.
+The file `RAW/images.json` records this. Without that file the images are under the raw folder. The
+caption table's `file` is `images/...` in every case.
 """
 
 from __future__ import annotations
@@ -14,43 +14,46 @@ from manymatch.system.errors import DataError
 from manymatch.system.files import write_json
 
 IMAGES = "images"
-_NOTE = "images.json"
+_RECORD = "images.json"
 
 
-class Place(Strict):
-    """What `images.json` holds."""
+class ImageFolder(Strict):
+    """The content of `images.json`."""
 
     folder: str | None = None
-    """Absolute; the pictures lie there and were not copied. Null: they are under the raw folder."""
+    """Absolute path of the user's folder, whose images were not copied. Null: the raw folder."""
     absent: bool = False
-    """The dataset is used without pictures, with published features."""
+    """The dataset is used without images, with published features."""
     only_present: bool = False
-    """Images without a picture are left out of the caption table."""
+    """The caption table leaves out images whose image file is missing."""
 
     def write(self, raw: Path) -> None:
-        write_json(raw / _NOTE, self.model_dump())
+        """Write `images.json` to the raw folder."""
+        write_json(raw / _RECORD, self.model_dump())
 
 
-def read_place(raw: Path) -> Place:
-    """Where the pictures of the dataset under `raw` are."""
-    note = raw / _NOTE
-    if not note.is_file():
-        return Place()
-    return validate(Place, read_object(note), str(note))
+def read_image_folder(raw: Path) -> ImageFolder:
+    """Return where the images of the dataset under `raw` are."""
+    record = raw / _RECORD
+    if not record.is_file():
+        return ImageFolder()
+    return validate(ImageFolder, read_object(record), str(record))
 
 
-def picture_path(raw: Path, file: str, place: Place) -> Path:
-    """Where the caption table's `file` lies, whether or not anything is there.
+def image_path(raw: Path, file: str, images: ImageFolder) -> Path:
+    """Return the path of the caption table's `file`, whether or not the file exists.
 
-    A name or link that leads out of the raw folder is a `DataError`. In a folder of the user's own
-    links are followed wherever they lead: they are the user's.
+    In the user's own folder, links may lead anywhere.
+
+    Raises:
+        DataError: a name or link leads out of the raw folder.
     """
     name = PurePosixPath(file)
     if not name.parts or name.is_absolute() or ".." in name.parts or "\0" in file:
-        raise DataError(f"{file!r}: lies outside {raw}; image files must be inside it")
-    if place.folder is not None and name.parts[0] == IMAGES:
-        return Path(place.folder, *name.parts[1:])
+        raise DataError(f"{file!r}: outside {raw}. Image files must be inside this folder")
+    if images.folder is not None and name.parts[0] == IMAGES:
+        return Path(images.folder, *name.parts[1:])
     path = (raw / name).resolve()
     if not path.is_relative_to(raw.resolve()):
-        raise DataError(f"{raw / name}: a link out of {raw}; copy the file into the folder")
+        raise DataError(f"{raw / name}: a link out of {raw}. Copy the file into the folder")
     return path

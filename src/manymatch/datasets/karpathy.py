@@ -1,5 +1,7 @@
-"""Karpathy's form of Flickr8k, Flickr30K and COCO: one JSON file with `images[]`, each with its
-split and sentences (Karpathy and Fei-Fei 2015). COCO's `restval` is training data, as in the field.
+"""Karpathy's JSON files of Flickr8k, Flickr30K and COCO (Karpathy and Fei-Fei 2015).
+
+A file has a list `images`; each image has a split and sentences. COCO's split `restval` is training
+data, as in all later work.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ SPLIT_NAMES = {
     "val": "validation",
     "test": "test",
 }
-_BARE = "dataset.json"
-"""What the file is called in the archives of one dataset (`coco.zip`)."""
+_SHORT_NAME = "dataset.json"
+"""The name of the file in archives of a single dataset, such as `coco.zip`."""
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A caption. `sentid`: in COCO the annotation's id."""
+    """A caption. In COCO, `sentid` is the id of the annotation."""
 
     text: str
     sentid: int | None
@@ -40,7 +42,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Entry:
-    """An image of the file. `cocoid` in COCO alone."""
+    """An image of the file. Only COCO's file has `cocoid`."""
 
     file: str
     split: str
@@ -50,7 +52,11 @@ class Entry:
 
 
 def read_karpathy(path: Path) -> Iterator[Entry]:
-    """The images in the file's order. A fault is a `DataError` with the place."""
+    """Yield the images in the file's order.
+
+    Raises:
+        DataError: a fault of the file, with its position.
+    """
     files = set()
     for _, number, value in elements(path, ("images",)):
         entry = _entry(value, f"{path}: images[{number}]")
@@ -60,46 +66,49 @@ def read_karpathy(path: Path) -> Iterator[Entry]:
         yield entry
 
 
-def by_split(path: Path) -> Iterator[Entry]:
-    """The images, training first, each split in the file's order: that of SCAN's and all later
-    evaluations."""
-    entries = list(read_karpathy(path))
-    entries.sort(key=lambda entry: SPLITS.index(entry.split))
-    return iter(entries)
+def read_by_split(path: Path) -> list[Entry]:
+    """Return the training images, then validation, then test images, each in the file's order.
+
+    SCAN and all later evaluations use this order.
+    """
+    return sorted(read_karpathy(path), key=lambda entry: SPLITS.index(entry.split))
 
 
 def copy_karpathy(source: Path, name: str, target: Path) -> None:
-    """Put the JSON file as `target`: `source` itself, or the member `name` (or `dataset.json`) of
-    an archive, such as `caption_datasets.zip`."""
+    """Copy the JSON file `name` to `target`.
+
+    `source` is the file itself or an archive with it, such as `caption_datasets.zip`. In an archive
+    the file may also be called `dataset.json`.
+    """
     if not is_archive(source):
         copy_file(source, target)
         return
     unpacked = target.with_name("unpacked")
-    extract(source, unpacked, _called(name))
-    found = sorted(path for path in unpacked.rglob("*") if path.is_file())
-    if len(found) != 1:
-        raise SourceError(f"{source}: expected one file {name} in it, found {len(found)}")
-    found[0].rename(target)
+    extract(source, unpacked, _is_called(name))
+    files = sorted(path for path in unpacked.rglob("*") if path.is_file())
+    if len(files) != 1:
+        raise SourceError(f"{source}: expected one file {name} in it, found {len(files)}")
+    files[0].rename(target)
     remove(unpacked)
 
 
 def holds_karpathy(source: Path, name: str) -> bool:
-    """Whether `source` is a zip archive with the JSON file in it."""
-    return zipfile.is_zipfile(source) and any(map(_called(name), member_names(source)))
+    """Return whether `source` is a zip archive that contains the JSON file."""
+    return zipfile.is_zipfile(source) and any(map(_is_called(name), member_names(source)))
 
 
 def whole_karpathy(name: str) -> Check:
-    """That a download is what `copy_karpathy` takes."""
-    return whole_members(_called(name), _read_all)
+    """Return a check that a download is complete and `copy_karpathy` can use it."""
+
+    def read_all(path: Path) -> None:
+        for _ in read_karpathy(path):
+            pass
+
+    return whole_members(_is_called(name), read_all)
 
 
-def _read_all(path: Path) -> None:
-    for _ in read_karpathy(path):
-        pass
-
-
-def _called(name: str) -> Callable[[str], bool]:
-    return lambda member: PurePosixPath(member).name in (name, _BARE)
+def _is_called(name: str) -> Callable[[str], bool]:
+    return lambda member: PurePosixPath(member).name in (name, _SHORT_NAME)
 
 
 def _entry(value: Any, where: str) -> Entry:
@@ -122,8 +131,12 @@ def _sentence(value: Any, where: str) -> Sentence:
 
 
 def field(value: Any, key: str, kind: type, where: str) -> Any:
-    """`value[key]`, which must be of type `kind`; else a `DataError` that names `where`."""
-    found = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(found, kind) or isinstance(found, bool):
-        raise DataError(f"{where}: expected '{key}' of type {kind.__name__}, found {found!r:.60}")
-    return found
+    """Return `value[key]`, which must have the type `kind`.
+
+    Raises:
+        DataError: the key is missing or has another type; the message starts with `where`.
+    """
+    item = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(item, kind) or isinstance(item, bool):
+        raise DataError(f"{where}: expected '{key}' of type {kind.__name__}, found {item!r:.60}")
+    return item

@@ -1,8 +1,8 @@
-"""The captions of a SCAN `*_precomp` folder, also as VSE-infinity has them.
+"""The captions in a `*_precomp` folder, as SCAN and VSE-infinity publish them.
 
-`{train,dev,test,testall}_caps.txt` hold a caption a line, five lines an image, in the order of the
-features beside them. `*_ids.txt`, where they are, hold an image's id once, or once a caption;
-`id_mapping.json`, in the folder or above it, the file of an id.
+`{train,dev,test,testall}_caps.txt` hold one caption per line, five consecutive lines per image, in
+the order of the features in the same folder. `*_ids.txt`, where present, hold an image's id once,
+or once for each caption. `id_mapping.json`, in the folder or its parent, gives the file of an id.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from manymatch.datasets.image_files import Line
 from manymatch.fetching.copying import copy_file
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.text_lines import numbered_lines
@@ -18,36 +19,39 @@ from manymatch.system.errors import DataError
 
 CAPTIONS_PER_IMAGE = 5
 _SPLITS = {"train": ("train",), "validation": ("dev",), "test": ("testall", "test")}
-"""Of two files the first that is there: COCO's `testall` holds all 5,000 images."""
+"""Split -> names of its files; the first that exists counts. COCO's `testall` has all 5,000 images,
+its `test` has 1,000 of them."""
 _MAPPING = "id_mapping.json"
 
 
 @dataclass(frozen=True)
 class PrecompImage:
-    """An image. `id` and `file` (without folders) where the folder tells them."""
+    """An image of a split, number `number`. `id` and `file` are None if the folder lacks them.
+
+    `file` is a name without folders.
+    """
 
     split: str
     number: int
     id: str | None
     file: str | None
-    captions: tuple[tuple[str, str], ...]
-    """Text and where it stands."""
+    captions: tuple[Line, ...]
 
 
 def is_precomp(folder: Path) -> bool:
-    """Whether there are captions in SCAN's form in `folder`."""
+    """Return whether `folder` holds captions in SCAN's form."""
     return folder.is_dir() and any(folder.glob("*_caps.txt"))
 
 
 def has_all_splits(folder: Path) -> bool:
-    """Whether there are captions in SCAN's form of every split."""
+    """Return whether `folder` holds captions of every split in SCAN's form."""
     return all(
         any((folder / f"{name}_caps.txt").is_file() for name in names) for names in _SPLITS.values()
     )
 
 
 def copy_precomp(source: Path, target: Path) -> None:
-    """Copy the text files of a folder; its features stay where they are."""
+    """Copy the text files of a folder. Its features are not copied."""
     target.mkdir()
     for pattern in ("*_caps.txt", "*_ids.txt"):
         for path in sorted(source.glob(pattern)):
@@ -59,9 +63,10 @@ def copy_precomp(source: Path, target: Path) -> None:
 
 
 def read_precomp(folder: Path) -> Iterator[PrecompImage]:
-    """The images of all splits, training first, in the files' order.
+    """Yield the images of all splits, training first, in the order of the files.
 
-    Raises `DataError` for captions that are not five an image and ids that do not fit them.
+    Raises:
+        DataError: the number of captions is no multiple of five, or the ids do not fit them.
     """
     mapping = read_object(folder / _MAPPING) if (folder / _MAPPING).is_file() else {}
     for split, names in _SPLITS.items():
@@ -82,43 +87,46 @@ def _read_split(
     ids = _image_ids(folder / f"{name}_ids.txt", len(captions))
     for number in range(len(captions) // CAPTIONS_PER_IMAGE):
         first = number * CAPTIONS_PER_IMAGE
-        image = ids[number] if ids else None
-        file = mapping.get(image) if image is not None else None
+        image_id = ids[number] if ids else None
+        file = mapping.get(image_id) if image_id is not None else None
         yield PrecompImage(
             split,
             number,
-            image,
+            image_id,
             PurePosixPath(str(file)).name if file is not None else None,
             tuple(captions[first : first + CAPTIONS_PER_IMAGE]),
         )
 
 
-def _lines(path: Path) -> list[tuple[str, str]]:
-    lines: list[tuple[str, str]] = []
+def _lines(path: Path) -> list[Line]:
+    lines: list[Line] = []
     for number, text in numbered_lines(path):
         if number != len(lines) + 1:
-            raise DataError(f"{path}:{number - 1}: an empty line; it would shift all after it")
-        lines.append((text, f"{path}:{number}"))
+            raise DataError(
+                f"{path}:{number - 1}: an empty line, which would shift all later captions. "
+                "Remove it"
+            )
+        lines.append(Line(text, f"{path}:{number}"))
     return lines
 
 
 def _image_ids(path: Path, captions: int) -> list[str] | None:
-    """One id for each image; None without the file."""
+    """Return one id for each image, or None if the file does not exist."""
     if not path.is_file():
         return None
     lines = _lines(path)
-    ids = [text.strip() for text, _ in lines]
+    ids = [line.text.strip() for line in lines]
     if len(ids) == captions:
-        ids = _once_an_image(lines)
+        ids = _one_per_image(lines)
     if len(ids) * CAPTIONS_PER_IMAGE != captions:
         raise DataError(f"{path}: {len(lines)} ids do not fit {captions} captions")
     return ids
 
 
-def _once_an_image(lines: list[tuple[str, str]]) -> list[str]:
+def _one_per_image(lines: list[Line]) -> list[str]:
     for first in range(0, len(lines), CAPTIONS_PER_IMAGE):
         group = lines[first : first + CAPTIONS_PER_IMAGE]
-        odd = next((where for text, where in group if text.strip() != group[0][0].strip()), None)
-        if odd:
-            raise DataError(f"{odd}: another image's id among those of one image")
-    return [text.strip() for text, _ in lines[::CAPTIONS_PER_IMAGE]]
+        for line in group:
+            if line.text.strip() != group[0].text.strip():
+                raise DataError(f"{line.where}: the id of another image between those of one image")
+    return [line.text.strip() for line in lines[::CAPTIONS_PER_IMAGE]]

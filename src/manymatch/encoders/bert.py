@@ -1,4 +1,4 @@
-"""BERT over wordpieces: finely tuned, tuned by learned prefixes, or frozen."""
+"""BERT over wordpieces: fine-tuned, tuned by learned prefixes, or frozen."""
 
 from __future__ import annotations
 
@@ -8,37 +8,18 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig
 
-from manymatch.config.preset import Count
-from manymatch.config.strict import Strict
-from manymatch.encoders.bert_weights import bert_folder, bert_network
+from manymatch.encoders.bert_weights import bert_network
 from manymatch.system.errors import ConfigError
 from manymatch.text.wordpieces import AnyVocabulary, WordPieces
 
+Tuning = Literal["full", "prefix", "frozen"]
 ENDS = 2
-"""[CLS] and [SEP]."""
-
-
-class BertSettings(Strict):
-    """Which BERT, and what of it learns.
-
-    `full`: all of it. `prefix`: P-Tuning v2: learned keys and values that stand before each
-    layer's own, and the last layer. `frozen`: nothing; its dropout is off.
-    """
-
-    weights: str = "minilm"
-    """`minilm` (MiniLM-L6, 384-d, a package), a folder, or a name on the Hugging Face hub."""
-    tuning: Literal["full", "prefix", "frozen"] = "full"
-    prefix_length: Count = 24
-
-
-def bert_vocabulary(settings: BertSettings) -> WordPieces:
-    """The wordpieces of the BERT that `settings` name; they lead to its network and weights."""
-    return WordPieces.from_folder(bert_folder(settings.weights))
+"""The number of pieces that are added to a caption: [CLS] and [SEP]."""
 
 
 class Tokens(NamedTuple):
-    """Last hidden states `(m, 2 + L, H)`, zero where padded, and which are real `(m, 2 + L)`:
-    [CLS], [SEP], then the L wordpieces."""
+    """`states (m, 2 + L, H)`: last hidden states of [CLS], [SEP] and the L wordpieces, zero where
+    padded. `mask (m, 2 + L)`: True for the real ones."""
 
     states: Tensor
     mask: Tensor
@@ -47,33 +28,42 @@ class Tokens(NamedTuple):
 class BertEncoder(nn.Module):
     """The last hidden states of a BERT's wordpieces; `width` is their size H.
 
-    [CLS] and [SEP] are added here, and have the positions before the first and behind the last
-    real piece wherever they stand in the tensor. Padding is never attended to.
+    The encoder adds [CLS] and [SEP]. Their positions are before the first and behind the last real
+    piece, wherever they are in the tensor. No position attends to padding.
+
+    Args:
+        vocabulary: the wordpieces, which lead to the network and its weights.
+        tuning: "full": all of the network learns. "prefix": P-Tuning v2: learned keys and values
+            before each layer's own, and the last layer. "frozen": nothing learns, and the
+            network's dropout is off.
+        prefix_length: number of learned keys and values of each layer.
 
     Raises:
-        ConfigError: `vocabulary` is not one of wordpieces, or the weights cannot be used.
+        ConfigError: `vocabulary` has words instead of wordpieces, or the weights cannot be used.
 
     References:
         Devlin et al., BERT, NAACL 2019; Liu et al., P-Tuning v2, ACL 2022, section 3.
     """
 
-    def __init__(self, settings: BertSettings, vocabulary: AnyVocabulary) -> None:
+    def __init__(
+        self, vocabulary: AnyVocabulary, tuning: Tuning = "full", prefix_length: int = 24
+    ) -> None:
         super().__init__()
         if not isinstance(vocabulary, WordPieces):
             raise ConfigError("a BERT reads wordpieces, but the captions are numbered by words")
         self.network = bert_network(vocabulary)
         self.width: int = self.network.config.hidden_size
         self.ends = nn.Buffer(torch.tensor([vocabulary.CLS, vocabulary.SEP]), persistent=False)
-        self.frozen = settings.tuning == "frozen"
+        self.frozen = tuning == "frozen"
         self.prefixes: Prefixes | None = None
-        if settings.tuning != "full":
+        if tuning != "full":
             self.network.requires_grad_(False)
-        if settings.tuning == "prefix":
+        if tuning == "prefix":
             self.network.encoder.layer[-1].requires_grad_(True)
-            self.prefixes = Prefixes(self.network.config, settings.prefix_length)
+            self.prefixes = Prefixes(self.network.config, prefix_length)
 
     def train(self, mode: bool = True) -> BertEncoder:
-        """A frozen BERT is always in evaluation mode: what it says of a caption does not change."""
+        """A frozen BERT stays in evaluation mode, so that its states of a caption never change."""
         super().train(mode)
         self.network.train(mode and not self.frozen)
         return self
@@ -98,15 +88,18 @@ class BertEncoder(nn.Module):
         return ids, positions, torch.cat([mask.new_ones(count, ENDS), mask], 1)
 
     def _attended(self, real: Tensor) -> Tensor:
-        """`(m, 1, 1, keys)`: what every position looks at."""
+        """`(m, 1, 1, keys)` bool: the keys that every position attends to."""
         if self.prefixes is not None:
             real = torch.cat([real.new_ones(len(real), self.prefixes.length), real], 1)
         return real[:, None, None]
 
 
 class Prefixes(nn.Module):
-    """Learned keys and values of each layer. To transformers' attention it is a cache of what
-    came before, which it asks by `update` for all keys and values."""
+    """Learned keys and values of each layer.
+
+    For the attention of `transformers` this module is a cache of earlier keys and values, which
+    the attention asks by `update` for all keys and values.
+    """
 
     def __init__(self, config: BertConfig, length: int) -> None:
         super().__init__()

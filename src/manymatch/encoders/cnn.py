@@ -11,54 +11,45 @@ from collections import OrderedDict
 from typing import Literal
 
 import torch
-from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
-from manymatch.config.preset import Count
-from manymatch.config.strict import Strict
 from manymatch.encoders import pretrained
 from manymatch.system.errors import ConfigError
 
+Backbone = Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"]
 RANDOM = "random"
 
 
-class CNNSettings(Strict):
-    """A network over the pixels, of which a preset's `parameter_groups` freeze or slow what
-    matches `cnn`."""
-
-    backbone: Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"] = "resnet152"
-    weights: str | None = None
-    """As for the extraction of features with this backbone: a folder, file or hub name, null for
-    its default; or `random`."""
-    crop: Count = 224
-    """Side of the square that the network sees: in training a random one, mirrored half of the
-    time, else the middle one. As large as the image, it is the whole."""
-    fixed_statistics: bool = False
-    """Batch norms keep the statistics they came with, in training too."""
-    checkpointing: bool = False
-    """Keep no activations inside the network's stages but compute them again: less memory."""
-
-    @model_validator(mode="after")
-    def _statistics_once(self) -> CNNSettings:
-        if self.checkpointing and not self.fixed_statistics:
-            raise ValueError(
-                "checkpointing needs fixed_statistics: batch norms would see each batch twice"
-            )
-        return self
-
-
 class CNN(nn.Module):
-    """`(n, S * S, 3)` pixels as bytes -> cells `(n, h * w, 2048)` of the network's last map."""
+    """`(n, S * S, 3)` pixels as bytes -> cells `(n, h * w, 2048)` of the network's last map.
+
+    Args:
+        backbone: the network.
+        weights: a folder, file or hub name, as for the extraction of features with this backbone;
+            None: the backbone's default; "random": fresh weights.
+        crop: side of the square that the network sees: in training a random square, mirrored half
+            of the time, else the middle one.
+        fixed_statistics: batch norms keep their first statistics, in training too.
+        checkpointing: activations inside the network's stages are computed twice instead of kept.
+            It needs `fixed_statistics`: batch norms would see each batch twice.
+    """
 
     width = 2048
 
-    def __init__(self, settings: CNNSettings) -> None:
+    def __init__(
+        self,
+        backbone: Backbone = "resnet152",
+        weights: str | None = None,
+        crop: int = 224,
+        fixed_statistics: bool = False,
+        checkpointing: bool = False,
+    ) -> None:
         super().__init__()
-        self.settings = settings
-        # Weights stay in torch's own order: AdamP cannot read others.
-        self.network = _network(settings)
+        self.crop, self.fixed_statistics = crop, fixed_statistics
+        # Weights stay in torch's own order: AdamP cannot read other orders.
+        self.network = _network(backbone, weights, checkpointing)
 
     def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The cells and their mask; all are real, as all pixels are.
@@ -66,14 +57,14 @@ class CNN(nn.Module):
         Raises:
             ConfigError: `features` are no pixels, or fewer than a crop has.
         """
-        pixels = cropped(square(features), self.settings.crop, at_random=self.training)
+        pixels = cropped(square(features), self.crop, at_random=self.training)
         # (n, S, S, 3) seen as (n, 3, S, S) has the channels last, where they are fastest.
         cells = self.network(pixels.permute(0, 3, 1, 2))
         return cells, mask.new_ones(cells.shape[:2])
 
     def train(self, mode: bool = True) -> CNN:
         super().train(mode)
-        if self.settings.fixed_statistics:
+        if self.fixed_statistics:
             for module in self.network.modules():
                 if isinstance(module, _BatchNorm):
                     module.eval()
@@ -119,17 +110,16 @@ class _Recomputed(nn.Sequential):
         return maps
 
 
-def _network(settings: CNNSettings) -> nn.Module:
-    # Imported only for those who want a CNN: transformers takes seconds.
+def _network(backbone: Backbone, weights: str | None, checkpointing: bool) -> nn.Module:
+    # Imported only where a preset has a CNN: transformers takes seconds.
     from manymatch.features import resnet, resnext
     from manymatch.features.backbone import Normalised
 
-    name = settings.backbone
-    source = resnext if name == "resnext101_wsl" else resnet
-    if settings.weights == RANDOM or not pretrained.wanted():
-        stages = source.fresh(name)
+    source = resnext if backbone == "resnext101_wsl" else resnet
+    if weights == RANDOM or not pretrained.wanted():
+        stages = source.fresh(backbone)
     else:
-        stages = source.pretrained(name, settings.weights)
-    if settings.checkpointing:
+        stages = source.pretrained(backbone, weights)
+    if checkpointing:
         stages = _Recomputed(OrderedDict(stages.named_children()))
     return Normalised(stages, resnet.MEAN, resnet.STD)

@@ -1,4 +1,4 @@
-"""Text encoders by name: from word ids to local and global features."""
+"""Text encoders: from word ids to local features and a global feature."""
 
 from __future__ import annotations
 
@@ -6,50 +6,32 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from manymatch.config.preset import Count, Probability
-from manymatch.config.strict import Strict
-from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
+from manymatch.encoders.bert import BertEncoder
 from manymatch.encoders.encoding import Encoding
-from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder
 from manymatch.layers.glorot import glorot_linear
-from manymatch.layers.gru import Directions
 from manymatch.pooling.masked import MaxPooling
-from manymatch.text.vocabulary import Vocabulary
-from manymatch.text.wordpieces import AnyVocabulary
 
-
-class TextSettings(Strict):
-    """How a caption's words become local features and a global one of size D.
-
-    `gru`: word vectors and a bi-GRU. Local are the word vectors (DivE, PCME) or the GRU's states
-    (SwAMP), global is the GRU's final state.
-    `bert`: one layer over the last hidden states. Local are all of them, global their maximum.
-    """
-
-    encoder: Literal["gru", "bert"] = "gru"
-    word_vectors: WordVectors = "glove"
-    word_size: Count = 300
-    """Of learned word vectors and those of `glove_file`."""
-    glove_file: str | None = None
-    """A text file of GloVe vectors; null: the package's, of 50 dimensions."""
-    local: Literal["vectors", "states"] = "vectors"
-    directions: Directions = "average"
-    """Of the GRU: averaged, each of size D, or concatenated, each of size D / 2."""
-    dropout: Probability = 0.0
-    """Of the elements of word vectors or BERT's hidden states."""
-    state_dropout: Probability = 0.0
-    """`gru`: of the elements of the GRU's states and of its final state."""
-    bert: BertSettings = BertSettings()
+Local = Literal["vectors", "states"]
 
 
 class TextEncoder(nn.Module):
-    """Word vectors and bi-GRU. `local_size` is W, the size of local features."""
+    """Word vectors and bi-GRU.
+
+    Args:
+        words: the word encoder.
+        local: whether the local features are the word vectors or the GRU's states.
+        size: D of the word encoder.
+        state_dropout: dropout of the GRU's states and of its final state.
+
+    Attributes:
+        local_size: W, the size of local features.
+    """
 
     def __init__(
         self,
         words: WordEncoder,
-        local: Literal["vectors", "states"],
+        local: Local,
         size: int,
         state_dropout: float = 0.0,
     ) -> None:
@@ -67,9 +49,9 @@ class TextEncoder(nn.Module):
 
 
 class BertTextEncoder(nn.Module):
-    """A BERT and one layer over its hidden states. `local_size` is D.
+    """A BERT and one layer over its hidden states.
 
-    [CLS], [SEP] and the wordpieces are all local features.
+    [CLS], [SEP] and the wordpieces are all local features. `local_size` is D.
     """
 
     def __init__(self, bert: BertEncoder, size: int, dropout: float) -> None:
@@ -83,21 +65,3 @@ class BertTextEncoder(nn.Module):
         states, real = self.bert(words, mask)
         local = self.project(states).masked_fill(~real[:, :, None], 0.0)
         return Encoding(local, real, self.pool(local, real)[:, 0])
-
-
-def text_encoder(
-    settings: TextSettings, vocabulary: AnyVocabulary, size: int
-) -> TextEncoder | BertTextEncoder:
-    """The encoder that `settings` name, for captions numbered by `vocabulary`, with D = `size`."""
-    if settings.encoder == "bert":
-        return BertTextEncoder(BertEncoder(settings.bert, vocabulary), size, settings.dropout)
-    words = word_embedding(
-        settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
-    )
-    reader = WordEncoder(words, size, settings.directions, settings.dropout)
-    return TextEncoder(reader, settings.local, size, settings.state_dropout)
-
-
-def text_vocabulary(settings: TextSettings, words: Vocabulary) -> AnyVocabulary:
-    """What captions must be numbered by for this encoder: `words`, or a BERT's wordpieces."""
-    return bert_vocabulary(settings.bert) if settings.encoder == "bert" else words

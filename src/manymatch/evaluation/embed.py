@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
@@ -91,43 +90,9 @@ def _join(parts: Sequence[Embedded]) -> Embedded:
         indices.append(part.image_index + images)
         images += len(part.images)
     return Embedded(
-        images=concatenate([part.images for part in parts]),
-        texts=concatenate([part.texts for part in parts]),
+        images=Embeddings.join([part.images for part in parts]),
+        texts=Embeddings.join([part.texts for part in parts]),
         image_ids=[name for part in parts for name in part.image_ids],
         caption_ids=[name for part in parts for name in part.caption_ids],
         image_index=torch.cat(indices),
     )
-
-
-def concatenate(parts: Sequence[Embeddings]) -> Embeddings:
-    """The samples of all `parts`, one after another, in float32.
-
-    Sets of unequal size, and attention over unequally many inputs, are padded to the largest;
-    `entity_owner` counts on through the parts.
-    """
-    columns = {name: [part.parts()[name] for part in parts] for name in parts[0].parts()}
-    if "entity_owner" in columns:
-        columns["entity_owner"] = _counted_on(columns["entity_owner"], parts)
-    return Embeddings(**{name: _padded(values) for name, values in columns.items()})
-
-
-def _counted_on(indices: Sequence[Tensor], parts: Sequence[Embeddings]) -> list[Tensor]:
-    counted, before = [], 0
-    for image_index, part in zip(indices, parts, strict=True):
-        counted.append(image_index + before)
-        before += len(part)
-    return counted
-
-
-def _padded(values: Sequence[Tensor]) -> Tensor:
-    """All rows; of every other dimension the largest size, with zeros behind what is smaller."""
-    widest = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
-    joined = torch.cat([_widened(value, widest) for value in values])
-    return joined.float() if joined.is_floating_point() else joined
-
-
-def _widened(value: Tensor, sizes: Sequence[int]) -> Tensor:
-    missing = [size - own for size, own in zip(sizes, value.shape[1:], strict=True)]
-    if not any(missing):
-        return value
-    return pad(value, [part for size in reversed(missing) for part in (0, size)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,15 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.outcome import Places, Wanted, outcome, write
-from manymatch.evaluation.provenance import effort
-from manymatch.evaluation.ranking.blocks import Score, rows
+from manymatch.evaluation.outcome import Wanted, outcome, write
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
 from manymatch.shards.read import samples as samples_of
 from manymatch.shards.sample import Sample
+from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.machine import Clock, record
 
 JOINED_BY = "+"
 """Joins the members in an ensemble's name; no preset has this sign in its name."""
@@ -29,9 +30,7 @@ JOINED_BY = "+"
 def ensemble(
     members: Sequence[tuple[Path, Path]],
     relevance: Path,
-    metrics: Path,
-    provenance: Path,
-    run: Path,
+    written: ResultFiles,
     *,
     captions: Path | None = None,
     split: str = "test",
@@ -45,23 +44,24 @@ def ensemble(
 
     Args:
         members: the folder of the trained model and the folder of its shards, for each member.
-        relevance, metrics, provenance, run, captions, split, depth, samples: as for `evaluate`.
+        relevance, written, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
         ConfigError: fewer than two members, or a member is named twice.
         DataError: the members' shards do not hold the same images and captions.
         CheckpointError: a member is not a trained model, or was trained on other features.
     """
-    started = time.monotonic()
+    clock = Clock()
     if len(members) < 2:
         raise ConfigError("an ensemble needs two trained models or more")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = pick_device()
     models = Ensemble.embed(members, split, device)
     wanted = Wanted(relevance, captions, depth, samples)
     scores = models.score, models.t2i_score
     result = outcome(models.embedded, *scores, models.dataset, models.stored, wanted)
-    record = models.origin() | {"dataset": models.dataset, "split": split} | effort(device, started)
-    write(Places(metrics, provenance, run), result, run.name, record)
+    origin = models.origin(__name__) | {"dataset": models.dataset, "split": split}
+    write(written, result, written.run.name, origin)
+    record(written.machine, "ensemble", clock.usage(str(device)))
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class Ensemble:
         first = self.members[0].embedded
         texts = _numbered(first.texts)
         if all(member.embedded.texts.entities is not None for member in self.members):
-            owner = first.texts.parts()["entity_owner"]
+            owner = first.texts.parts()["entity_caption"]
             numbers = torch.arange(len(owner), device=owner.device) + len(texts)
-            texts = replace(texts, entities=numbers[:, None], entity_owner=owner)
+            texts = replace(texts, entities=numbers[:, None], entity_caption=owner)
         return replace(first, images=_numbered(first.images), texts=texts)
 
     @property
@@ -123,9 +123,10 @@ class Ensemble:
         """Read images of the split from the first member's shards; see `shards.read.samples`."""
         return samples_of(self.members[0].shards, self.split, rows)
 
-    def origin(self) -> dict[str, Any]:
-        """Where the results come from, for the provenance file."""
-        return self.members[0].origin() if len(self.members) == 1 else _origin(self.members)
+    def origin(self, stage: str) -> dict[str, Any]:
+        """The origin of the results, for the provenance file; `stage` is the module that ranks."""
+        origins = [member.origin(stage) for member in self.members]
+        return origins[0] if len(origins) == 1 else _origin(origins)
 
     def check_same_entities(self) -> None:
         """Check that the captions of all members have the same entities (else a `DataError`)."""
@@ -143,7 +144,7 @@ def _mean(members: Sequence[tuple[Embedded, Score]]) -> Score:
     def score(images: Embeddings, texts: Embeddings) -> Tensor:
         image_rows, text_rows = _run_of(images), _run_of(texts)
         scores = [
-            score(rows(embedded.images, image_rows), _texts(embedded.texts, text_rows))
+            score(embedded.images.rows(image_rows), _texts(embedded.texts, text_rows))
             for embedded, score in members
         ]
         return torch.stack(scores).mean(0)
@@ -155,7 +156,7 @@ def _texts(texts: Embeddings, run: slice) -> Embeddings:
     """A run of the captions, or of the entities, whose numbers follow those of the captions."""
     count = len(texts)
     if run.start < count:
-        return rows(texts, run)
+        return texts.rows(run)
     entities = texts.parts()["entities"][run.start - count : run.stop - count]
     return Embeddings(entities[:, None])
 
@@ -190,14 +191,13 @@ _GALLERY: dict[str, Callable[[Embedded], Any]] = {
 _ENTITIES: dict[str, Callable[[Embedded], Any]] = {
     "entities": lambda embedded: [
         embedded.texts.parts()[part].tolist()
-        for part in ("entity_owner", "entity_names", "entity_attributes")
+        for part in ("entity_caption", "entity_names", "entity_attributes")
     ],
 }
 
 
-def _origin(members: Sequence[Trained]) -> dict[str, Any]:
-    """The origin of an ensemble, in the form of `provenance.origin`, with that of each member."""
-    origins = [member.origin() for member in members]
+def _origin(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The origin of an ensemble, with the `origins` of its members (`provenance.origin`)."""
     settings = {origin["setting"] for origin in origins}
     return {
         "preset": JOINED_BY.join(origin["preset"] for origin in origins),
@@ -207,7 +207,6 @@ def _origin(members: Sequence[Trained]) -> dict[str, Any]:
         "setting": settings.pop() if len(settings) == 1 else "small-scale",
         "parameters": sum(origin["parameters"] for origin in origins),
         "version": origins[0]["version"],
-        "git_revision": origins[0]["git_revision"],
         "members": origins,
     }
 

@@ -1,4 +1,4 @@
-"""What a ranking is worth, and its files."""
+"""The metrics of a ranked split, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
@@ -17,23 +18,14 @@ from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.run_files import write_run
 from manymatch.evaluation.samples import Stored, sample_queries
 from manymatch.results.base import Result
-from manymatch.results.metrics import Metrics
+from manymatch.results.metrics import Headline, Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.system import files
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where a result goes: two JSON files, and the folder of the run files."""
-
-    metrics: Path
-    provenance: Path
-    run: Path
-
-
-@dataclass(frozen=True)
 class Wanted:
-    """What a split is judged by, and how much is kept of its ranking; see `evaluate`."""
+    """The tables that judge a split, and how much is kept of its ranking; see `evaluate`."""
 
     relevance: Path
     captions: Path | None
@@ -43,7 +35,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A ranked split, its metrics, what else is shown of it by name, and its true pairs."""
+    """A ranked split, its metrics, its true pairs, and by name the JSON files that show it."""
 
     subject: Subject
     values: dict[str, Any]
@@ -59,7 +51,8 @@ def outcome(
     stored: Stored,
     wanted: Wanted,
 ) -> Outcome:
-    """Rank an embedded split, measure and show what comes of it; `stored` gives its images."""
+    """Rank an embedded split, measure the ranking and pick sample queries; `stored` gives the
+    images."""
     ids = embedded.image_ids, embedded.caption_ids
     judgments = read_judgments(wanted.relevance, *ids, embedded.image_index)
     parts = embedded.images, embedded.texts, embedded.image_index
@@ -75,8 +68,8 @@ def outcome(
 
 
 def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:
-    """`i2t`, `t2i` and `rsum` of the ranking, `multi` if there are judgments beyond the own pairs,
-    and what else the data set is evaluated by (`suite`)."""
+    """`i2t`, `t2i` and `rsum` of the ranking, `multi` if pairs besides the positives are judged,
+    and the numbers of the data set's other protocols (`suite`)."""
     return own_and_judged(subject, judgments) | suite.of_dataset(dataset, subject)
 
 
@@ -89,13 +82,21 @@ def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
     return values
 
 
-def write(places: Places, outcome: Outcome, tag: str, record: dict[str, Any]) -> None:
-    """Write run files, the rounded metrics and their provenance: `record` and the split's size."""
+def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, Any]) -> None:
+    """Write the run files, the rounded metrics, and the provenance: `origin` and the split's size.
+
+    Args:
+        written: the files; `written.machine` is left to the stage.
+        tag: the name of the run in the TREC files.
+        origin: model, data and code of the result (`provenance.origin`).
+    """
     embedded = outcome.subject.embedded
-    _write_ranks(places.run, outcome.subject, outcome.shown, tag)
-    Metrics.model_validate(rounded(outcome.values)).write(places.metrics)
+    _write_ranks(written.run, outcome.subject, outcome.shown, tag)
+    metrics = Metrics.model_validate(rounded(outcome.values))
+    metrics.write(written.full)
+    Headline.of(metrics).write(written.metrics)
     size = {"images": len(embedded.image_ids), "captions": len(embedded.caption_ids)}
-    Provenance.model_validate(record | size).write(places.provenance)
+    Provenance.model_validate(origin | size).write(written.provenance)
 
 
 def _write_ranks(folder: Path, subject: Subject, shown: dict[str, Result], tag: str) -> None:

@@ -5,21 +5,22 @@ Pham et al., CORA, CVPR 2024, eq. 14.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.ensemble import Ensemble
-from manymatch.evaluation.outcome import Places, Wanted, outcome, write
+from manymatch.evaluation.outcome import Wanted, outcome, write
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.provenance import effort
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.base import Embeddings, Method
+from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError
+from manymatch.system.machine import Clock, record
 
 SUFFIX = "+rerank"
 """Follows the model's name in the name of the re-ranked result."""
@@ -30,9 +31,7 @@ BETAS = tuple(step / 20 for step in range(21))
 def rerank(
     members: Sequence[tuple[Path, Path]],
     relevance: Path,
-    metrics: Path,
-    provenance: Path,
-    run: Path,
+    written: ResultFiles,
     *,
     captions: Path | None = None,
     split: str = "test",
@@ -47,15 +46,15 @@ def rerank(
 
     Args:
         members: the folder of the trained model and the folder of its shards, for each member.
-        relevance, metrics, provenance, run, captions, split, depth, samples: as for `evaluate`.
+        relevance, written, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
         ConfigError: a member's method gives captions no entities, or a member is named twice.
         DataError: the members have different images, captions or entities.
         CheckpointError: as for `evaluate`.
     """
-    started = time.monotonic()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    clock = Clock()
+    device = pick_device()
     held_out = _with_entities(members, "validation", device)
     beta = best_beta(rsum_by_beta(held_out.score, held_out.embedded))
 
@@ -64,11 +63,12 @@ def rerank(
     wanted = Wanted(relevance, captions, depth, samples)
     result = outcome(models.embedded, score, None, dataset, models.stored, wanted)
 
-    record = models.origin()
-    tag = f"{record['method']}-{record['preset']}{SUFFIX}"
-    identity = {"preset": record["preset"] + SUFFIX, "dataset": dataset, "split": split}
-    record |= identity | {"rerank_beta": beta} | effort(device, started)
-    write(Places(metrics, provenance, run), result, tag, record)
+    origin = models.origin(__name__)
+    name = origin["preset"] + SUFFIX
+    tag = f"{origin['method']}-{name}"
+    identity = {"preset": name, "dataset": dataset, "split": split, "rerank_beta": beta}
+    write(written, result, tag, origin | identity)
+    record(written.machine, "rerank", clock.usage(str(device)))
 
 
 def _with_entities(
@@ -123,5 +123,5 @@ def lowest_entity(score: Score, images: Embeddings, texts: Embeddings) -> Tensor
     parts = texts.parts()
     scores = score(images, Embeddings(parts["entities"][:, None]))
     lowest = scores.new_full((len(images), len(texts)), torch.inf)
-    owner = parts["entity_owner"].expand(len(images), -1)
+    owner = parts["entity_caption"].expand(len(images), -1)
     return lowest.scatter_reduce(1, owner, scores, "amin")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from manymatch.datasets.image_folder import Place, picture_path, read_place
+from manymatch.datasets.image_folder import ImageFolder, image_path, read_image_folder
 from manymatch.system.errors import DataError
 
 MAX_PIXELS = 64_000_000
@@ -41,10 +41,10 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
     for image_id, file in read_columns(captions, ("image_id", "file")):
         if files.setdefault(image_id, file) != file:
             raise DataError(f"{captions}: image '{image_id}': two files, {files[image_id]}, {file}")
-    place = read_place(raw)
-    if place.absent:
+    folder = read_image_folder(raw)
+    if folder.absent:
         raise DataError(f"{raw}: fetched without its images; name them under its source 'images'")
-    return [ImageFile(image_id, _locate(raw, file, place)) for image_id, file in files.items()]
+    return [ImageFile(image_id, _locate(raw, file, folder)) for image_id, file in files.items()]
 
 
 def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -61,8 +61,8 @@ def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ..
         ) from None
 
 
-def _locate(raw: Path, file: str, place: Place) -> Path:
-    path = picture_path(raw, file, place)
+def _locate(raw: Path, file: str, folder: ImageFolder) -> Path:
+    path = image_path(raw, file, folder)
     if not path.is_file():
         raise DataError(f"{path}: no such image; run the stage 'download' again")
     return path

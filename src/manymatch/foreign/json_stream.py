@@ -1,151 +1,120 @@
-"""Lists in JSON files that are too large to be read at once, element by element.
+"""Lists in JSON files that are too large for memory, read element by element with ijson.
 
-COCO's instances and Karpathy's JSON are hundreds of megabytes, and several times that as Python
-objects. All these files are one object with a few lists in it.
+COCO's instances and Karpathy's JSON files have hundreds of megabytes, and take several times as
+much as Python objects. Every such file is one object that contains a few lists.
 """
 
 from __future__ import annotations
 
-import codecs
-import json
+import contextlib
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import ijson
+
 from manymatch.system.errors import DataError
 
-_CHUNK = 2**18
-_DECODER = json.JSONDecoder()
-_SPACE = " \t\r\n"
-_TAIL = 2
-"""Characters that the longest unfinished end of a number has: "e+"."""
+MAX_DEPTH = 100
+"""Lists and objects inside each other. No data set nests more than ten."""
+_READ_BYTES = 2**16
+_OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
+Event = tuple[str, Any]
+"""What ijson calls it: "start_array", "map_key", "number", ..., and the value."""
 
 
 def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any]]:
-    """(name, number, element) of the elements of the `lists` at the top of a UTF-8 JSON file.
+    """(name, number, element) for every element of the `lists` of the object in a UTF-8 file.
 
-    They come in the file's order; one element at a time is in memory. Raises `DataError` with the
-    line where the file is not JSON, and for a list that is not there.
+    The elements are in the file's order. Only one element is in memory at a time.
+
+    Raises:
+        DataError: the file is not JSON (the message names the line), a list is missing, or values
+            are nested deeper than `MAX_DEPTH`.
     """
-    with path.open("rb") as stream:
-        cursor = _Cursor(stream, path)
-        found = set()
-        for name in _keys(cursor, path):
-            if name in lists and cursor.peek() == "[":
-                found.add(name)
-                for number, element in enumerate(_list(cursor)):
+    missing = set(lists)
+    with path.open("rb") as stream, _faults(path):
+        _skip_byte_order_mark(stream)
+        events = iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
+        if next(events)[0] != "start_map":
+            raise DataError(f"{path}: expected a JSON object that contains lists")
+        for event, name in events:
+            if event == "end_map":
+                continue
+            opening = next(events)
+            if name in lists and opening[0] == "start_array":
+                missing.discard(name)
+                for number, element in enumerate(_elements(events, depth=2)):
                     yield name, number, element
             else:
-                _skip(cursor)
-    missing = sorted(set(lists) - found)
+                _skip(opening, events)
     if missing:
-        raise DataError(f"{path}: expected a list '{missing[0]}' at its top level")
+        raise DataError(f"{path}: expected a list '{min(missing)}' at the top level")
 
 
-def _keys(cursor: _Cursor, path: Path) -> Iterator[str]:
-    """The keys of the outermost object; who gets one takes its value before asking for the next."""
-    if cursor.peek() != "{":
-        raise DataError(f"{path}: expected a JSON object with lists in it")
-    for _ in _items(cursor, "{", "}"):
-        key = cursor.value()
-        if not isinstance(key, str):
-            raise cursor.fault("expected a key in quotes")
-        cursor.take(":")
-        yield key
-    if cursor.peek():
-        raise cursor.fault("there is more after its end")
+def _elements(events: Iterator[Event], depth: int) -> Iterator[Any]:
+    """The remaining elements of a list that lies in `depth` lists and objects, itself included."""
+    for event, value in events:
+        if event == "end_array":
+            return
+        yield _value(event, value, events, depth) if event in _OPENING else value
 
 
-def _list(cursor: _Cursor) -> Iterator[Any]:
-    for _ in _items(cursor, "[", "]"):
-        yield cursor.value()
+def _value(event: str, value: Any, events: Iterator[Event], depth: int) -> Any:
+    """The value that begins with `event`."""
+    if event not in _OPENING:
+        return value
+    if depth == MAX_DEPTH:
+        raise ijson.JSONError(f"more than {MAX_DEPTH} lists and objects inside each other")
+    if event == "start_array":
+        return list(_elements(events, depth + 1))
+    members = {}
+    for event, key in events:
+        if event == "end_map":
+            break
+        members[key] = _value(*next(events), events, depth + 1)
+    return members
 
 
-def _skip(cursor: _Cursor) -> None:
-    if cursor.peek() == "[":
-        for _ in _list(cursor):
-            pass
-    else:
-        cursor.value()
+def _skip(first: Event, events: Iterator[Event]) -> None:
+    """Pass over the value that begins with the event `first`."""
+    depth = int(first[0] in _OPENING)
+    while depth:
+        event = next(events)[0]
+        depth += (event in _OPENING) - (event in _CLOSING)
 
 
-def _items(cursor: _Cursor, opening: str, closing: str) -> Iterator[None]:
-    """Once for each item between the brackets, the cursor before it."""
-    cursor.take(opening)
-    if cursor.peek() != closing:
+def _skip_byte_order_mark(stream: BinaryIO) -> None:
+    if stream.read(3) != b"\xef\xbb\xbf":
+        stream.seek(0)
+
+
+@contextlib.contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    """Turn an error of ijson into a `DataError` that names the line."""
+    try:
         yield
-        while cursor.peek() == ",":
-            cursor.take(",")
-            yield
-    cursor.take(closing)
+    except ijson.JSONError as error:
+        reason = re.split(r"\\n|\n", str(error).removeprefix("b'"))[0]
+        where = f"{path}:{_line_of_fault(path)}"
+        if "UTF8" in reason:
+            raise DataError(f"{where}: the text is not UTF-8. Convert the file to UTF-8") from None
+        raise DataError(f"{where}: not valid JSON: {reason}") from None
 
 
-class _Cursor:
-    """A place in a JSON text of which a window is in memory."""
-
-    def __init__(self, stream: BinaryIO, path: Path) -> None:
-        self._stream, self._path = stream, path
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._window, self._at = "", 0
-        self._lines, self._bytes = 0, 0
-        self._ended = False
-
-    def peek(self) -> str:
-        """The next character that is no space; "" at the end."""
-        while True:
-            while self._at < len(self._window):
-                if self._window[self._at] not in _SPACE:
-                    return self._window[self._at]
-                self._at += 1
-            if not self._more():
-                return ""
-
-    def take(self, sign: str) -> None:
-        if self.peek() != sign:
-            raise self.fault(f"expected '{sign}'")
-        self._at += 1
-
-    def value(self) -> Any:
-        """The value that begins here; the cursor stands after it then."""
-        self.peek()
-        while True:
+def _line_of_fault(path: Path) -> int:
+    """The line at which ijson refuses the file; ijson itself does not tell the line."""
+    events = ijson.sendable_list()
+    parser = ijson.basic_parse_coro(events, use_float=True)
+    line = 1
+    with path.open("rb") as stream:
+        _skip_byte_order_mark(stream)
+        while piece := stream.readline(_READ_BYTES):
             try:
-                value, end = _DECODER.raw_decode(self._window, self._at)
-            except json.JSONDecodeError as error:
-                if not self._more():
-                    raise self._fault_at(error.lineno - 1, error.msg) from None
-            except (RecursionError, ValueError) as error:
-                raise self.fault(str(error)) from None
-            else:
-                # A number at the window's end may go on behind it: "-2.5e" reads as -2.5 and "e".
-                cut = isinstance(value, int | float) and end + _TAIL >= len(self._window)
-                if not cut or not self._more():
-                    self._at = end
-                    return value
-
-    def fault(self, words: str) -> DataError:
-        return self._fault_at(self._window.count("\n", 0, self._at), words)
-
-    def _fault_at(self, line: int, words: str) -> DataError:
-        return DataError(f"{self._path}:{self._lines + line + 1}: not valid JSON: {words}")
-
-    def _more(self) -> bool:
-        """Take at least as much again into the window; False at the file's end."""
-        if self._ended:
-            return False
-        rest = self._window[self._at :]
-        self._lines += self._window.count("\n", 0, self._at)
-        block = self._stream.read(max(_CHUNK, len(rest)))
-        self._ended = not block
-        self._window, self._at = rest + self._decoded(block), 0
-        return True
-
-    def _decoded(self, block: bytes) -> str:
-        waiting = len(self._decoder.getstate()[0])
-        try:
-            text = self._decoder.decode(block, final=not block)
-        except UnicodeDecodeError as error:
-            place = self._bytes - waiting + error.start
-            raise DataError(f"{self._path}: byte {place} is not UTF-8") from None
-        self._bytes += len(block)
-        return text
+                parser.send(piece)
+            except ijson.JSONError:
+                break
+            events.clear()
+            line += piece.endswith(b"\n")
+    return line

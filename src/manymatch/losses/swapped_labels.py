@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.config.preset import Count, NonNegative, Positive
-from manymatch.config.strict import Strict
 from manymatch.layers.queue import Queue
 from manymatch.losses.sinkhorn import assignments, class_potentials
 from manymatch.losses.swapped_assignment import swapped_assignment
 
-
-class LabelSettings(Strict):
-    """The defaults are the paper's for images and captions; the paper states neither the rounds
-    nor, for this task, eta."""
-
-    weight: NonNegative = 1.0
-    """The paper's lambda, of L_s beside the sum L_c; see `objective`. 0: L_c alone."""
-    n_classes: Count = 1000
-    queue: Annotated[int, Field(ge=0)] = 1280
-    """Pairs held, the batch's among them; 0: the batch alone."""
-    tau: Positive = 0.025
-    """Temperature of the class probabilities."""
-    eta: Positive = 5.0
-    """Inverse regularisation of the assignment."""
-    rounds: Count | None = 3
-    """Of Sinkhorn; null where a tolerance is set."""
-    tolerance: Annotated[float, Field(ge=1e-10)] | None = None
-    """Instead of rounds: the error of the classes' shares to reach."""
-    assignment: Literal["soft", "hard"] = "soft"
-    """`hard`: each sample has its likeliest class alone."""
-
-    @model_validator(mode="after")
-    def _one_way_to_end(self) -> LabelSettings:
-        if (self.rounds is None) == (self.tolerance is None):
-            raise ValueError("set either rounds or tolerance, and the other to null")
-        return self
+Assignment = Literal["soft", "hard"]
 
 
 def objective(
@@ -52,91 +24,107 @@ def objective(
 ) -> dict[str, Tensor]:
     """The terms of `L = L_c + lambda L_s`.
 
-    L_c is the SUM over the pairs of the batch (eq. 1), L_s their mean (eq. 4). Both as means
-    would weigh L_s with `m lambda` in a batch of m pairs.
+    L_c is the SUM over the pairs of the batch (eq. 1), L_s their mean (eq. 4). If both were means,
+    L_s would have the weight `m lambda` in a batch of m pairs.
 
     Args:
-        contrastive: terms of L_c, each as the mean over the m pairs.
-        labels: None where lambda is 0.
-        images: `(m, D)`, L2-normalised; row by row a pair with `texts (m, D)`.
+        contrastive: the terms of L_c, each as a mean over the m pairs.
+        labels: the loss L_s with its weight lambda; None where lambda is 0.
+        images: `(m, D)`, L2-normalised.
+        texts: `(m, D)`, L2-normalised; row j is the pair of row j of `images`.
 
     References:
         Kim, SwAMP, AISTATS 2023, eq. 6.
     """
     terms = {name: len(texts) * term for name, term in contrastive.items()}
     if labels is not None:
-        terms["swapped"] = labels.settings.weight * labels(images, texts)
+        terms["swapped"] = labels.weight * labels(images, texts)
     return terms
 
 
 class SwappedLabels(nn.Module):
-    """The loss `L_s` on paired embeddings.
+    """The loss L_s on paired embeddings.
 
-    Class probabilities are `p(y | x) = softmax(P phi(x) / tau)` with L2-normalised prototypes P,
-    the same for both modalities. The latest embeddings of each modality wait in a queue. Over the
-    whole queue, the batch in front, samples are assigned to classes such that all classes are
-    used equally; of that only the batch's rows are taken, and each is the target of its partner.
+    The class probabilities are `p(y | x) = softmax(P phi(x) / tau)` with L2-normalised prototypes
+    P, the same for both modalities. A queue keeps the latest embeddings of each modality. The whole
+    queue, with the batch in front, is assigned to classes so that all classes are used equally.
+    Only the batch's rows of this assignment are used: each is the target of its pair's other side.
 
     Args:
-        settings: see `LabelSettings`.
-        size: of the embeddings.
+        size: D of the embeddings.
+        n_classes: number of prototypes.
+        queue: pairs in the queue, with those of the batch; 0: the batch alone.
+        tau: > 0, temperature of the class probabilities.
+        eta: > 0, inverse regularisation of the assignment.
+        rounds, tolerance: where the assignment ends, see `sinkhorn`.
+        assignment: "soft", or "hard": each sample has only its likeliest class.
+        weight: lambda, by which `objective` multiplies the loss.
+
+    Relations:
+        `swapped_assignment` is one of its two directions; `sinkhorn` is the assignment.
 
     References:
         Kim, SwAMP, AISTATS 2023, section 3.
     """
 
-    def __init__(self, settings: LabelSettings, size: int) -> None:
+    def __init__(
+        self,
+        size: int,
+        n_classes: int = 1000,
+        queue: int = 1280,
+        tau: float = 0.025,
+        eta: float = 5.0,
+        rounds: int | None = 3,
+        tolerance: float | None = None,
+        assignment: Assignment = "soft",
+        weight: float = 1.0,
+    ) -> None:
         super().__init__()
-        self.settings = settings
-        prototypes = functional.normalize(torch.randn(settings.n_classes, size), dim=1)
-        self.prototypes = nn.Parameter(prototypes)
-        self.images = Memory(settings, size)
-        self.texts = Memory(settings, size)
+        self.n_classes, self.tau, self.weight = n_classes, tau, weight
+        self.eta, self.rounds, self.tolerance = eta, rounds, tolerance
+        self.assignment = assignment
+        self.prototypes = nn.Parameter(functional.normalize(torch.randn(n_classes, size), dim=1))
+        # The last potentials are near the next ones, which saves half the steps to a tolerance.
+        remembered = n_classes if tolerance is not None else 0
+        self.images = Memory(queue, size, remembered)
+        self.texts = Memory(queue, size, remembered)
 
     def forward(self, images: Tensor, texts: Tensor) -> Tensor:
-        """`(m, D)` and `(m, D)`, L2-normalised, row by row a pair -> scalar."""
+        """`images (m, D)`, `texts (m, D)`, L2-normalised, row by row a pair -> scalar."""
         prototypes = functional.normalize(self.prototypes, dim=1)
         log_p_images, log_p_texts = self._log_p(images, prototypes), self._log_p(texts, prototypes)
         q_images = self._labels(self.images, images, log_p_images, prototypes)
         q_texts = self._labels(self.texts, texts, log_p_texts, prototypes)
         return swapped_assignment(log_p_images, q_texts) + swapped_assignment(log_p_texts, q_images)
 
-    @torch.no_grad()
-    def _labels(self, memory: Memory, vectors: Tensor, log_p: Tensor, prototypes: Tensor) -> Tensor:
-        """Labels of one modality's batch, which is put into the queue first."""
-        waiting = self._log_p(memory.queue.push(vectors), prototypes)
-        return memory.assign(log_p, waiting)
-
     def classes(self, vectors: Tensor) -> Tensor:
         """`(m, n_classes)` log-probabilities of the classes of embeddings `(m, D)`."""
         return self._log_p(vectors, functional.normalize(self.prototypes, dim=1))
 
     def _log_p(self, vectors: Tensor, prototypes: Tensor) -> Tensor:
-        return (vectors @ prototypes.T / self.settings.tau).log_softmax(1)
+        return (vectors @ prototypes.T / self.tau).log_softmax(1)
+
+    @torch.no_grad()
+    def _labels(self, memory: Memory, vectors: Tensor, log_p: Tensor, prototypes: Tensor) -> Tensor:
+        """Labels `(m, n_classes)` of one modality's batch, which enters the queue first."""
+        queued = self._log_p(memory.queue.push(vectors), prototypes)
+        start = memory.potentials if len(memory.potentials) else None
+        potentials, _ = class_potentials(
+            torch.cat([log_p, queued]), self.eta, self.rounds, self.tolerance, start
+        )
+        if start is not None:
+            memory.potentials.copy_(potentials)
+        q = assignments(log_p, self.eta, potentials)
+        if self.assignment == "soft":
+            return q
+        return functional.one_hot(q.argmax(1), q.shape[1]).to(q.dtype)
 
 
 class Memory(nn.Module):
-    """What is kept of one modality from step to step, and the assignment of its samples."""
+    """What one modality keeps from step to step: its queue, and the classes' last potentials."""
 
-    def __init__(self, settings: LabelSettings, size: int) -> None:
+    def __init__(self, queue: int, size: int, remembered: int) -> None:
         super().__init__()
-        self.settings = settings
-        self.queue = Queue(settings.queue, size)
-        # The last potentials are near the next, which saves half the steps to a tolerance.
-        remembered = settings.n_classes if settings.tolerance is not None else 0
+        self.queue = Queue(queue, size)
         self.register_buffer("potentials", torch.zeros(remembered, dtype=torch.float64))
         self.potentials: Tensor
-
-    def assign(self, batch: Tensor, waiting: Tensor) -> Tensor:
-        """Labels of the rows of `batch (m, n_classes)` beside the waiting ones; both are log p."""
-        settings, together = self.settings, torch.cat([batch, waiting])
-        start = self.potentials if len(self.potentials) else None
-        potentials, _ = class_potentials(
-            together, settings.eta, settings.rounds, settings.tolerance, start
-        )
-        if start is not None:
-            self.potentials.copy_(potentials)
-        q = assignments(batch, settings.eta, potentials)
-        if settings.assignment == "soft":
-            return q
-        return functional.one_hot(q.argmax(1), q.shape[1]).to(q.dtype)

@@ -24,9 +24,7 @@ from torch.nn import functional
 
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
-from manymatch.encoders.bert import BertEncoder, BertSettings, bert_vocabulary
-from manymatch.encoders.cnn import CNNSettings
-from manymatch.encoders.image import ImageEncoder, ImageSettings, image_encoder
+from manymatch.encoders.image import ImageEncoder
 from manymatch.encoders.scene_graph import (
     BertConceptEncoder,
     ConceptEncoder,
@@ -43,6 +41,8 @@ from manymatch.losses.pairs import own_pairs, own_scores
 from manymatch.losses.specificity import specificity
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
+from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
 from manymatch.methods.weighted import weighted
 from manymatch.pooling.gpo import GPO
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
@@ -160,7 +160,7 @@ class CORA(Method):
         return Embeddings(
             vectors=self._normalised(self.pool_objects(objects, mask)),
             entities=self._normalised(encoded.entities),
-            entity_owner=graphs.object_caption,
+            entity_caption=graphs.object_caption,
             entity_names=graphs.object_names,
             entity_attributes=_attribute_table(graphs),
         )
@@ -241,7 +241,7 @@ def _entities(texts: Embeddings) -> _Entities:
     parts = texts.parts()
     return _Entities(
         parts["entities"],
-        parts["entity_owner"],
+        parts["entity_caption"],
         parts["entity_names"],
         parts["entity_attributes"],
     )
@@ -277,7 +277,7 @@ def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGr
 def _concept_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> nn.Module:
     size, dropout = settings.size, settings.concept_dropout
     if settings.concept_encoder == "bert":
-        return BertConceptEncoder(BertEncoder(settings.bert, vocabulary), size, dropout)
+        return BertConceptEncoder(bert_encoder(settings.bert, vocabulary), size, dropout)
     words = word_embedding(
         settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
     )

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count
-from manymatch.encoders.image import ImageSettings, image_encoder
-from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.methods.base import Embeddings
+from manymatch.methods.image_encoder import ImageSettings, image_encoder
+from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.pooling.gaussian import GaussianHead
 from manymatch.text.wordpieces import AnyVocabulary
 

@@ -16,15 +16,14 @@ from __future__ import annotations
 from torch import Tensor
 
 from manymatch.config.preset import NonNegative, Positive
-from manymatch.encoders.image import ImageSettings
-from manymatch.encoders.text import TextSettings
 from manymatch.losses import gram_diversity
 from manymatch.methods.base import Embeddings
+from manymatch.methods.image_encoder import ImageSettings
 from manymatch.methods.set_method import SetMethod, SetMethodSettings
+from manymatch.methods.sets import SetSettings, SimilaritySettings
+from manymatch.methods.text_encoder import TextSettings
 from manymatch.methods.weighted import weighted
-from manymatch.pooling.sets import SetSettings
 from manymatch.shards.batch import Batch
-from manymatch.similarities.by_name import SimilaritySettings
 
 
 class PVSESettings(SetMethodSettings):

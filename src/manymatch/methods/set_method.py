@@ -9,16 +9,16 @@ from torch import Tensor
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import NonNegative, Positive
-from manymatch.encoders.image import ImageSettings, image_encoder
-from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.losses import info_nce, mmd, triplet
 from manymatch.losses.triplet import Mining
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.set_tower import SetTower
+from manymatch.methods.sets import SetSettings, SimilaritySettings, set_module
+from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.methods.weighted import weighted
-from manymatch.pooling.sets import SetSettings, set_module
 from manymatch.shards.batch import Batch
-from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
+from manymatch.similarities.by_name import SetSimilarity
 from manymatch.text.wordpieces import AnyVocabulary
 
 
@@ -77,7 +77,7 @@ class SetMethod(Method):
         self.text = SetTower(
             text, set_module(of_words, text.local_size, size), settings.global_feature
         )
-        self.similarity = SetSimilarity(settings.similarity)
+        self.similarity = SetSimilarity(**dict(settings.similarity))
         self.settings = settings
         self.mining: Mining = "hardest"
 

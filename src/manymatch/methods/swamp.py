@@ -23,11 +23,12 @@ from torch.nn import functional
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, Positive, Probability
 from manymatch.encoders.encoding import Encoding
-from manymatch.encoders.image import ImageSettings, image_encoder
-from manymatch.encoders.text import TextSettings, text_encoder
-from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels, objective
+from manymatch.losses.swapped_labels import objective
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.matching import Matching, MatchingSettings
+from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
+from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.pooling.prototype_attention import PrototypeAttention
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
@@ -67,7 +68,7 @@ class SwAMP(Method):
         self.read = PrototypeAttention(size, queries, settings.attention_temperature)
         self.dropout = nn.Dropout(settings.embedding_dropout)
         self.matching = Matching(settings)
-        self.labels = SwappedLabels(settings, queries * size) if settings.weight else None
+        self.labels = swapped_labels(settings, queries * size)
 
     def encode_images(self, batch: Batch) -> Embeddings:
         return self._embedded(self.image(batch.features, batch.region_mask))

@@ -19,9 +19,10 @@ from torch import Tensor, nn
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.encoders.fixed_words import fixed_embedding
 from manymatch.encoders.word_vectors import WordTable, WordVectors, word_embedding
-from manymatch.losses.swapped_labels import LabelSettings, SwappedLabels, objective
+from manymatch.losses.swapped_labels import objective
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
 from manymatch.pooling.gated_embedding import GatedEmbedding
 from manymatch.pooling.masked import MaxPooling
 from manymatch.shards.batch import Batch
@@ -63,7 +64,7 @@ class SwAMPVideo(Method):
         self.text = WordMaximum(_table(settings, vocabulary), settings.size)
         self.image_unit = GatedEmbedding(feature_width, settings.size)
         self.text_unit = GatedEmbedding(settings.size, settings.size)
-        self.labels = SwappedLabels(settings, settings.size) if settings.weight else None
+        self.labels = swapped_labels(settings, settings.size)
 
     def encode_images(self, batch: Batch) -> Embeddings:
         clips = self.pool(batch.features, batch.region_mask)[:, 0]

@@ -22,10 +22,10 @@ from torch.nn import functional
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Probability
 from manymatch.encoders.encoding import Encoding
-from manymatch.encoders.image import ImageSettings, image_encoder
-from manymatch.encoders.text import TextSettings, text_encoder
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.matching import Matching, MatchingSettings
+from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.pooling.gpo import GPO
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine

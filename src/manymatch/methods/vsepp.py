@@ -19,11 +19,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.config.preset import Count, Probability
-from manymatch.encoders.cnn import CNN, CNNSettings
+from manymatch.encoders.cnn import CNN
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder
 from manymatch.layers.gru import Directions
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.image_encoder import CNNSettings
 from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.pooling.by_name import PoolingName, pooling
 from manymatch.shards.batch import Batch
@@ -87,7 +88,7 @@ class ImageTower(nn.Module):
 
     def __init__(self, settings: VSEPPSettings, feature_width: int) -> None:
         super().__init__()
-        self.cnn = None if settings.cnn is None else CNN(settings.cnn)
+        self.cnn = None if settings.cnn is None else CNN(**dict(settings.cnn))
         feature_width = feature_width if self.cnn is None else self.cnn.width
         self.pool = pooling(settings.image_pooling)
         layer = nn.Linear(feature_width, settings.size)

@@ -256,12 +256,9 @@ _LABELS = {
     "captions": "Captions",
     "seed": "Seed",
     "parameters": "Parameters",
-    "device": "Device",
-    "seconds": "Wall-clock time",
-    "peak_memory_mb": "Peak memory",
     "checkpoint_sha256": "Checkpoint (SHA-256)",
     "data_sha256": "Data (SHA-256)",
-    "git_revision": "Git revision",
+    "code_sha256": "Code (SHA-256)",
     "version": "ManyMatch version",
     "members": "Members",
     "rerank_beta": "Re-ranking, beta",
@@ -287,18 +284,7 @@ def _value(key: str, value: Any) -> str:
         return value
     if key == "members":
         return ", ".join(f"{each['preset']} (seed {each['seed']})" for each in value) or "-"
-    if key == "seconds":
-        return _duration(value)
-    if key == "peak_memory_mb":
-        return f"{value:,.0f} MiB"
     return f"{value:,}" if isinstance(value, int | float) and key != "seed" else str(value)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    return " ".join(f"{count} {unit}" for count, unit in parts if count) or f"{seconds:.2g} s"
 
 
 def _preset(provenance: Any) -> str | None:

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, SceneGraph
-from manymatch.shards.tar import Bytes, RawSample
+from manymatch.shards.tar import RawSample
 from manymatch.system.errors import DataError
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
@@ -45,13 +45,13 @@ class Sample:
     thumbnail: bytes | None = None
 
 
-def encode(sample: Sample) -> dict[str, list[Bytes]]:
-    """The content of the sample's members by suffix; arrays are not copied."""
-    members: dict[str, list[Bytes]] = {JSON: [_json(sample)], FEATURES: _npy(sample.features)}
+def encode(sample: Sample) -> dict[str, bytes]:
+    """The content of the sample's members by suffix."""
+    members = {JSON: _json(sample), FEATURES: _npy(sample.features)}
     if sample.boxes is not None:
         members[BOXES] = _npy(sample.boxes)
     if sample.thumbnail is not None:
-        members[THUMBNAIL] = [sample.thumbnail]
+        members[THUMBNAIL] = sample.thumbnail
     return members
 
 
@@ -66,9 +66,9 @@ def _json(sample: Sample) -> bytes:
     )
 
 
-def _npy(array: np.ndarray) -> list[Bytes]:
+def _npy(array: np.ndarray) -> bytes:
     array = np.ascontiguousarray(array)
-    return [_npy_header(array.dtype.str, array.shape), array.reshape(-1).view(np.uint8).data]
+    return b"".join((_npy_header(array.dtype.str, array.shape), array.data))
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from manymatch.datasets.image_folder import picture_path, read_place
+from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.system.errors import DataError
 
 _QUALITY = 80
@@ -18,13 +18,13 @@ class Pictures:
 
     def __init__(self, raw: Path) -> None:
         self._raw = raw
-        self._place = read_place(raw)
+        self._folder = read_image_folder(raw)
 
     def path(self, file: str) -> Path | None:
         """Where `file` lies; None if it is not there."""
-        if not file or self._place.absent:
+        if not file or self._folder.absent:
             return None
-        path = picture_path(self._raw, file, self._place)
+        path = image_path(self._raw, file, self._folder)
         return path if path.is_file() else None
 
     def thumbnail(self, file: str, side: int) -> bytes | None:

@@ -8,11 +8,8 @@ from functools import partial
 from typing import Literal
 
 import torch
-from pydantic import model_validator
 from torch import Tensor, nn
 
-from manymatch.config.preset import Positive
-from manymatch.config.strict import Strict
 from manymatch.similarities.chamfer import chamfer
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.match_probability import match_probability
@@ -27,43 +24,40 @@ InferenceRule = Literal["matching", "topk", "max", "smooth_chamfer"]
 Similarity = Callable[[Tensor, Tensor], Tensor]
 
 
-class SimilaritySettings(Strict):
-    """A similarity of sets and its constants."""
-
-    name: SimilarityName
-    alpha: Positive = 16.0
-    """Sharpness of smooth-Chamfer."""
-    scale: Positive = 15.0
-    """Of `mp`, `sigmoid(scale c + shift)`: where learning starts. As PCME's `sigmoid(15 - 15 d)` of
-    distances d about its middle, d = 1, to first order."""
-    shift: float = -7.5
-    inference: InferenceRule | None = None
-    """What MaxMatch ranks by: its own `matching`; the best cosines of all, as many as the smaller
-    set has elements (`topk`, the default) or the best one (`max`); or `smooth_chamfer`."""
-
-    @model_validator(mode="after")
-    def _rule_has_its_similarity(self) -> SimilaritySettings:
-        if self.inference is not None and self.name != "max_match":
-            raise ValueError(f"'{self.inference}' is a rule of max_match, not of {self.name}")
-        return self
-
-
 class SetSimilarity(nn.Module):
-    """`images (n, K, D)`, `texts (m, L, D)`, L2-normalised, -> scores `(n, m)`.
+    """A similarity of sets by its name, and the rule by which it ranks.
 
-    Of sets of unequal size their masks, `(n, K)` and `(m, L)`, say what is real; only that counts.
+    In training mode the module is the similarity of that name. In evaluation mode it is the rule
+    by which retrieval ranks, which differs for MaxMatch alone. Only `mp` has parameters: its scale
+    (as a logarithm, so that it stays positive) and its shift.
 
-    In training mode the similarity of that name; in evaluation mode what it ranks by. These
-    differ for MaxMatch alone. Only `mp` has parameters: its scale (as logarithm, so that it stays
-    positive) and shift.
+    Args:
+        name: see `SimilarityName`; `mp` is `match_probability`.
+        alpha: > 0, sharpness of smooth-Chamfer.
+        scale, shift: of `mp`, `sigmoid(scale c + shift)`, where learning starts. The defaults are
+            PCME's `sigmoid(15 - 15 d)` of distances d about its middle, d = 1, to first order.
+        inference: what `max_match` ranks by: its own `matching`; the best of all cosines, as many
+            as the smaller set has elements (`topk`, which None stands for) or the best one
+            (`max`); or `smooth_chamfer`.
+
+    Raises:
+        ValueError: a similarity other than `max_match` has no inference rule.
     """
 
-    def __init__(self, settings: SimilaritySettings) -> None:
+    def __init__(
+        self,
+        name: SimilarityName,
+        alpha: float = 16.0,
+        scale: float = 15.0,
+        shift: float = -7.5,
+        inference: InferenceRule | None = None,
+    ) -> None:
         super().__init__()
-        self.settings = settings
-        if settings.name == "mp":
-            self.log_scale = nn.Parameter(torch.tensor(math.log(settings.scale)))
-            self.shift = nn.Parameter(torch.tensor(settings.shift))
+        check_inference(name, inference)
+        self.name, self.alpha, self.inference = name, alpha, inference
+        if name == "mp":
+            self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
+            self.shift = nn.Parameter(torch.tensor(shift))
 
     def forward(
         self,
@@ -72,28 +66,36 @@ class SetSimilarity(nn.Module):
         image_mask: Tensor | None = None,
         text_mask: Tensor | None = None,
     ) -> Tensor:
-        return of_unequal(self._chosen(), images, texts, image_mask, text_mask)
+        """Scores `(n, m)` of `images (n, K, D)` and `texts (m, L, D)`, L2-normalised.
 
-    def _chosen(self) -> Similarity:
-        if self.settings.name == "mp":
+        `image_mask (n, K)` and `text_mask (m, L)` are True for the real elements of sets of
+        unequal size; None: all elements are real.
+        """
+        return of_unequal(self._similarity(), images, texts, image_mask, text_mask)
+
+    def _similarity(self) -> Similarity:
+        if self.name == "mp":
             return partial(match_probability, scale=self.log_scale.exp(), shift=self.shift)
-        if self.settings.name == "max_match" and not self.training:
-            return self._rules()[self.settings.inference or "topk"]
-        return self._similarities()[self.settings.name]
-
-    def _similarities(self) -> dict[str, Similarity]:
-        return {
+        smooth = partial(smooth_chamfer, alpha=self.alpha)
+        if self.name == "max_match" and not self.training:
+            rules: dict[InferenceRule, Similarity] = {
+                "matching": max_match,
+                "topk": top_match,
+                "max": partial(top_match, k=1),
+                "smooth_chamfer": smooth,
+            }
+            return rules[self.inference or "topk"]
+        similarities: dict[SimilarityName, Similarity] = {
             "cosine": cosine,
             "mil": mil,
             "chamfer": chamfer,
-            "smooth_chamfer": partial(smooth_chamfer, alpha=self.settings.alpha),
+            "smooth_chamfer": smooth,
             "max_match": max_match,
         }
+        return similarities[self.name]
 
-    def _rules(self) -> dict[str, Similarity]:
-        return {
-            "matching": max_match,
-            "topk": top_match,
-            "max": partial(top_match, k=1),
-            "smooth_chamfer": partial(smooth_chamfer, alpha=self.settings.alpha),
-        }
+
+def check_inference(name: SimilarityName, inference: InferenceRule | None) -> None:
+    """Refuse an inference rule of a similarity other than `max_match` (a `ValueError`)."""
+    if inference is not None and name != "max_match":
+        raise ValueError(f"'{inference}' is a rule of max_match, not of {name}")

@@ -45,7 +45,8 @@ def replacing(target: Path) -> Iterator[Path]:
         remove(partial)
         try:
             yield partial
-            _sync(partial)
+            if partial.is_file():
+                sync(partial)
             move_into_place(partial, target)
         except BaseException:
             remove(partial)
@@ -73,10 +74,10 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
-    if path.is_file():
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
+def sync(path: Path) -> None:
+    """Wait until the content of a file is on the disk."""
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
 
 
 def write_text(target: Path, text: str) -> None:

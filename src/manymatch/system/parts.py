@@ -1,16 +1,15 @@
-"""A stage's work in parts, made one after another or on several machines, and joined by the stage.
+"""The output of a stage in parts, which several machines can make and the stage then joins.
 
-What a stage goes through (images, batches of captions, shards) is dealt out like cards: part 2/4
-takes the second of every four. `manymatch STAGE ... --part 2/4` writes `2-of-4-IDENTITY` to a
-folder outside DVC's outputs; the stage without --part joins what it finds there. The identity is
-a hash of everything that the part's content depends on: a part of other inputs, settings or source
-code is never joined, and one that was made on another machine is, if all of this is the same.
+The items of a stage (images, batches of captions, shards) are dealt out like cards: part 2/4 takes
+the second of every four. `manymatch STAGE ... --part 2/4` writes `2-of-4-IDENTITY` to a folder
+outside DVC's outputs. The stage without --part joins the parts in this folder. IDENTITY is a hash
+of everything that the content of a part depends on. So parts that were made from other inputs,
+settings or source code are never joined, and parts from other machines can be.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import re
@@ -22,6 +21,7 @@ from typing import Any, TypeVar
 
 from manymatch.system.errors import ConfigError
 from manymatch.system.files import remove
+from manymatch.system.locks import locked
 from manymatch.system.progress import say
 
 Item = TypeVar("Item")
@@ -38,11 +38,11 @@ class Part:
 
     @classmethod
     def read(cls, text: str) -> Part:
-        """`text` is K/N; anything else is a `ConfigError`."""
-        found = _GIVEN.fullmatch(text)
-        number, count = map(int, found.groups()) if found else (0, 0)
+        """The part that `text` names as K/N. Any other text is a `ConfigError`."""
+        match = _GIVEN.fullmatch(text)
+        number, count = map(int, match.groups()) if match else (0, 0)
         if not 1 <= number <= count:
-            raise ConfigError(f"--part {text}: expected K/N, K from 1 to N, such as 1/4")
+            raise ConfigError(f"--part {text}: expected K/N with K from 1 to N, such as 1/4")
         return cls(number, count)
 
     def takes(self, index: int) -> bool:
@@ -50,93 +50,86 @@ class Part:
         return index % self.count == self.number - 1
 
     def of(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Those of `items` that are in this part."""
+        """The `items` that are in this part."""
         return items[self.number - 1 :: self.count]
 
     def refuse_empty(self, items: Sized, what: str) -> None:
         """A `ConfigError` if this part has no `items`."""
         if not items:
             raise ConfigError(
-                f"--part {self.number}/{self.count}: there are fewer {what} than parts; "
-                "divide into fewer"
+                f"--part {self.number}/{self.count}: there are fewer {what} than parts. "
+                "Divide into fewer parts"
             )
 
 
 WHOLE = Part(1, 1)
-"""The one part that is everything."""
+"""The only part of an output that is not divided."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Where the parts of one stage's output lie, and the one to make (None: the whole output)."""
+    """The folder with the parts of one output, and the part to make (None: the whole output)."""
 
     folder: Path
     wanted: Part | None = None
 
     @contextlib.contextmanager
     def making(self, identity: Callable[[Part], str]) -> Iterator[Path | None]:
-        """Yield where to write the part to make; None if it is there already. Whoever makes the
-        same part meanwhile is waited for.
+        """Yield the path to write the wanted part to, or None if the part is already finished.
+
+        Waits while another process makes the same part.
 
         Raises:
-            ConfigError: the folder cannot be made, such as behind a link to nowhere.
+            ConfigError: the folder cannot be created, for example because of a dangling link.
         """
         assert self.wanted is not None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"{self.folder}: cannot be made ({error.strerror})") from None
+            raise ConfigError(f"{self.folder}: cannot be created ({error.strerror})") from None
         path = self._path(self.wanted, identity)
-        with _alone(path):
-            if there := path.exists():
-                say(f"{path}: is there already")
-            yield None if there else path
+        lock = path.with_name(f"{path.name}.lock")
+        with locked(lock, f"{path}: waiting for the process that makes this part"):
+            finished = path.exists()
+            if finished:
+                say(f"{path}: this part is already finished")
+            yield None if finished else path
+            if path.exists():
+                lock.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def joining(self, identity: Callable[[Part], str]) -> Iterator[list[Path]]:
-        """Yield the parts that together are the whole, in order, or none if they are not all
-        there. They are removed after a block that succeeds: it has joined them."""
-        found = self._complete(identity)
-        yield found
-        for path in found:
+        """Yield the parts that together are the whole output, in order; no part if one is missing.
+
+        The parts are removed after a block that succeeds, because the block has joined them.
+        """
+        parts = self._complete(identity)
+        yield parts
+        for path in parts:
             remove(path)
 
     def _complete(self, identity: Callable[[Part], str]) -> list[Path]:
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-        counts = sorted({int(found[1]) for name in names if (found := _NAME.fullmatch(name))})
+        counts = sorted({int(match[1]) for name in names if (match := _NAME.fullmatch(name))})
         for count in counts:
             parts = (Part(number, count) for number in range(1, count + 1))
-            # Stops at the first that is not there: an identity may take reading many images.
+            # Stops at the first missing part: an identity may require reading many images.
             paths = list(takewhile(Path.exists, (self._path(part, identity) for part in parts)))
             if len(paths) == count:
                 say(f"{self.folder}: joining {count} parts")
                 return paths
         if counts:
-            say(f"{self.folder}: ignored; not all parts of these inputs and settings are there")
+            say(
+                f"{self.folder}: ignored, because parts with the present inputs, settings and code "
+                "are missing"
+            )
         return []
 
     def _path(self, part: Part, identity: Callable[[Part], str]) -> Path:
         return self.folder / f"{part.number}-of-{part.count}-{identity(part)[:16]}"
 
 
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the lock of `path`, a file beside it that is removed as soon as `path` is there."""
-    lock = path.with_name(f"{path.name}.lock")
-    with lock.open("a") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"{path}: waiting for the process that makes it")
-            fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
-        if path.exists():
-            lock.unlink(missing_ok=True)
-
-
-def identity_of(room: Path, *facts: Any) -> str:
-    """SHA-256 of the Python code in the folder `room`, and of all else that decides a result."""
-    digest = hashlib.sha256(json.dumps(facts).encode())
-    for path in sorted(room.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def identity_of(code: str, *facts: Any) -> str:
+    """SHA-256 of everything that decides a result: the hash of the `code` (`system.code_hash`), and
+    `facts` that JSON can hold."""
+    return hashlib.sha256(json.dumps([code, *facts]).encode()).hexdigest()

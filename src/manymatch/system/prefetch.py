@@ -1,56 +1,49 @@
-"""Work that runs ahead of who waits for its results."""
+"""Read-ahead: threads that prepare the next items while the caller works on the present one."""
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Generator, Iterable
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 _END = object()
 
 
-def ahead(items: Iterable[Item], depth: int = 4) -> Generator[Item, None, None]:
-    """`items`, of which a thread prepares up to `depth` before they are asked for.
+def map_ahead(
+    work: Callable[[Item], Result], items: Iterable[Item], depth: int, threads: int = 1
+) -> Generator[Result, None, None]:
+    """`work(item)` for every item, in the order of the items.
 
-    An exception of `items` comes where its item would have; the thread ends with the iterator.
+    The threads compute up to `depth` results before the caller asks for them. An exception of
+    `work` is raised where its result would have been. The threads end with the generator.
     """
-    waiting: queue.Queue[Any] = queue.Queue(depth)
-    stop = threading.Event()
-    thread = threading.Thread(target=_fill, args=(items, waiting, stop), daemon=True)
-    thread.start()
-    try:
-        while (item := waiting.get()) is not _END:
-            if isinstance(item, _Failure):
-                raise item.error
-            yield item
-    finally:
-        stop.set()
-        thread.join()
-
-
-class _Failure:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-def _fill(items: Iterable[Any], waiting: queue.Queue[Any], stop: threading.Event) -> None:
-    try:
-        for item in items:
-            if not _put(item, waiting, stop):
-                return
-        _put(_END, waiting, stop)
-    except BaseException as error:
-        _put(_Failure(error), waiting, stop)
-
-
-def _put(item: Any, waiting: queue.Queue[Any], stop: threading.Event) -> bool:
-    """Whether there was room for `item` before the reader went away."""
-    while not stop.is_set():
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
         try:
-            waiting.put(item, timeout=0.1)
-        except queue.Full:
-            continue
-        return True
-    return False
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > depth:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def ahead(items: Iterable[Item], depth: int = 4) -> Generator[Item, None, None]:
+    """The `items`. One thread takes up to `depth` of them before the caller asks for them."""
+    iterator = iter(items)
+
+    def take(_: None) -> Any:
+        return next(iterator, _END)
+
+    with contextlib.closing(map_ahead(take, itertools.repeat(None), depth)) as results:
+        for item in results:
+            if item is _END:
+                return
+            yield item

@@ -8,6 +8,7 @@ the gradient of one process with the whole batch, for encoders and for the loss'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,31 +26,37 @@ def world_size() -> int:
 
 
 def gather(
-    images: Embeddings, texts: Embeddings, owner: Tensor
+    images: Embeddings, texts: Embeddings, image_index: Tensor
 ) -> tuple[Embeddings, Embeddings, Tensor]:
-    """Embeddings and `owner (m,)` of all processes, one after another by rank.
+    """Embeddings and `image_index (m,)` of all processes, one after another by rank.
 
-    Row counts may differ between processes. `owner` and `entity_owner` count on.
+    Row counts may differ between processes. Row numbers, in `image_index` and in the index parts
+    of flat parts, become those of the whole batch.
     """
     if world_size() == 1:
-        return images, texts, owner
-    parts = [*images.parts().values(), *texts.parts().values(), owner]
+        return images, texts, image_index
+    parts = [*images.parts().values(), *texts.parts().values(), image_index]
     shapes = _shapes(parts)
-    whole = list(_Gather.apply(shapes, *parts))
+    whole, rows = _Gather.apply(shapes, *parts), shapes[:, :, 0].T
     count = len(images.parts())
-    all_images = replace(images, **dict(zip(images.parts(), whole[:count], strict=True)))
-    all_texts = replace(texts, **dict(zip(texts.parts(), whole[count:-1], strict=True)))
-    image_rows, text_rows, owner_rows = shapes[:, 0, 0], shapes[:, count, 0], shapes[:, -1, 0]
-    if all_texts.entity_owner is not None:
-        entity_rows = shapes[:, count + list(texts.parts()).index("entity_owner"), 0]
-        counted = _count_on(all_texts.entity_owner, entity_rows, text_rows)
-        all_texts = replace(all_texts, entity_owner=counted)
-    return all_images, all_texts, _count_on(whole[-1], owner_rows, image_rows)
+    return (
+        _joined(images, whole[:count], rows[:count]),
+        _joined(texts, whole[count:-1], rows[count:-1]),
+        _count_on(whole[-1], rows[-1], rows[0]),
+    )
 
 
-def _count_on(values: Tensor, rows: Tensor, owners: Tensor) -> Tensor:
-    """Add to each process's `rows` of `values` the number of owners that the others have before."""
-    before = (owners.cumsum(0) - owners).to(values.device)
+def _joined(own: Embeddings, whole: Sequence[Tensor], rows: Tensor) -> Embeddings:
+    """`own` with the `whole` parts of all processes, which have `rows (parts, world)` each."""
+    parts, counts = (dict(zip(own.parts(), values, strict=True)) for values in (whole, rows))
+    for name in own.index_parts():
+        parts[name] = _count_on(parts[name], counts[name], counts["vectors"])
+    return replace(own, **parts)
+
+
+def _count_on(values: Tensor, rows: Tensor, samples: Tensor) -> Tensor:
+    """Add to each process's `rows` of `values` the number of samples of the processes before."""
+    before = (samples.cumsum(0) - samples).to(values.device)
     return values + before.repeat_interleave(rows.to(values.device))
 
 

@@ -63,7 +63,7 @@ class Learner(pl.LightningModule):
         images = self.method.encode_images(batch)
         texts = self.method.encode_texts(batch)
         with torch.autocast(self.device.type, enabled=False):
-            terms = self._loss(in_float32(images), in_float32(texts), batch)
+            terms = self._loss(images.float(), texts.float(), batch)
         for name, term in terms.items():
             self._sums[name] = self._sums.get(name, 0.0) + term.detach()
         return torch.stack(list(terms.values())).sum()
@@ -81,15 +81,6 @@ class Learner(pl.LightningModule):
         """The mean over the epoch's batches of each term, and of their sum as `loss`."""
         means = {name: float(total) / len(self.batches) for name, total in self._sums.items()}
         return {"loss": sum(means.values()), **means}
-
-
-def in_float32(embeddings: Embeddings) -> Embeddings:
-    """Embeddings as losses take them: autocast leaves half precision, too coarse for them."""
-    parts = embeddings.parts()
-    return replace(
-        embeddings,
-        **{name: part.float() for name, part in parts.items() if part.is_floating_point()},
-    )
 
 
 def reseed(seed: int, epoch: int, rank: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from manymatch.evaluation.ranking.blocks import rows
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import embed_split
 from manymatch.experiments.costs import gallery
@@ -58,7 +57,7 @@ def test_a_search_finds_what_the_full_ranking_does(
         ranking = rank(method.score, *parts, depth=5, t2i_score=method.t2i_score)
         made = grown(found.images, len(found.images))
         for row in range(len(found.texts)):
-            query = rows(found.texts, slice(row, row + 1))
+            query = found.texts.rows(slice(row, row + 1))
             with torch.inference_mode():
                 place = search(method.t2i_score or method.score, made, query, depth=5)
             assert place.tolist() == ranking.t2i.items[row].tolist()

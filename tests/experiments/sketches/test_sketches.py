@@ -197,7 +197,7 @@ def test_images_of_the_own_class_are_no_negatives() -> None:
     alone = torch.arange(5)
     plain = 5 * triplet(pairs[0] @ pairs[1].T, alone, 0.5)
     torch.testing.assert_close(_loss((pairs[0], pairs[1]), alone, matching, None), plain)
-    labels = SwappedLabels(SketchSettings(weight=0.3, n_classes=3, queue=0), 4)
+    labels = SwappedLabels(4, weight=0.3, n_classes=3, queue=0, tau=0.25)
     both = _loss((pairs[0], pairs[1]), alone, matching, labels)
     torch.testing.assert_close(both, plain + 0.3 * labels(*pairs))
 

@@ -116,7 +116,7 @@ def test_captions_are_embedded_as_the_split_is(subject: Subject) -> None:
     again = subject.embed(subject.captions)
     torch.testing.assert_close(again.vectors, subject.embedded.texts.vectors)
     torch.testing.assert_close(again.entities, subject.embedded.texts.entities)
-    assert torch.equal(again.entity_owner, subject.embedded.texts.entity_owner)
+    assert torch.equal(again.entity_caption, subject.embedded.texts.entity_caption)
 
 
 def test_no_error_changes_nothing(subject: Subject) -> None:

@@ -23,7 +23,7 @@ from manymatch.experiments.synthetic.run import (
 )
 from manymatch.experiments.synthetic.settings import RunSettings
 from manymatch.losses.sinkhorn import sinkhorn
-from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.methods.swapped_labels import swapped_labels
 
 SMALL = RunSettings(n_classes=30, queue=160, epochs=1)
 
@@ -66,7 +66,7 @@ def test_the_loss_sums_the_hinges_and_averages_the_labels() -> None:
     settings = RunSettings(n_classes=6, queue=0, weight=0.5)
     torch.manual_seed(0)
     batch, encoders = make_pairs(0)[0].rows(slice(9)), Encoders(settings.hidden, settings.size)
-    labels = SwappedLabels(settings, settings.size)
+    labels = swapped_labels(settings, settings.size)
     a, b = encoders(batch)
     expected = 0.5 * labels(a, b)
     for i in range(9):

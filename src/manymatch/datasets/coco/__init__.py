@@ -1,96 +1,110 @@
-"""COCO captions (Chen et al. 2015) in Karpathy's splits: 113,287 training images (`restval` among
-them), 5,000 for validation, 5,000 for test, five captions each: where Karpathy's file has more, the
-first five, which the arrays of caption ids and SCAN's files hold.
+"""COCO captions (Chen et al. 2015) in Karpathy's splits: 113,287 training images (with `restval`),
+5,000 validation and 5,000 test images with five captions each.
 
-An image's id is COCO's, a caption's id that of its annotation: what ECCV Caption and CxC name.
-(A `*_precomp` folder does not tell the annotations: a caption is then IMAGE#k.) Labels are the
-categories of the image's instances. Images stand in the order of Karpathy's file, so that the
-consecutive thousands of the test split are the five folds of the 1K protocol.
+Where Karpathy's file has more than five captions, the first five are used, which the arrays of
+caption ids and SCAN's files also hold. The ids of images and captions are COCO's own, as in ECCV
+Caption and CxC. A `*_precomp` folder has no caption ids: a caption is then IMAGE#k. Labels are the
+categories of the image's instances. Images are in the order of Karpathy's file, so that consecutive
+thousands of the test split are the five folds of the 1K protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from manymatch.datasets.base import Caption, Relevance
+from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.coco.annotations import files_below, read_annotations
-from manymatch.datasets.coco.fetch import fetch
-from manymatch.datasets.coco.names import CAPTIONS, IDS, KARPATHY, LABELS, PRECOMP, coco_id
-from manymatch.datasets.coco.settings import CocoSettings
-from manymatch.datasets.image_files import Pictures
-from manymatch.datasets.image_folder import read_place
-from manymatch.datasets.karpathy import by_split
+from manymatch.datasets.coco.coco_files import (
+    CAPTIONS,
+    IDS,
+    KARPATHY,
+    LABELS,
+    PRECOMP,
+    CocoSettings,
+    collect,
+)
+from manymatch.datasets.image_files import Image, Line, caption_rows
+from manymatch.datasets.image_folder import read_image_folder
+from manymatch.datasets.karpathy import Sentence, read_by_split
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, read_precomp
 from manymatch.foreign.json_file import read_object
 from manymatch.system.errors import DataError
 
-Line = tuple[str, str, str]
-"""Id of the caption, its text, where it stands."""
-Image = tuple[str, str, str, list[Line]]
+_NUMBER = re.compile(r"(\d{12})\.[a-zA-Z]+$")
+
+
+class Coco(Dataset):
+    """The dataset `coco`."""
+
+    settings_model = CocoSettings
+
+    def download(self, settings: CocoSettings, raw: Path) -> None:
+        """Put the captions under `raw`, and the images or a record of where they are."""
+        collect(settings, raw)
+
+    def captions(self, raw: Path) -> Iterator[Caption]:
+        """Yield the rows in the order of Karpathy's file or of SCAN's, training images first."""
+        return caption_rows(raw, _images(raw), key=coco_id)
+
+
+def coco_id(file: str) -> int | None:
+    """Return the image's number in a file name, or None.
+
+    Examples: `COCO_val2014_000000391895.jpg`, or `000000391895.jpg` in the release of 2017.
+    """
+    match = _NUMBER.search(file)
+    return int(match[1]) if match else None
+
+
+def _images(raw: Path) -> Iterator[Image]:
+    """Yield the images from whichever form of the captions is under `raw`."""
+    labels = read_object(raw / LABELS) if (raw / LABELS).is_file() else {}
+    if (raw / KARPATHY).is_file():
+        images = _from_karpathy(raw / KARPATHY)
+    elif (raw / PRECOMP).is_dir():
+        images = _from_precomp(raw / PRECOMP)
+    else:
+        images = _from_annotations(raw)
+    for image_id, split, file, lines in images:
+        yield Image(file, split, lines, image_id, tuple(labels.get(image_id, ())))
+
+
+_IdentifiedImage = tuple[str, str, str, list[Line]]
 """Id, split, file name, captions."""
 
 
-class Coco:
-    """The dataset `coco`; see `manymatch.datasets.base.Dataset`."""
-
-    name = "coco"
-
-    def download(self, settings: CocoSettings, raw: Path) -> None:
-        """Put the texts under `raw`, and the images or a note of where they are."""
-        fetch(settings, raw, self.name)
-
-    def captions(self, raw: Path) -> Iterator[Caption]:
-        """The rows in the order of Karpathy's file or of SCAN's, training images first."""
-        categories = read_object(raw / LABELS) if (raw / LABELS).is_file() else {}
-        pictures = Pictures(raw, coco_id)
-        for image_id, split, name, lines in _form(raw)(raw):
-            file = pictures.file(name)
-            if file is None:
-                continue
-            labels = tuple(categories.get(image_id, ()))
-            for caption_id, text, where in lines:
-                yield Caption(
-                    image_id, caption_id, split, " ".join(text.split()), file, labels, where
-                )
-        pictures.tell_left_out()
-
-    def relevance(self, raw: Path) -> Relevance | None:
-        """None: the extra pairs of ECCV Caption and CxC belong to their protocols."""
-        return None
-
-
-def _form(raw: Path) -> Callable[[Path], Iterator[Image]]:
-    """The reader of the form in which the captions under `raw` are."""
-    if (raw / KARPATHY).is_file():
-        return _from_karpathy
-    return _from_precomp if (raw / PRECOMP).is_dir() else _from_annotations
-
-
-def _from_karpathy(raw: Path) -> Iterator[Image]:
-    for entry in by_split(raw / KARPATHY):
+def _from_karpathy(path: Path) -> Iterator[_IdentifiedImage]:
+    for entry in read_by_split(path):
         if entry.cocoid is None:
-            raise DataError(f"{entry.where}: expected 'cocoid'; not the file of COCO?")
-        lines = []
-        for line in entry.sentences[:CAPTIONS_PER_IMAGE]:
-            if line.sentid is None:
-                raise DataError(f"{line.where}: expected 'sentid'")
-            lines.append((str(line.sentid), line.text, line.where))
+            raise DataError(
+                f"{entry.where}: expected 'cocoid'. Check that the file is Karpathy's for COCO"
+            )
+        lines = [_line(sentence) for sentence in entry.sentences[:CAPTIONS_PER_IMAGE]]
         yield str(entry.cocoid), entry.split, entry.file, lines
 
 
-def _from_annotations(raw: Path) -> Iterator[Image]:
-    files = files_below(raw / CAPTIONS)
-    for image in read_annotations(files, raw / IDS, read_place(raw).only_present):
-        lines = [(str(line.id), line.text, line.where) for line in image.captions]
+def _line(sentence: Sentence) -> Line:
+    if sentence.sentid is None:
+        raise DataError(f"{sentence.where}: expected 'sentid'")
+    return Line(sentence.text, sentence.where, str(sentence.sentid))
+
+
+def _from_annotations(raw: Path) -> Iterator[_IdentifiedImage]:
+    only_present = read_image_folder(raw).only_present
+    for image in read_annotations(files_below(raw / CAPTIONS), raw / IDS, only_present):
+        lines = [Line(caption.text, caption.where, str(caption.id)) for caption in image.captions]
         yield str(image.id), image.split, image.file, lines
 
 
-def _from_precomp(raw: Path) -> Iterator[Image]:
-    for image in read_precomp(raw / PRECOMP):
+def _from_precomp(folder: Path) -> Iterator[_IdentifiedImage]:
+    for image in read_precomp(folder):
         number = coco_id(image.file) if image.file else None
-        key = image.id or f"{image.split}_{image.number}"
-        image_id = key if number is None else str(number)
-        file = image.file or (f"{int(key):012}.jpg" if key.isdecimal() else f"{key}.jpg")
-        lines = [(f"{image_id}#{k}", *line) for k, line in enumerate(image.captions)]
+        name = image.id or f"{image.split}_{image.number}"
+        image_id = name if number is None else str(number)
+        file = image.file or (f"{int(name):012}.jpg" if name.isdecimal() else f"{name}.jpg")
+        lines = [
+            Line(line.text, line.where, f"{image_id}#{k}") for k, line in enumerate(image.captions)
+        ]
         yield image_id, image.split, file, lines

@@ -1,4 +1,4 @@
-"""COCO's own annotation files: captions, chosen and ordered by arrays of caption ids, and the
+"""COCO's own annotation files: captions, selected and ordered by arrays of caption ids, and the
 categories of an image's instances."""
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ ID_FILES = {
     "coco_dev_ids.npy": "validation",
     "coco_test_ids.npy": "test",
 }
+"""Array of caption ids -> split."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class AnnotatedImage:
-    """An image with the captions that the arrays name, in their order."""
+    """An image with the captions that the arrays name, in the order of the arrays."""
 
     id: int
     split: str
@@ -46,37 +47,40 @@ class AnnotatedImage:
 def read_annotations(
     files: Iterable[Path], ids: Path, only_present: bool
 ) -> Iterator[AnnotatedImage]:
-    """The images of the arrays in the folder `ids`, in their order.
+    """Yield the images of the arrays in the folder `ids`, in their order.
 
-    A caption id that is in none of `files` is a `DataError`, or left out where `only_present`.
+    If `only_present`, caption ids that are in none of `files` are left out and counted.
+
+    Raises:
+        DataError: without `only_present`, a caption id is in none of `files`.
     """
     captions, names = _read_captions(files)
     missing = 0
     for file, split in ID_FILES.items():
-        found = []
+        selected = []
         for number in _array(ids / file):
             if number in captions:
-                found.append(captions[number])
+                selected.append(captions[number])
             elif only_present:
                 missing += 1
             else:
                 raise DataError(
-                    f"{ids / file}: caption {number} is in none of the annotation files; name "
+                    f"{ids / file}: caption {number} is in none of the annotation files. Name "
                     "those of training and validation images, or set only_present"
                 )
-        for image, group in groupby(found, key=lambda caption: caption.image_id):
+        for image, group in groupby(selected, key=lambda caption: caption.image_id):
             yield AnnotatedImage(image, split, names.get(image, f"{image:012}.jpg"), tuple(group))
     if missing:
         say(f"only_present: left out {missing} caption ids that are in none of the files")
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The annotation files below `folder`, each source's in a folder of its own."""
+    """Return the annotation files below `folder`, sorted by path."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _read_captions(files: Iterable[Path]) -> tuple[dict[int, Annotation], dict[int, str]]:
-    """Caption id -> caption, image id -> file name."""
+    """Return the captions by caption id, and the file names by image id."""
     captions: dict[int, Annotation] = {}
     names: dict[int, str] = {}
     for path in files:
@@ -94,14 +98,17 @@ def _read_captions(files: Iterable[Path]) -> tuple[dict[int, Annotation], dict[i
 def _array(path: Path) -> list[int]:
     ids = load_array(path)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise DataError(f"{path}: expected a row of whole numbers, found {ids.dtype} {ids.shape}")
+        raise DataError(
+            f"{path}: expected a vector of whole numbers, found {ids.dtype} {ids.shape}"
+        )
     return list(map(int, ids))
 
 
 def read_categories(files: Iterable[Path]) -> dict[int, list[int]]:
-    """Image id -> the categories (1 to 90, 80 of them used) of its instances, ascending.
+    """Return the categories of each image's instances, ascending, by image id.
 
-    The files are read as a stream: they are hundreds of megabytes.
+    COCO numbers its 80 categories from 1 to 90. The files are read as a stream, because they have
+    hundreds of megabytes.
     """
     categories: defaultdict[int, set[int]] = defaultdict(set)
     for path in files:
@@ -109,4 +116,4 @@ def read_categories(files: Iterable[Path]) -> dict[int, list[int]]:
             where = f"{path}: {kind}[{number}]"
             image = field(value, "image_id", int, where)
             categories[image].add(field(value, "category_id", int, where))
-    return {image: sorted(found) for image, found in sorted(categories.items())}
+    return {image: sorted(numbers) for image, numbers in sorted(categories.items())}

@@ -1,33 +1,90 @@
-"""Conceptual Captions (Sharma et al. 2018): pictures of the web, one caption each, to pre-train on.
+"""Conceptual Captions (Sharma et al. 2018): images from the web with one caption each, to pre-train
+on.
 
-The pictures are not given out: `img2dataset` fetches them from the published addresses and writes
-WebDataset shards, which are read here. An image's id is its key in the shards, its caption's id is
-KEY#0. Validation and test splits are drawn by a hash of the key; no paper reports results on them.
+Only captions and addresses are published. The tool `img2dataset` downloads the images and writes
+WebDataset shards, which are read here. An image's id is its key in the shards, the caption's id is
+KEY#0. A hash of the key draws the validation and test splits; no paper reports results on them.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, TextIO
 
-from manymatch.datasets.base import Caption, Relevance
-from manymatch.datasets.conceptual_captions.fetch import TABLE, fetch
-from manymatch.datasets.conceptual_captions.samples import key_of
-from manymatch.datasets.conceptual_captions.settings import ConceptualCaptionsSettings
+from pydantic import Field
+
+from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.conceptual_captions.shard_samples import (
+    Sample,
+    UnusableSample,
+    is_sample_file,
+    key_of,
+    read_sample,
+    sample_files,
+)
+from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.source_settings import SourceSettings
+from manymatch.fetching.archives import extract
+from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.gather import Sources, Usual
 from manymatch.foreign.text_lines import columns, numbered_lines
+from manymatch.system.errors import SourceError
+from manymatch.system.files import remove
+from manymatch.system.progress import say, track
+
+TABLE = "captions.tsv"
+"""File under the raw folder with the image file, split and caption of each image."""
+USUAL: Usual = {"shards": ("[0-9]*.tar", "*.tar")}
+_ADVICE = (
+    "the images are not published: download them with img2dataset from the published list "
+    "(https://ai.google.com/research/ConceptualCaptions), with --output_format webdataset, and set "
+    "folder to its output"
+)
 
 
-class ConceptualCaptions:
-    """The dataset `conceptual_captions`; see `manymatch.datasets.base.Dataset`."""
+class ConceptualCaptionsSettings(SourceSettings):
+    """`sources.conceptual_captions` of params.yaml: a folder with all shards, or each shard."""
 
-    name = "conceptual_captions"
+    shards: Sources | None = None
+    """Tar files with KEY.jpg, KEY.txt and KEY.json, as `img2dataset` writes them."""
+    limit: Annotated[int, Field(ge=1)] | None = 1_000_000
+    """The maximum number of training images. Further shards are neither fetched nor read. Null: no
+    limit."""
+    held_out: Annotated[float, Field(gt=0, lt=0.5)] = 0.005
+    """The share of all images in the validation split, and the equal share in the test split."""
+
+
+class ConceptualCaptions(Dataset):
+    """The dataset `conceptual_captions`."""
+
+    settings_model = ConceptualCaptionsSettings
 
     def download(self, settings: ConceptualCaptionsSettings, raw: Path) -> None:
-        """Put the pictures of the usable samples under `raw/images`, their captions beside."""
-        fetch(settings, raw, self.name)
+        """Put the images of the usable samples under `raw/images`, and their captions beside.
+
+        Shards are unpacked one after another until there are `limit` training images. Unusable
+        samples are left out and counted. Memory grows only with the keys.
+
+        Raises:
+            SourceError, ConfigError: a shard is missing or damaged, or no sample is usable.
+        """
+        gatherer = settings.gatherer("conceptual_captions", raw, USUAL)
+        selection = _Selection(settings)
+        with (raw / TABLE).open("w", encoding="utf-8", newline="\n") as table:
+            for number, shard in enumerate(gatherer.each("shards", _ADVICE, whole_archive)):
+                _unpack(shard, raw / IMAGES / f"{number:05d}", selection, table)
+                if selection.is_full:
+                    break
+        summary = selection.summary()
+        say(f"conceptual_captions: {summary}")
+        if not selection.splits["train"]:
+            raise SourceError(f"conceptual_captions: no training image in the shards ({summary})")
 
     def captions(self, raw: Path) -> Iterator[Caption]:
-        """One row a picture, in the order of the shards and of the keys in each."""
+        """Yield one row for each image, in the order of the shards and of the keys in a shard."""
         path = raw / TABLE
         for number, line in numbered_lines(path):
             where = f"{path}:{number}"
@@ -35,6 +92,63 @@ class ConceptualCaptions:
             key = key_of(Path(file).name)
             yield Caption(key, f"{key}#0", split, text, file, where=where)
 
-    def relevance(self, raw: Path) -> Relevance | None:
-        """None: nobody judged further pairs."""
-        return None
+
+class _Selection:
+    """The samples to keep: their splits, and how many samples were left out for each reason."""
+
+    def __init__(self, settings: ConceptualCaptionsSettings) -> None:
+        self._settings = settings
+        self._keys: set[str] = set()
+        self.splits: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
+
+    @property
+    def is_full(self) -> bool:
+        return self.splits["train"] == self._settings.limit
+
+    def usable(self, folder: Path) -> Iterator[tuple[Sample, str]]:
+        """Yield the samples below `folder` to keep, with their splits."""
+        for key, files in track(sample_files(folder), f"samples of {folder.name}"):
+            if self.is_full:
+                return
+            try:
+                if key in self._keys:
+                    raise UnusableSample("the key of an earlier sample")
+                sample = read_sample(key, files)
+            except UnusableSample as reason:
+                self._left_out[str(reason)] += 1
+                continue
+            self._keys.add(key)
+            split = split_of(key, self._settings.held_out)
+            self.splits[split] += 1
+            yield sample, split
+
+    def summary(self) -> str:
+        """Return how many samples were kept and left out, in words."""
+        reasons = [f"{count:,} with {reason}" for reason, count in self._left_out.most_common()]
+        counts = f"{self.splits.total():,} samples kept, {self._left_out.total():,} left out"
+        return "; ".join([counts, *reasons])
+
+
+def _unpack(shard: Path, folder: Path, selection: _Selection, table: TextIO) -> None:
+    """Unpack the images of usable samples from `shard` to `folder`; add their rows to `table`."""
+    extract(shard, folder, is_sample_file)
+    kept = set()
+    for sample, split in selection.usable(folder):
+        kept.add(sample.image)
+        file = sample.image.relative_to(folder.parents[1]).as_posix()
+        table.write(f"{file}\t{split}\t{sample.caption}\n")
+    for path in folder.rglob("*"):
+        if path.is_file() and path not in kept:
+            remove(path)
+
+
+def split_of(key: str, held_out: float) -> str:
+    """Return the split of a sample, which depends only on its key.
+
+    A share `held_out` of all keys is in `validation`, and an equal share in `test`.
+    """
+    uniform = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") / 2**64
+    if uniform < 2 * held_out:
+        return "validation" if uniform < held_out else "test"
+    return "train"

@@ -1,23 +1,32 @@
-"""The publishers' form: `FILE.jpg#k<TAB>caption` lines, and a list of files for each split."""
+"""The publishers' form of Flickr8k: lines `FILE.jpg#k<TAB>caption`, and a list of files for each
+split."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
 
-from manymatch.datasets.flickr8k.image import Image, Line
-from manymatch.datasets.flickr8k.names import LISTS, TOKENS
+from manymatch.datasets.image_files import Image, Line
 from manymatch.foreign.text_lines import columns, numbered_lines
 from manymatch.system.errors import DataError
 from manymatch.system.progress import say
 
+TOKENS = "Flickr8k.token.txt"
+LISTS = {
+    "train": "Flickr_8k.trainImages.txt",
+    "validation": "Flickr_8k.devImages.txt",
+    "test": "Flickr_8k.testImages.txt",
+}
 
-def read(raw: Path) -> list[Image]:
-    """The images of the three lists with their captions.
 
-    Captions of images in no list are left out, and counted: the published token file has some for
-    91 images without a split and for one file (`...jpg.1`) that does not exist. An image in a list
-    without captions is a `DataError`.
+def read_images(raw: Path) -> list[Image]:
+    """Return the images of the three lists with their captions in the order of their numbers.
+
+    Captions of images in no list are left out and counted: the published token file has captions
+    for 91 images without a split and for a file (`...jpg.1`) that does not exist.
+
+    Raises:
+        DataError: an image in a list has no caption.
     """
     captions = _captions(raw / TOKENS)
     splits = _splits(raw)
@@ -25,18 +34,26 @@ def read(raw: Path) -> list[Image]:
     for file, (split, where) in splits.items():
         if file not in captions:
             raise DataError(f"{where}: image {file} has no caption in {TOKENS}")
-        images.append(Image(file, split, tuple(sorted(captions[file]))))
-    _tell_unused(captions, splits)
+        lines = [
+            Line(text, line_where, f"{file}#{number}")
+            for number, text, line_where in sorted(captions[file])
+        ]
+        images.append(Image(file, split, lines))
+    _report_unused(captions, splits)
     return images
 
 
 def test_files(raw: Path) -> set[str]:
-    """The images of the test split."""
+    """Return the files of the test split."""
     return {file for file, (split, _) in _splits(raw).items() if split == "test"}
 
 
-def _captions(path: Path) -> dict[str, list[Line]]:
-    captions: defaultdict[str, list[Line]] = defaultdict(list)
+_NumberedCaptions = dict[str, list[tuple[int, str, str]]]
+"""File -> number, text and position (file:line) of each caption."""
+
+
+def _captions(path: Path) -> _NumberedCaptions:
+    captions: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
     for number, text in numbered_lines(path):
         where = f"{path}:{number}"
         key, caption = columns(text, 2, where)
@@ -48,7 +65,7 @@ def _captions(path: Path) -> dict[str, list[Line]]:
 
 
 def _splits(raw: Path) -> dict[str, tuple[str, str]]:
-    """File -> (split, where it is listed)."""
+    """Return the split of each file, and the position (file:line) in its list."""
     splits: dict[str, tuple[str, str]] = {}
     for split, name in LISTS.items():
         for number, text in numbered_lines(raw / name):
@@ -59,7 +76,7 @@ def _splits(raw: Path) -> dict[str, tuple[str, str]]:
     return splits
 
 
-def _tell_unused(captions: dict[str, list[Line]], splits: dict[str, tuple[str, str]]) -> None:
+def _report_unused(captions: _NumberedCaptions, splits: dict[str, tuple[str, str]]) -> None:
     unused = captions.keys() - splits.keys()
     if unused:
         count = sum(len(captions[file]) for file in unused)

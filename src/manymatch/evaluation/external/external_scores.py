@@ -16,7 +16,7 @@ from manymatch.evaluation.external.arrays import Array, open_array
 from manymatch.evaluation.external.split_table import SplitTable, read_ids, rows_of
 from manymatch.evaluation.ranking.blocks import Score, runs
 from manymatch.methods.base import Embeddings
-from manymatch.similarities.by_name import SetSimilarity, SimilaritySettings
+from manymatch.similarities.by_name import SetSimilarity
 from manymatch.system.errors import ConfigError, DataError, nearest
 
 Similarity = Literal["cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match"]
@@ -157,7 +157,7 @@ def _compare(similarity: Similarity, elements: int) -> Score:
                 "Choose mil, chamfer, smooth_chamfer or max_match."
             )
         return lambda images, texts: images.vectors[:, 0] @ texts.vectors[:, 0].T
-    of_sets = SetSimilarity(SimilaritySettings(name=similarity)).eval()
+    of_sets = SetSimilarity(similarity).eval()
     return lambda images, texts: of_sets(images.vectors, texts.vectors)
 
 

@@ -5,27 +5,26 @@ The embeddings or matrices are read from files; everything else is as in `evalua
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from manymatch import __version__
+from manymatch.config.layout import ResultFiles
 from manymatch.datasets import DATASETS
 from manymatch.evaluation.external.arrays import file_of
 from manymatch.evaluation.external.external_scores import ExternalFiles, read_external
 from manymatch.evaluation.external.split_table import read_split
-from manymatch.evaluation.outcome import Outcome, Places, measure, own_and_judged, write
+from manymatch.evaluation.outcome import Outcome, measure, own_and_judged, write
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
 from manymatch.evaluation.protocols.subject import Subject
-from manymatch.evaluation.provenance import effort, git_revision
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.system import files
+from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import ConfigError, nearest
+from manymatch.system.machine import Clock, record
 
 SETTING = "external"
 
@@ -40,7 +39,7 @@ def score(
     protocols: Sequence[str] = (),
     depth: int = 100,
     name: str = SETTING,
-    written: Places | None = None,
+    written: ResultFiles | None = None,
 ) -> Outcome:
     """Rank a split by another program's embeddings or scores; the metrics are rounded.
 
@@ -56,7 +55,7 @@ def score(
             is unknown.
         DataError: a file cannot be used, or does not fit the others.
     """
-    started = time.monotonic()
+    clock = Clock()
     _check_dataset(dataset, protocols)
     table = read_split(captions, split)
     embedded, similarity = read_external(external, table)
@@ -72,8 +71,8 @@ def score(
     result = Outcome(subject, rounded(values), {}, judgments)
     if written is not None:
         identity = {"dataset": dataset, "preset": name, "split": split}
-        record = _record(external, captions, relevance) | identity
-        write(written, result, name, record | effort(torch.device("cpu"), started))
+        write(written, result, name, _origin(external, captions, relevance) | identity)
+        record(written.machine, "score", clock.usage())
     return result
 
 
@@ -86,8 +85,8 @@ def _check_dataset(name: str, protocols: Sequence[str]) -> None:
         )
 
 
-def _record(external: ExternalFiles, captions: Path, relevance: Path | None) -> dict[str, Any]:
-    """The origin of the numbers. Facts that only the makers of the model know are "not known".
+def _origin(external: ExternalFiles, captions: Path, relevance: Path | None) -> dict[str, Any]:
+    """The origin of the numbers; facts that only the model's author has are "not known".
 
     `data_sha256` is the hash of the caption table.
     """
@@ -111,8 +110,8 @@ def _record(external: ExternalFiles, captions: Path, relevance: Path | None) -> 
         "seed": "not known",
         "features": "not known",
         "setting": SETTING,
+        "code_sha256": code_hash(__name__),
         "version": __version__,
-        "git_revision": git_revision(Path()),
         **compared,
         **hashes,
     }

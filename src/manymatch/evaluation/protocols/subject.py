@@ -8,7 +8,7 @@ import torch
 
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.ranking.blocks import Score, rows
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.ranking.whole_rows import transposed
 from manymatch.system.errors import DataError
@@ -55,8 +55,8 @@ def part(embedded: Embedded, images: slice) -> Embedded:
     first, last = torch.searchsorted(embedded.image_index, ends).tolist()
     return replace(
         embedded,
-        images=rows(embedded.images, images),
-        texts=rows(embedded.texts, slice(first, last)),
+        images=embedded.images.rows(images),
+        texts=embedded.texts.rows(slice(first, last)),
         image_ids=embedded.image_ids[images],
         caption_ids=embedded.caption_ids[first:last],
         image_index=embedded.image_index[first:last] - images.start,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -17,22 +16,6 @@ Score = Callable[[Embeddings, Embeddings], Tensor]
 IMAGES_PER_BLOCK, CAPTIONS_PER_BLOCK = 1024, 5120
 """The scores of one block take 20 MiB: large enough that their ranking costs little beside their
 computation."""
-
-_OF_ENTITIES = ("entities", "entity_names", "entity_attributes")
-
-
-def rows(embeddings: Embeddings, chosen: slice) -> Embeddings:
-    """The embeddings of a run of samples, without copying."""
-    parts = embeddings.parts()
-    image_index = parts.pop("entity_owner", None)
-    entities = {name: parts.pop(name) for name in _OF_ENTITIES if name in parts}
-    if image_index is not None:
-        first, last = torch.searchsorted(
-            image_index, image_index.new_tensor([chosen.start, chosen.stop])
-        )
-        entities = {name: value[first:last] for name, value in entities.items()}
-        entities["entity_owner"] = image_index[first:last] - chosen.start
-    return replace(embeddings, **{name: value[chosen] for name, value in parts.items()}, **entities)
 
 
 def runs(count: int, size: int) -> Iterator[slice]:

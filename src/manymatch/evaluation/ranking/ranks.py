@@ -20,7 +20,6 @@ from manymatch.evaluation.ranking.blocks import (
     blocks_by_image,
     checked,
     holding,
-    rows,
 )
 from manymatch.evaluation.ranking.top import Top
 from manymatch.methods.base import Embeddings
@@ -108,7 +107,7 @@ def _prefetched(
 
     def scores_of(pair: Block) -> list[Tensor]:
         with torch.inference_mode():  # a property of the thread
-            parts = rows(images, pair[0]), rows(texts, pair[1])
+            parts = images.rows(pair[0]), texts.rows(pair[1])
             return [score(*parts) for score in directions]
 
     with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as worker:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, Score, checked, rows, runs
+from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, Score, checked, runs
 from manymatch.methods.base import Embeddings
 
 SCORES_AT_ONCE = 4_000_000
@@ -36,14 +36,14 @@ def whole_rows(
     for run in runs(len(queries), max(1, scores_at_once // max(1, len(gallery)))):
         offsets = included[run].nonzero()[:, 0]
         if len(offsets):
-            scores = _scores(score, rows(queries, run), gallery)
+            scores = _scores(score, queries.rows(run), gallery)
             yield run.start + offsets, scores[offsets.to(scores.device)]
 
 
 def _scores(score: Score, queries: Embeddings, gallery: Embeddings) -> Tensor:
     with torch.inference_mode():
         parts = [
-            score(queries, rows(gallery, run)) for run in runs(len(gallery), CAPTIONS_PER_BLOCK)
+            score(queries, gallery.rows(run)) for run in runs(len(gallery), CAPTIONS_PER_BLOCK)
         ]
         return checked(torch.cat(parts, 1))
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from manymatch.config.params import Elements
 from manymatch.methods.base import Embeddings
 from manymatch.results.sets import Modality
-
-_PER_ELEMENT = ("vectors", "slots", "attention", "mask")
 
 
 @dataclass(frozen=True)
@@ -32,9 +30,7 @@ class Selection:
 
 def select(embeddings: Embeddings, elements: Sequence[int]) -> Embeddings:
     """The embeddings with only the given elements (from 1) of their sets."""
-    rows = [element - 1 for element in elements]
-    parts = embeddings.parts()
-    return replace(embeddings, **{n: parts[n][:, rows] for n in _PER_ELEMENT if n in parts})
+    return embeddings.elements([element - 1 for element in elements])
 
 
 def selections(images: Embeddings, texts: Embeddings, wanted: Elements) -> list[Selection]:

@@ -13,7 +13,6 @@ import torch
 from manymatch.evaluation.embed import Embedded, embed
 from manymatch.evaluation.protocols.subject import part
 from manymatch.evaluation.provenance import setting_of
-from manymatch.evaluation.ranking.blocks import rows
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import Trained
 from manymatch.experiments.costs.operations import similarity_operations
@@ -60,7 +59,7 @@ def cost_of(
         size=embedded.images.vectors.shape[2],
         parameters=sum(parameter.numel() for parameter in method.parameters()),
         multiply_adds=similarity_operations(
-            method.score, rows(embedded.images, one), rows(embedded.texts, one)
+            method.score, embedded.images.rows(one), embedded.texts.rows(one)
         ),
         step=_step(trained, device),
         test=_test(trained, split, device, ranking_seconds),

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.ranking.blocks import Score, rows, runs
+from manymatch.evaluation.ranking.blocks import Score, runs
 from manymatch.methods.base import Embeddings
 
 _BLOCK = 20_000
 """Images scored at once: enough that the overhead of a block is small."""
 _MOST_BYTES = 2 * 1024**3
-_SCORED = ("vectors", "log_variance", "mask")
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Gallery:
         """Yield all images in blocks, without copying."""
         for run in runs(self.size, _BLOCK):
             first = run.start % len(self.held)
-            yield rows(self.held, slice(first, first + run.stop - run.start))
+            yield self.held.rows(slice(first, first + run.stop - run.start))
 
 
 def grown(images: Embeddings, size: int, most_bytes: int = _MOST_BYTES) -> Gallery:
@@ -37,12 +36,11 @@ def grown(images: Embeddings, size: int, most_bytes: int = _MOST_BYTES) -> Galle
     The gallery holds about `most_bytes` at most, and at least one block. That is far more than any
     cache, so a search takes as long as with `size` different images.
     """
-    parts = images.parts()
-    needed = {name: parts[name] for name in _SCORED if name in parts}
+    needed = images.scored_parts()
     image_bytes = sum(part[0].nbytes for part in needed.values())
     blocks = max(1, most_bytes // (image_bytes * _BLOCK))
     chosen = torch.arange(min(size, blocks * _BLOCK), device=images.vectors.device) % len(images)
-    return Gallery(Embeddings(**{name: part[chosen] for name, part in needed.items()}), size)
+    return Gallery(type(images)(**{name: part[chosen] for name, part in needed.items()}), size)
 
 
 def search(score: Score, gallery: Gallery, query: Embeddings, depth: int = 10) -> Tensor:

@@ -9,11 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from manymatch import __version__
 from manymatch.config.preset import Preset
-from manymatch.evaluation.provenance import git_revision
 from manymatch.evaluation.trained import embed_split
 from manymatch.experiments.costs.cost import cost_of
 from manymatch.experiments.costs.hardware import hardware
@@ -23,7 +20,9 @@ from manymatch.methods import method_class
 from manymatch.methods.checkpoint import load_model
 from manymatch.results.costs import Cost, Costs
 from manymatch.shards.read import read_index
+from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError
+from manymatch.system.machine import git_revision
 from manymatch.system.progress import say
 
 GALLERIES = (10, 100, 1_000, 10_000, 100_000)
@@ -50,7 +49,7 @@ def measure(
     """
     if not sources:
         raise ConfigError(f"no trained model of '{dataset}' to measure. Run 'dvc repro' first.")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = pick_device()
     presets = [_check(source, split) for source in sources]
     reads_graphs = any(method_class(preset.method).reads_graphs for preset in presets)
     parse = parser(parser_model) if reads_graphs else None

@@ -34,6 +34,6 @@ def similarity_operations(score: Score, image: Embeddings, text: Embeddings) -> 
 
 def _tracked(embeddings: Embeddings) -> Embeddings:
     """Copies that can have a gradient, unlike tensors of inference mode."""
-    parts = {name: part.detach().clone() for name, part in embeddings.parts().items()}
-    parts["vectors"].requires_grad_()
-    return Embeddings(**parts)
+    copies = embeddings.map(lambda part: part.detach().clone())
+    copies.vectors.requires_grad_()
+    return copies

@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from manymatch.config.preset import Optimizer, Preset, Training
-from manymatch.encoders.image import ImageSettings, image_encoder
 from manymatch.encoders.words import WordEncoder
 from manymatch.evaluation.embed import embed
-from manymatch.evaluation.ranking.blocks import rows, runs
+from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.trained import Trained
 from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of
 from manymatch.experiments.costs.operations import similarity_operations
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.results.costs import Cost
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
@@ -120,7 +120,7 @@ class Scan(Method):
         of_pair = images.vectors.shape[1] * (texts.vectors.shape[1] + self.size)
         pairs = max(1, _NUMBERS[images.vectors.device.type] // of_pair)
         of_images = min(_MOST_IMAGES, pairs)
-        parts = [rows(images, run) for run in runs(len(images), of_images)]
+        parts = [images.rows(run) for run in runs(len(images), of_images)]
         columns = [
             self._of_captions(parts, texts, order[run])
             for run in runs(len(texts), pairs // of_images)

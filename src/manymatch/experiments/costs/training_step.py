@@ -11,7 +11,6 @@ from manymatch.config.preset import Training
 from manymatch.experiments.costs.timing import median_seconds
 from manymatch.methods.base import Method
 from manymatch.shards.batch import Batch
-from manymatch.training.module import in_float32
 from manymatch.training.optimizer import make_optimizer
 from manymatch.training.quiet import deterministic
 
@@ -44,7 +43,7 @@ def training_step(
     def step(batch: Batch) -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
             images, texts = method.encode_images(batch), method.encode_texts(batch)
-        terms = method.loss(in_float32(images), in_float32(texts), batch)
+        terms = method.loss(images.float(), texts.float(), batch)
         optimizer.zero_grad()
         torch.stack(list(terms.values())).sum().backward()
         if training.clip_norm is not None:

@@ -17,6 +17,7 @@ from manymatch.experiments.sketches.ranks import named, write_ranks
 from manymatch.experiments.sketches.settings import SketchSettings
 from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.methods.matching import Matching
+from manymatch.methods.swapped_labels import swapped_labels
 
 CPU = torch.device("cpu")
 _ROWS = 4096
@@ -92,7 +93,7 @@ def _fit(
     """Give `heads` the weights of the best epoch; which it is, and its validation mAP."""
     sketches, partners = data.sketches.of(trained), Partners(data.images.of(trained))
     matching = Matching(settings)
-    labels = SwappedLabels(settings, settings.size) if settings.weight else None
+    labels = swapped_labels(settings, settings.size)
     parts = nn.ModuleList([heads] if labels is None else [heads, labels])
     parts.to(next(heads.parameters()).device)
     optimizer = torch.optim.Adam(parts.parameters(), lr=settings.lr, fused=True)

@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
 from manymatch.experiments.synthetic.plan import Points, read_points
-from manymatch.losses.swapped_labels import LabelSettings
 from manymatch.methods.matching import MatchingSettings
+from manymatch.methods.swapped_labels import LabelSettings
 
 
 class SketchSettings(LabelSettings, MatchingSettings):

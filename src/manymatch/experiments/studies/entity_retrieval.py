@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.recall import relevant_ranks
-from manymatch.evaluation.ranking.blocks import rows
 from manymatch.evaluation.ranking.metrics import (
     CUTS,
     multi_match_metrics,
@@ -131,7 +130,7 @@ def _samples(
     true = {(image, entity) for image, entity in pairs.tolist()}
 
     def best(row: int) -> list[RetrievedEntity]:
-        image = rows(subject.embedded.images, slice(row, row + 1))
+        image = subject.embedded.images.rows(slice(row, row + 1))
         scores = subject.trained.method.score(image, embedded)[0]
         top, entities = scores.topk(min(_BEST, len(scores)))
         return [

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from manymatch.evaluation.embed import Embedded, autocast_dtype, concatenate
+from manymatch.evaluation.embed import Embedded, autocast_dtype
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.trained import Trained, embed_split
@@ -22,6 +22,7 @@ from manymatch.shards.collate import Item, collate
 from manymatch.shards.numbering import NumberedCaption, Numbering
 from manymatch.shards.read import samples
 from manymatch.shards.sample import CaptionEntry, Sample
+from manymatch.system.device import pick_device
 
 _CAPTIONS_PER_BATCH = 320
 
@@ -49,7 +50,7 @@ class Subject:
 
     @classmethod
     def open(cls, model: Path, shards: Path, split: str) -> Subject:
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = pick_device()
         return cls(model, shards, split, device, embed_split(model, shards, split, device))
 
     @property
@@ -58,7 +59,7 @@ class Subject:
 
     def identity(self) -> dict[str, Any]:
         """The model and split that a result belongs to."""
-        origin = self.trained.origin()
+        origin = self.trained.origin(__name__)
         kept = ("preset", "method", "seed", "checkpoint_sha256")
         return {
             "dataset": self.trained.index.dataset,
@@ -97,7 +98,7 @@ class Subject:
             ),
         ):
             encode = self.trained.method.encode_texts
-            return concatenate([encode(batch.to(self.device)) for batch in _batches(numbered)])
+            return Embeddings.join([encode(batch.to(self.device)) for batch in _batches(numbered)])
 
     def rsum(self, texts: Embeddings) -> float:
         """The rsum of the split with `texts` in place of the captions."""

@@ -16,6 +16,7 @@ from manymatch.experiments.synthetic.settings import RunSettings
 from manymatch.losses.sinkhorn import transport
 from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.losses.triplet import triplet
+from manymatch.methods.swapped_labels import swapped_labels
 
 TOLERANCE = 1e-4
 """To which assignments are solved where it is counted how many steps that takes."""
@@ -74,7 +75,7 @@ def train(settings: RunSettings, seed: int, training: Pairs, validation: Pairs) 
     """Train on `training` and keep the epoch (1-based) of best R@1 on `validation`."""
     torch.manual_seed(seed)
     encoders = Encoders(settings.hidden, settings.size)
-    labels = SwappedLabels(settings, settings.size) if settings.weight else None
+    labels = swapped_labels(settings, settings.size)
     if settings.contrastive_epochs:
         warm = settings.model_copy(update={"epochs": settings.contrastive_epochs})
         encoders.load_state_dict(_fit(encoders, None, training, validation, warm)[0])
@@ -141,11 +142,10 @@ def assignment(labels: SwappedLabels | None) -> dict[str, float] | None:
     if labels is None or not int(labels.images.queue.filled):
         return None
     log_p = queued_log_p(labels)
-    chosen = labels.settings
-    own = transport(log_p, chosen.eta, chosen.rounds, chosen.tolerance)
+    own = transport(log_p, labels.eta, labels.rounds, labels.tolerance)
     return {
         "error": own.error,
-        "steps": transport(log_p, chosen.eta, tolerance=TOLERANCE).rounds,
+        "steps": transport(log_p, labels.eta, tolerance=TOLERANCE).rounds,
     }
 
 

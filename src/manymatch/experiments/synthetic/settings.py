@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from manymatch.config.preset import Count, Positive
-from manymatch.losses.swapped_labels import LabelSettings
+from manymatch.methods.swapped_labels import LabelSettings
 
 
 class RunSettings(LabelSettings):

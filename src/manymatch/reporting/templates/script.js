@@ -42,3 +42,41 @@ for (const section of document.querySelectorAll("[data-queries]")) {
     button.addEventListener("click", () => choose(current + Number(button.dataset.step)));
   }
 }
+
+// Date, commit, time and memory differ from run to run. The page holds none of them: `manymatch report` writes them to
+// machine/machine.js beside the page, which a copy of the page alone does not have.
+const machine = window.MANYMATCH_MACHINE;
+
+const duration = (seconds) => {
+  const rest = Math.round(seconds);
+  if (rest < 60) return `${seconds.toPrecision(2)} s`;
+  const parts = [[Math.floor(rest / 3600), "h"], [Math.floor(rest / 60) % 60, "min"], [rest % 60, "s"]];
+  return parts.filter(([count]) => count).map(([count, unit]) => `${count} ${unit}`).join(" ");
+};
+const describe = ([stage, usage]) => {
+  const facts = [
+    usage.seconds === null ? "after an interruption" : duration(usage.seconds),
+    `${Math.round(usage.peak_memory_mb).toLocaleString("en")} MiB`,
+    usage.device,
+    usage.host,
+    usage.date.slice(0, 10),
+    usage.git_revision ? `commit ${usage.git_revision.slice(0, 12)}` : "no commit",
+  ];
+  return `${stage} (${facts.join(", ")})`;
+};
+
+if (machine) {
+  const made = document.getElementById("made");
+  made.textContent = `Made on ${machine.date}` + (machine.revision ? `, commit ${machine.revision.slice(0, 12)}` : "");
+  made.hidden = false;
+  for (const list of document.querySelectorAll("[data-machine]")) {
+    for (const [name, stages] of Object.entries(machine.results)) {
+      const [dataset, preset] = name.split("/");
+      if (dataset !== list.dataset.machine) continue;
+      const item = document.createElement("li");
+      item.textContent = `${preset}: ${Object.entries(stages).map(describe).join("; ")}`;
+      list.append(item);
+      list.hidden = false;
+    }
+  }
+}

@@ -1,0 +1,219 @@
+"""CUB-200-2011 (Wah et al. 2011): 11,788 photographs of 200 kinds of birds, with ten captions each
+by Reed et al. 2016, in the class splits that PCME uses (Xian et al. 2017).
+
+An image's id is the stem of its file name, a caption's id is IMAGE#k, and the label is the number
+of the class, 1 to 200. The test split holds all images of the 50 test classes, which are never seen
+in training, and some images of the other classes ("seen test"). Both settings, seen and unseen
+classes, are scored from this split: a test image belongs to an unseen class if no training or
+validation image has its label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from manymatch.datasets.base import SPLITS, Caption, Dataset
+from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
+from manymatch.datasets.source_settings import SourceSettings
+from manymatch.fetching.archives import extract, is_archive
+from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.gather import Sources, Usual
+from manymatch.fetching.sources import Source
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import DataError, SourceError
+from manymatch.system.files import remove
+from manymatch.system.progress import say
+
+TEXT = "text"
+LISTS = {
+    "train_classes": "trainvalclasses.txt",
+    "validation_classes": "valclasses.txt",
+    "test_classes": "testclasses.txt",
+    "seen_test": "seen_test_images.txt",
+}
+"""Setting -> name under the raw folder."""
+_OPTIONAL = "validation_classes"
+VALIDATION_EVERY = 10
+"""Without validation classes, every 10th image of a training class is held out for validation, so
+that no test image selects the checkpoint."""
+
+USUAL: Usual = {
+    "images": ("CUB_200_2011/images", "images", "CUB_200_2011.tgz", "cub_mini*.tar"),
+    "captions": (
+        "cvpr2016_cub/text_c10",
+        "text_c10",
+        "text",
+        "cvpr2016_cub.tar.gz",
+        "text.zip",
+        "cub_mini*.tar",
+    ),
+    **{
+        key: (LISTS[key], f"splits/{LISTS[key]}")
+        for key in ("train_classes", "test_classes", "seen_test")
+    },
+}
+"""The names in the releases, and those common in text-to-image work."""
+
+_CLASS = re.compile(r"\d{3}\.[A-Za-z_]+")
+_CLASS_NUMBER = re.compile(r"(\d{1,3})\.")
+_LOST = re.compile("\ufffd+")
+
+
+class CubSettings(SourceSettings):
+    """`sources.cub` of params.yaml."""
+
+    images: Sources | None = None
+    """`CUB_200_2011.tgz`, or a folder, which is used in place."""
+    captions: Source | None = None
+    """Reed's captions: an archive or folder that holds CLASS/IMAGE.txt at any depth."""
+    train_classes: Source | None = None
+    test_classes: Source | None = None
+    validation_classes: Source | None = None
+    """Without this list, every 10th image of each training class is held out."""
+    seen_test: Source | None = None
+    """Images of the training classes that belong to the test split."""
+    only_present: bool = False
+    """Leave out images whose image file is missing."""
+
+
+class Cub(Dataset):
+    """The dataset `cub`."""
+
+    settings_model = CubSettings
+
+    def download(self, settings: CubSettings, raw: Path) -> None:
+        """Put the captions and lists under `raw`, and the images or a record of where they are."""
+        gatherer = settings.gatherer("cub", raw, USUAL, [_OPTIONAL])
+        copy_named(gatherer, LISTS, raw, [_OPTIONAL])
+        _copy_captions(gatherer.one("captions", check=whole_archive), raw)
+        advice = "set it to CUB_200_2011.tgz or its unpacked folder"
+        settle_images(gatherer.all("images", advice, whole_archive), raw, settings.only_present)
+
+    def captions(self, raw: Path) -> Iterator[Caption]:
+        """Yield the rows by split, class and image."""
+        return caption_rows(raw, _images(raw), clean=_repaired)
+
+
+def _copy_captions(source: Path, raw: Path) -> None:
+    """Copy the files CLASS/IMAGE.txt at any depth of `source` to `raw/text/CLASS/IMAGE.txt`."""
+    folder = source
+    if not source.is_dir():
+        if not is_archive(source):
+            raise SourceError(
+                f"{source}: neither a folder nor a complete tar, tar.gz or zip archive"
+            )
+        folder = raw / "unpacked"
+        extract(source, folder, lambda member: _is_caption_file(PurePosixPath(member)))
+    count = 0
+    for path in sorted(folder.rglob("*.txt")):
+        if not _is_caption_file(PurePosixPath(path.relative_to(folder.parent))):
+            continue
+        target = raw / TEXT / path.parent.name / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            raise SourceError(f"{source}: captions of {path.parent.name}/{path.name} twice")
+        copy_file(path, target)
+        count += 1
+    if not count:
+        raise SourceError(f"{source}: no captions; expected files CLASS/IMAGE.txt")
+    remove(raw / "unpacked")
+
+
+def _is_caption_file(name: PurePosixPath) -> bool:
+    return name.suffix == ".txt" and bool(_CLASS.fullmatch(name.parent.name))
+
+
+def _repaired(text: str) -> str:
+    """Replace U+FFFD, the sign for an undecodable byte, which some captions have for spaces."""
+    return _LOST.sub(" ", text).strip()
+
+
+def _images(raw: Path) -> Iterator[Image]:
+    """Yield the images of all splits; images of classes in no list are left out and counted."""
+    splits, counts = read_splits(raw), Counter[int]()
+    paths: dict[str, list[tuple[int, Path]]] = {split: [] for split in SPLITS}
+    unused = 0
+    for path in sorted((raw / TEXT).glob("*/*.txt")):
+        number = _class_number(path.parent.name, str(path))
+        split = splits.split_of(number, path.stem, counts[number])
+        counts[number] += split in ("train", "validation")
+        if split is None:
+            unused += 1
+        else:
+            paths[split].append((number, path))
+    if unused:
+        say(f"cub: left out {unused} images of classes that are in no list")
+    for split in SPLITS:
+        for number, path in paths[split]:
+            lines = [
+                Line(text, f"{path}:{line}", f"{path.stem}#{order}")
+                for order, (line, text) in enumerate(numbered_lines(path))
+            ]
+            yield Image(f"{path.stem}.jpg", split, lines, labels=(number,))
+
+
+# --- splits -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The class numbers of each split, and the stems of the seen test images."""
+
+    train: frozenset[int]
+    validation: frozenset[int]
+    test: frozenset[int]
+    seen_test: frozenset[str]
+
+    def split_of(self, class_number: int, stem: str, position: int) -> str | None:
+        """Return the split of the image `stem`, or None if its class is in no list.
+
+        `position` counts the training and validation images of the class before this image.
+        """
+        if class_number in self.test or stem in self.seen_test:
+            return "test"
+        if class_number in self.validation:
+            return "validation"
+        if class_number not in self.train:
+            return None
+        held_out = not self.validation and position % VALIDATION_EVERY == VALIDATION_EVERY - 1
+        return "validation" if held_out else "train"
+
+
+def read_splits(raw: Path) -> Splits:
+    """Read the lists under `raw`.
+
+    Raises:
+        DataError: a class is in two lists.
+    """
+    classes = {
+        key: _classes(raw / LISTS[key])
+        for key in ("train_classes", "validation_classes", "test_classes")
+    }
+    list_of: dict[int, str] = {}
+    for key, numbers in classes.items():
+        for number in sorted(numbers):
+            if number in list_of:
+                raise DataError(f"{raw}: class {number} is in {list_of[number]} and {LISTS[key]}")
+            list_of[number] = LISTS[key]
+    train, validation, test = classes.values()
+    stems = {Path(text.strip()).stem for _, text in numbered_lines(raw / LISTS["seen_test"])}
+    return Splits(train, validation, test, frozenset(stems))
+
+
+def _classes(path: Path) -> frozenset[int]:
+    if not path.is_file():
+        return frozenset()
+    return frozenset(_class_number(text, f"{path}:{n}") for n, text in numbered_lines(path))
+
+
+def _class_number(name: str, where: str) -> int:
+    """Return the number of a class such as `004.Groove_billed_Ani`."""
+    match = _CLASS_NUMBER.match(name.strip())
+    if match is None:
+        raise DataError(f"{where}: expected a class such as 004.Groove_billed_Ani, found {name!a}")
+    return int(match[1])

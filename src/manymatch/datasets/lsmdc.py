@@ -1,0 +1,75 @@
+"""LSMDC (Rohrbach et al. 2017): clips of films with their audio descriptions for the blind.
+
+The annotations are given out after a form (https://sites.google.com/site/describingmovies/). The
+files end in .csv, but are tab-separated and have no header: the clip, four times, the sentence. The
+test split is the challenge's 1,000 public clips. If no validation clips are given, the clips of
+every 20th film are held out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from manymatch.datasets.base import SPLITS, Caption, Dataset
+from manymatch.datasets.clips import Clip, clip_rows
+from manymatch.datasets.image_files import Line
+from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.source_settings import SourceSettings
+from manymatch.fetching.copying import copy_named
+from manymatch.fetching.gather import Usual
+from manymatch.fetching.sources import Source
+from manymatch.foreign.text_lines import columns, numbered_lines
+
+USUAL: Usual = {
+    "train": ("LSMDC16_annos_training.csv",),
+    "validation": (),
+    "test": ("LSMDC16_challenge_1000_publictect.csv",),
+}
+_FILES = {split: f"{split}.csv" for split in SPLITS}
+"""Split -> name under the raw folder."""
+_OPTIONAL = "validation"
+_COLUMNS = 6
+_TIMES = re.compile(r"_\d\d\.\d\d\.\d\d\.\d\d\d-\d\d\.\d\d\.\d\d\.\d\d\d$")
+_ADVICE = (
+    "fill in the form that https://sites.google.com/site/describingmovies/ links to, and set it to "
+    "the file that you receive"
+)
+
+
+class LsmdcSettings(SourceSettings):
+    """`sources.lsmdc` of params.yaml."""
+
+    train: Source | None = None
+    """`LSMDC16_annos_training.csv`."""
+    validation: Source | None = None
+    """`LSMDC16_annos_val.csv`; use it only with features of these clips."""
+    test: Source | None = None
+    """`LSMDC16_challenge_1000_publictect.csv`."""
+
+
+class Lsmdc(Dataset):
+    """The dataset `lsmdc`."""
+
+    settings_model = LsmdcSettings
+
+    def download(self, settings: LsmdcSettings, raw: Path) -> None:
+        """Put the annotations under `raw`."""
+        copy_named(settings.gatherer("lsmdc", raw, USUAL), _FILES, raw, [_OPTIONAL], _ADVICE)
+        ImageFolder(absent=True).write(raw)
+
+    def captions(self, raw: Path) -> Iterator[Caption]:
+        """Yield the rows, training clips first, in the order of the files."""
+        return clip_rows(clip for split in SPLITS for clip in _clips(raw / _FILES[split], split))
+
+
+def _clips(path: Path, split: str) -> Iterator[Clip]:
+    """Yield each clip once, with all its sentences."""
+    lines: dict[str, list[Line]] = {}
+    for number, text in numbered_lines(path) if path.is_file() else ():
+        where = f"{path}:{number}"
+        clip, *_, sentence = columns(text, _COLUMNS, where)
+        lines.setdefault(clip, []).append(Line(sentence, where))
+    for clip, sentences in lines.items():
+        yield Clip(clip, _TIMES.sub("", clip), split, sentences)

@@ -1,0 +1,90 @@
+"""MSR-VTT (Xu et al. 2016): 10,000 videos with 20 captions each.
+
+The test split is JSFusion's 1,000 videos with one caption each, on which published work reports.
+The list of training videos decides which other videos a model is trained on. If no list of
+validation videos is given, every 20th training video is held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from manymatch.datasets.base import SPLITS, Caption, Dataset
+from manymatch.datasets.clips import Clip, clip_rows, read_csv
+from manymatch.datasets.image_files import Line
+from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.source_settings import SourceSettings
+from manymatch.fetching.completeness import whole_json
+from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.gather import Usual
+from manymatch.fetching.sources import Source
+from manymatch.foreign.json_file import read_object
+from manymatch.system.errors import DataError
+
+CAPTIONS = "MSRVTT_data.json"
+LISTS = {split: f"{split}.csv" for split in SPLITS}
+"""Split -> name under the raw folder."""
+_OPTIONAL = "validation"
+USUAL: Usual = {
+    "captions": (CAPTIONS, "train_val_videodatainfo.json"),
+    "train": ("MSRVTT_train.csv", "MSRVTT_train.9k.csv"),
+    "test": ("MSRVTT_JSFUSION_test.csv",),
+}
+
+
+class MsrvttSettings(SourceSettings):
+    """`sources.msrvtt` of params.yaml."""
+
+    captions: Source | None = None
+    """`MSRVTT_data.json`, the 20 captions of every training video."""
+    train: Source | None = None
+    """A CSV file with the column `video_id`, such as `MSRVTT_train.csv`."""
+    validation: Source | None = None
+    """A CSV file of the validation videos, with the column `video_id`."""
+    test: Source | None = None
+    """`MSRVTT_JSFUSION_test.csv`, with the columns `video_id` and `sentence`."""
+
+
+class Msrvtt(Dataset):
+    """The dataset `msrvtt`."""
+
+    settings_model = MsrvttSettings
+
+    def download(self, settings: MsrvttSettings, raw: Path) -> None:
+        """Put the captions and lists under `raw`."""
+        gatherer = settings.gatherer("msrvtt", raw, USUAL, [_OPTIONAL])
+        copy_file(gatherer.one("captions", check=whole_json("sentences")), raw / CAPTIONS)
+        copy_named(gatherer, LISTS, raw, [_OPTIONAL])
+        ImageFolder(absent=True).write(raw)
+
+    def captions(self, raw: Path) -> Iterator[Caption]:
+        """Yield the rows, training videos first, in the order of the lists."""
+        return clip_rows(_clips(raw))
+
+
+def _clips(raw: Path) -> Iterator[Clip]:
+    captions = _captions(raw / CAPTIONS)
+    for split in ("train", "validation"):
+        path = raw / LISTS[split]
+        for where, (video,) in read_csv(path, ["video_id"]) if path.is_file() else ():
+            if video not in captions:
+                raise DataError(f"{where}: no captions of '{video}' in {CAPTIONS}")
+            yield Clip(video, video, split, captions[video])
+    for where, (video, sentence) in read_csv(raw / LISTS["test"], ["video_id", "sentence"]):
+        yield Clip(video, video, "test", [Line(sentence, where)])
+
+
+def _captions(path: Path) -> dict[str, list[Line]]:
+    """Return the captions of each video."""
+    entries = read_object(path).get("sentences")
+    if not isinstance(entries, list):
+        raise DataError(f"{path}: expected a list 'sentences'")
+    captions: dict[str, list[Line]] = {}
+    for number, entry in enumerate(entries):
+        where = f"{path}: sentence {number}"
+        try:
+            captions.setdefault(entry["video_id"], []).append(Line(str(entry["caption"]), where))
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{where}: without video_id and caption ({error!r})") from None
+    return captions

@@ -1,0 +1,118 @@
+"""YouCook2 (Zhou et al. 2018): clips of cooking videos, each with a sentence for its step.
+
+A clip's id is VIDEO_k. The test split is the published validation split of 3,350 clips, on which
+published work reports, because the captions of the real test split are secret. Every 20th training
+video is held out for validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.clips import Clip, clip_rows
+from manymatch.datasets.image_files import Line
+from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.source_settings import SourceSettings
+from manymatch.fetching.completeness import whole_json
+from manymatch.fetching.copying import copy_file
+from manymatch.fetching.gather import Usual
+from manymatch.fetching.sources import Source
+from manymatch.foreign.json_file import read_object
+from manymatch.foreign.pickles import read_pickle
+from manymatch.system.errors import DataError
+from manymatch.system.files import write_json
+
+ANNOTATIONS = "youcookii_annotations_trainval.json"
+LISTS = {"train": "train.json", "test": "test.json"}
+"""Split -> file under the raw folder with the texts of HowTo100M's pickle:
+{"clips": [[ID, CAPTION], ...]}."""
+_SPLITS = {"training": "train", "validation": "test"}
+
+USUAL: Usual = {
+    "annotations": (ANNOTATIONS, f"annotations/{ANNOTATIONS}"),
+    "train": ("youcook_train.pkl",),
+    "test": ("youcook_val.pkl",),
+}
+_ADVICE = (
+    "set annotations to youcookii_annotations_trainval.json, or train and test to HowTo100M's "
+    "youcook_train.pkl and youcook_val.pkl (docs/datasets.md says where to get these files)"
+)
+
+
+class Youcook2Settings(SourceSettings):
+    """`sources.youcook2` of params.yaml: `annotations`, or both `train` and `test`."""
+
+    annotations: Source | None = None
+    """`youcookii_annotations_trainval.json`, the dataset's own file."""
+    train: Source | None = None
+    """HowTo100M's `youcook_train.pkl`, which also holds features."""
+    test: Source | None = None
+    """HowTo100M's `youcook_val.pkl`."""
+
+
+class Youcook2(Dataset):
+    """The dataset `youcook2`."""
+
+    settings_model = Youcook2Settings
+
+    def download(self, settings: Youcook2Settings, raw: Path) -> None:
+        """Put the captions under `raw`."""
+        gatherer = settings.gatherer("youcook2", raw, USUAL)
+        if gatherer.has("train") and gatherer.has("test"):
+            for split, file in LISTS.items():
+                write_json(raw / file, {"clips": _pickled_captions(gatherer.one(split))})
+        else:
+            copy_file(gatherer.one("annotations", _ADVICE, whole_json()), raw / ANNOTATIONS)
+        ImageFolder(absent=True).write(raw)
+
+    def captions(self, raw: Path) -> Iterator[Caption]:
+        """Yield the rows in the order of the files."""
+        annotated = (raw / ANNOTATIONS).is_file()
+        return clip_rows(_annotated(raw / ANNOTATIONS) if annotated else _listed(raw))
+
+
+def _pickled_captions(path: Path) -> list[list[str]]:
+    """Return [id, caption] of every clip in HowTo100M's pickle."""
+    entries = read_pickle(path)
+    if not isinstance(entries, list):
+        raise DataError(f"{path}: expected a list of clips")
+    return [_pickled_caption(entry, f"{path}: clip {n}") for n, entry in enumerate(entries)]
+
+
+def _pickled_caption(entry: Any, where: str) -> list[str]:
+    values = [entry.get(key) for key in ("id", "caption")] if isinstance(entry, Mapping) else []
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) != 2:
+        raise DataError(f"{where}: without an id and a caption")
+    return texts
+
+
+def _listed(raw: Path) -> Iterator[Clip]:
+    for split, file in LISTS.items():
+        path = raw / file
+        for number, (clip, caption) in enumerate(read_object(path)["clips"]):
+            video = clip.rpartition("_")[0]
+            yield Clip(clip, video, split, [Line(caption, f"{path}: clip {number}")])
+
+
+def _annotated(path: Path) -> Iterator[Clip]:
+    videos = read_object(path).get("database")
+    if not isinstance(videos, Mapping):
+        raise DataError(f"{path}: expected an object 'database' of videos")
+    for video, entry in videos.items():
+        try:
+            yield from _clips(video, entry, path)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{path}: video '{video}': unexpected content ({error!r})") from None
+
+
+def _clips(video: str, entry: Mapping[str, Any], path: Path) -> Iterator[Clip]:
+    split = _SPLITS.get(entry["subset"])
+    if split is None:
+        return
+    for step in entry["annotations"]:
+        clip = f"{video}_{step['id']}"
+        yield Clip(clip, video, split, [Line(str(step["sentence"]), f"{path}: clip '{clip}'")])

@@ -1,0 +1,95 @@
+"""Where image files are, whatever the user's folder looks like."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
+from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.system.errors import ConfigError, DataError, SourceError
+
+
+@pytest.fixture
+def raw(tmp_path):
+    (tmp_path / "raw").mkdir()
+    return tmp_path / "raw"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """a.jpg, sub/b.PNG, and files that are not images of the user."""
+    folder = tmp_path / "mine"
+    for name in ("a.jpg", "sub/b.PNG", ".trash/c.jpg", "__MACOSX/d.jpg", "sub/._b.jpg", "e.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+    return folder
+
+
+def files_of(raw, *names):
+    """The caption table's files of the images called `names`."""
+    images = [Image(name, "train", [Line("a dog", "file:1")]) for name in names]
+    rows = caption_rows(raw, images, key=lambda name: PurePosixPath(name).stem)
+    return [row.file for row in rows]
+
+
+def test_a_folder_is_used_where_it_lies(raw, folder):
+    settle_images([folder], raw, only_present=False)
+    assert files_of(raw, "a.jpg", "b.jpg") == ["images/a.jpg", "images/sub/b.PNG"]
+    images = read_image_folder(raw)
+    assert image_path(raw, "images/sub/b.PNG", images) == folder / "sub" / "b.PNG"
+    assert sorted(path.name for path in raw.iterdir()) == ["images.json"]
+
+
+def test_hidden_and_missing_images_get_the_name_of_a_missing_file(raw, folder):
+    settle_images([folder], raw, only_present=False)
+    names = ("c.jpg", "d.jpg", "e.jpg")
+    for name, file in zip(names, files_of(raw, *names), strict=True):
+        path = image_path(raw, file, read_image_folder(raw))
+        assert path == folder / name and not path.exists()
+
+
+def test_links_in_a_circle_end(raw, folder):
+    (folder / "sub" / "again").symlink_to(folder)
+    settle_images([folder], raw, only_present=False)
+    assert files_of(raw, "a.jpg") == ["images/a.jpg"]
+
+
+def test_a_relative_folder_is_recorded_as_absolute(raw, folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    settle_images([folder.relative_to(tmp_path)], raw, only_present=False)
+    assert read_image_folder(raw).folder == str(folder)
+
+
+def test_a_folder_without_images(raw, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match=r"no \.jpeg, \.jpg, \.png files"):
+        settle_images([tmp_path / "empty"], raw, only_present=False)
+
+
+def test_several_folders_are_refused(raw, folder):
+    with pytest.raises(SourceError, match="Give one folder"):
+        settle_images([folder, folder / "sub"], raw, only_present=False)
+
+
+@pytest.mark.parametrize("file", ["", "/etc/passwd", "../x.jpg", "images/../../x.jpg", "a\0b"])
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_name_does_not_leave_the_folder(raw, folder, file, elsewhere):
+    if elsewhere:
+        settle_images([folder], raw, only_present=False)
+    with pytest.raises(DataError, match="outside"):
+        image_path(raw, file, read_image_folder(raw))
+
+
+def test_only_the_images_are_elsewhere(raw, folder):
+    settle_images([folder], raw, only_present=False)
+    assert image_path(raw, "boxes.parquet", read_image_folder(raw)) == raw / "boxes.parquet"
+
+
+@pytest.mark.parametrize(
+    ("record", "kind"), [("[", DataError), ("[]", DataError), ('{"folder": 1}', ConfigError)]
+)
+def test_an_invalid_record_is_one_line(raw, record, kind):
+    (raw / "images.json").write_text(record)
+    with pytest.raises(kind, match=r"images\.json: ") as caught:
+        read_image_folder(raw)
+    assert "\n" not in str(caught.value)
