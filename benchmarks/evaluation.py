@@ -31,11 +31,11 @@ ROWS = 4000
 
 def main() -> None:
     options = _options()
-    images, texts, owner = _data(options)
+    images, texts, image_index = _data(options)
     products, rankings = [], []
     for _ in range(options.rounds):
         products.append(_seconds(lambda: _bare_product(images, texts)))
-        rankings.append(_seconds(lambda: rank(_score, images, texts, owner, options.depth)))
+        rankings.append(_seconds(lambda: rank(_score, images, texts, image_index, options.depth)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     print(f"threads        {torch.get_num_threads()}")
     for number, clock in enumerate(("wall clock", "processor")):

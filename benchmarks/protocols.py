@@ -58,8 +58,8 @@ def _embedded(images: int, width: int) -> Embedded:
     noise = torch.randn(5 * images, 1, width, generator=generator)
     texts = Embeddings(vectors.repeat_interleave(5, 0) + noise)
     names = [str(number) for number in range(5 * images)]
-    owner = torch.arange(images).repeat_interleave(5)
-    return Embedded(Embeddings(vectors), texts, names[:images], names, owner)
+    image_index = torch.arange(images).repeat_interleave(5)
+    return Embedded(Embeddings(vectors), texts, names[:images], names, image_index)
 
 
 def _score(images: Embeddings, texts: Embeddings) -> Tensor:
@@ -67,7 +67,7 @@ def _score(images: Embeddings, texts: Embeddings) -> Tensor:
 
 
 def _ranked(found: Embedded, labels: Labels) -> Subject:
-    ranking = rank(_score, found.images, found.texts, found.owner, depth=100)
+    ranking = rank(_score, found.images, found.texts, found.image_index, depth=100)
     return Subject(found, _score, None, ranking, labels)
 
 

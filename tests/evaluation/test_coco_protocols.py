@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_scores import distinct, owners, precision_at_r, subject
+from made_scores import consecutive_index, distinct, precision_at_r, subject
 from torch import Tensor
 
 from manymatch.evaluation.protocols.coco_folds import coco_1k
@@ -63,7 +63,7 @@ def _before(scores: np.ndarray, own: slice | int) -> int:
 def whole(request: pytest.FixtureRequest) -> tuple[Tensor, Subject]:
     images, texts = request.param(0)
     table = images @ texts.T
-    return table, subject(table, owners(N, 5), depth=50)
+    return table, subject(table, consecutive_index(N, 5), depth=50)
 
 
 def _equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -92,16 +92,16 @@ def test_1k_equals_a_naive_script(whole: tuple[Tensor, Subject]) -> None:
 
 
 def test_1k_is_of_5000_images() -> None:
-    with pytest.raises(DoesNotApply, match="5,000 test images; here are 7"):
-        coco_1k(subject(distinct(7, 14, 0), owners(7, 2)))
+    with pytest.raises(DoesNotApply, match="5,000 test images, not 7"):
+        coco_1k(subject(distinct(7, 14, 0), consecutive_index(7, 2)))
 
 
 def test_a_part_has_its_own_captions() -> None:
-    owner = torch.tensor([0, 1, 1, 2, 2, 2, 3])
-    found = part(subject(distinct(4, 7, 0), owner).found, slice(1, 3))
+    index = torch.tensor([0, 1, 1, 2, 2, 2, 3])
+    found = part(subject(distinct(4, 7, 0), index).embedded, slice(1, 3))
     assert found.image_ids == ["1", "2"]
     assert found.caption_ids == ["1", "2", "3", "4", "5"]
-    assert found.owner.tolist() == [0, 0, 1, 1, 1]
+    assert found.image_index.tolist() == [0, 0, 1, 1, 1]
     assert found.texts.vectors.flatten().tolist() == [1, 2, 3, 4, 5]
 
 
@@ -124,7 +124,7 @@ def coco(package: Any) -> Subject:
     left, right = _constructed(1)
     return subject(
         left @ right.T,
-        owners(N, 5),
+        consecutive_index(N, 5),
         image_ids=[f"COCO_val2014_{image:012d}" for image in images],
         caption_ids=[str(caption) for caption in captions],
         depth=100,
@@ -132,8 +132,8 @@ def coco(package: Any) -> Subject:
 
 
 def _ranked(of: Subject) -> dict[str, dict[int, list[int]]]:
-    images = [int(name[-12:]) for name in of.found.image_ids]
-    captions = [int(name) for name in of.found.caption_ids]
+    images = [int(name[-12:]) for name in of.embedded.image_ids]
+    captions = [int(name) for name in of.embedded.caption_ids]
     i2t, t2i = of.ranking.i2t.items.tolist(), of.ranking.t2i.items.tolist()
     return {
         "i2t": {images[row]: [captions[at] for at in best] for row, best in enumerate(i2t)},
@@ -167,17 +167,17 @@ def test_cxc_and_5k_equal_the_package(coco: Subject, package: Any) -> None:
 
 
 def test_a_shallow_ranking_is_made_deeper() -> None:
-    of = subject(distinct(20, 40, 0), owners(20, 2), depth=5)
+    of = subject(distinct(20, 40, 0), consecutive_index(20, 2), depth=5)
     assert of.ranked(5) is of.ranking
     deeper = of.ranked(30)
     assert (deeper.i2t.items.shape, deeper.t2i.items.shape) == ((20, 30), (40, 20))
     assert torch.equal(deeper.i2t.items[:, :5], of.ranking.i2t.items)
-    everything = subject(distinct(20, 40, 0), owners(20, 2), depth=99)
+    everything = subject(distinct(20, 40, 0), consecutive_index(20, 2), depth=99)
     assert everything.ranked(1000) is everything.ranking
 
 
 def test_a_split_without_the_judged_images_is_told() -> None:
-    of = subject(distinct(3, 6, 0), owners(3, 2))
+    of = subject(distinct(3, 6, 0), consecutive_index(3, 2))
     with pytest.raises(DoesNotApply, match="ECCV Caption: images: 1,261 of the 1,261 judged"):
         eccv_caption(of)
     with pytest.raises(DoesNotApply, match="CxC: images: 5,000 of the 5,000"):
@@ -189,19 +189,19 @@ def _labels(n: int, seed: int) -> list[tuple[int, ...]]:
     return [tuple(int(x) for x in np.flatnonzero(rng.random(6) < 0.3)) for _ in range(n)]
 
 
-def _naive_pmrp(table: Tensor, owner: list[int], labels: list[tuple[int, ...]]) -> dict[str, Any]:
+def _naive_pmrp(table: Tensor, index: list[int], labels: list[tuple[int, ...]]) -> dict[str, Any]:
     """The means over zeta and, flat, those of each: `{"i2t": ., "t2i": ., "zeta0": {...}}`."""
     known = [image for image, of_image in enumerate(labels) if of_image]
-    texts = [text for text, image in enumerate(owner) if image in known]
+    texts = [text for text, image in enumerate(index) if image in known]
     found: dict[str, Any] = {}
     for zeta in (0, 1, 2):
         values: dict[str, list[float]] = {"i2t": [], "t2i": []}
         for image in known:
-            right = [len({*labels[image]} ^ {*labels[owner[text]]}) <= zeta for text in texts]
+            right = [len({*labels[image]} ^ {*labels[index[text]]}) <= zeta for text in texts]
             scores = [table[image, text].item() for text in texts]
             values["i2t"].append(precision_at_r(scores, right))
         for text in texts:
-            right = [len({*labels[image]} ^ {*labels[owner[text]]}) <= zeta for image in known]
+            right = [len({*labels[image]} ^ {*labels[index[text]]}) <= zeta for image in known]
             scores = [table[image, text].item() for image in known]
             values["t2i"].append(precision_at_r(scores, right))
         alone = {way: 100 * statistics.fmean(each) for way, each in values.items()}
@@ -213,13 +213,13 @@ def _naive_pmrp(table: Tensor, owner: list[int], labels: list[tuple[int, ...]]) 
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_pmrp_equals_a_naive_loop(seed: int, ties: bool) -> None:
-    n, owner = 9, torch.arange(9).repeat_interleave(torch.tensor([1, 3, 2, 5, 1, 1, 4, 2, 2]))
-    table = distinct(n, len(owner), seed)
+    n, index = 9, torch.arange(9).repeat_interleave(torch.tensor([1, 3, 2, 5, 1, 1, 4, 2, 2]))
+    table = distinct(n, len(index), seed)
     table = table // 20 if ties else table
     labels = _labels(n, seed)
     assert any(labels)
-    found = pmrp(subject(table, owner, Labels(labels)))
-    assert found == {"all": _naive_pmrp(table, owner.tolist(), labels)}
+    found = pmrp(subject(table, index, Labels(labels)))
+    assert found == {"all": _naive_pmrp(table, index.tolist(), labels)}
 
 
 def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,10 +228,12 @@ def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("manymatch.evaluation.protocols.coco_folds.FOLD", 4)
     table, labels = distinct(20, 40, 0), _labels(20, 0)
     folds = [
-        _naive_pmrp(table[i : i + 4, 2 * i : 2 * i + 8], owners(4, 2).tolist(), labels[i : i + 4])
+        _naive_pmrp(
+            table[i : i + 4, 2 * i : 2 * i + 8], consecutive_index(4, 2).tolist(), labels[i : i + 4]
+        )
         for i in range(0, 20, 4)
     ]
-    found = pmrp(subject(table, owners(20, 2), Labels(labels)))
+    found = pmrp(subject(table, consecutive_index(20, 2), Labels(labels)))
     for way in ("i2t", "t2i"):
         means = statistics.fmean(fold[way].expected for fold in folds)
         assert found["1k"][way] == pytest.approx(means)
@@ -249,7 +251,7 @@ def test_differing_labels_are_those_of_one_image_alone() -> None:
 def test_pmrp_needs_labels() -> None:
     for labels in (None, Labels([(), (), ()])):
         with pytest.raises(DoesNotApply, match="object labels"):
-            pmrp(subject(distinct(3, 6, 0), owners(3, 2), labels))
+            pmrp(subject(distinct(3, 6, 0), consecutive_index(3, 2), labels))
 
 
 def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,11 +259,11 @@ def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(f"manymatch.evaluation.protocols.{module}.IMAGES", 4)
     monkeypatch.setattr("manymatch.evaluation.protocols.coco_folds.FOLD", 2)
     with pytest.raises(DoesNotApply, match="object labels"):
-        pmrp(subject(distinct(4, 8, 0), owners(4, 2), Labels([(1,), (2,), (), ()])))
+        pmrp(subject(distinct(4, 8, 0), consecutive_index(4, 2), Labels([(1,), (2,), (), ()])))
 
 
 def test_a_constant_model_finds_no_plausible_match_before_the_others() -> None:
     labels = Labels([(1,), (2, 3, 4), (5, 6, 7, 8)])
-    found = pmrp(subject(torch.zeros(3, 6), owners(3, 2), labels))
+    found = pmrp(subject(torch.zeros(3, 6), consecutive_index(3, 2), labels))
     nothing = {"i2t": 0.0, "t2i": 0.0}
     assert found["all"] == nothing | {f"zeta{zeta}": nothing for zeta in (0, 1, 2)}

@@ -8,7 +8,7 @@ from naive_nearest import naive_nearest
 from torch import Tensor
 
 from manymatch.evaluation.ranking import whole_rows as whole_rows_module
-from manymatch.evaluation.sets.element_answers import met_elements, nearest
+from manymatch.evaluation.sets.element_answers import matching_elements, nearest_items
 from manymatch.system.errors import DataError
 
 
@@ -20,11 +20,11 @@ def _vectors(*shape: int, seed: int = 0) -> Tensor:
 @pytest.mark.parametrize(("k", "l"), [(3, 2), (1, 4), (4, 1)])
 def test_nearest_items_of_each_element_are_those_of_a_loop(k: int, l: int) -> None:  # noqa: E741
     queries, gallery = 2 * _vectors(5, k, 6), 3 * _vectors(9, l, 6, seed=1)
-    found = nearest(queries, gallery, depth=4)
+    found = nearest_items(queries, gallery, depth=4)
     expected = naive_nearest(queries, gallery, 4)
     assert found.items.tolist() == [[[i for _, i, _ in of] for of in each] for each in expected]
     torch.testing.assert_close(found.cosines, torch.tensor(expected, dtype=torch.float64)[..., 0])
-    met = met_elements(queries, gallery, found.items)
+    met = matching_elements(queries, gallery, found.items)
     assert met.tolist() == [[[e for *_, e in of] for of in each] for each in expected]
     firsts = [len({of[0][1] for of in each}) for each in expected]
     assert found.distinct == pytest.approx(sum(firsts) / len(firsts))
@@ -32,25 +32,25 @@ def test_nearest_items_of_each_element_are_those_of_a_loop(k: int, l: int) -> No
 
 def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     queries, gallery = _vectors(5, 3, 6), _vectors(9, 2, 6, seed=1)
-    whole = nearest(queries, gallery)
+    whole = nearest_items(queries, gallery)
     monkeypatch.setattr(whole_rows_module, "CAPTIONS_PER_BLOCK", 2)
     monkeypatch.setattr(whole_rows_module.whole_rows, "__defaults__", (None, 20))
-    parts = nearest(queries, gallery)
+    parts = nearest_items(queries, gallery)
     assert torch.equal(parts.items, whole.items)
     torch.testing.assert_close(parts.cosines, whole.cosines)
 
 
 def test_distinct_items_of_dead_and_of_lively_sets() -> None:
     one = _vectors(6, 1, 5)
-    assert nearest(one.expand(6, 3, 5), _vectors(9, 2, 5, seed=1)).distinct == 1
-    found = nearest(torch.eye(4).expand(2, 4, 4), torch.eye(4)[:, None])
+    assert nearest_items(one.expand(6, 3, 5), _vectors(9, 2, 5, seed=1)).distinct == 1
+    found = nearest_items(torch.eye(4).expand(2, 4, 4), torch.eye(4)[:, None])
     assert found.distinct == 4
     assert found.items.shape == (2, 4, 3)
-    assert nearest(one, one[:2]).items.shape == (6, 1, 2)  # there are no three items
+    assert nearest_items(one, one[:2]).items.shape == (6, 1, 2)  # there are no three items
 
 
 def test_vectors_that_are_not_finite_are_one_line() -> None:
     queries = _vectors(2, 2, 4)
     queries[1, 0, 0] = torch.nan
     with pytest.raises(DataError, match="not finite"):
-        nearest(queries, _vectors(3, 2, 4))
+        nearest_items(queries, _vectors(3, 2, 4))

@@ -41,11 +41,11 @@ class _Mean(Method):
 
 def _batch(first: int, captions: list[int]) -> Batch:
     n, m = len(captions), sum(captions)
-    owner = torch.arange(n).repeat_interleave(torch.tensor(captions))
+    index = torch.arange(n).repeat_interleave(torch.tensor(captions))
     return Batch(
         image_ids=[f"i{first + row}" for row in range(n)],
-        caption_ids=[f"i{first + image}#{row}" for row, image in enumerate(owner.tolist())],
-        owner=owner,
+        caption_ids=[f"i{first + image}#{row}" for row, image in enumerate(index.tolist())],
+        owner=index,
         features=torch.arange(first, first + n).view(n, 1, 1).expand(n, 3, 2).float(),
         region_mask=torch.ones(n, 3, dtype=torch.bool),
         words=torch.full((m, 2), first),
@@ -58,7 +58,7 @@ def test_embeds_a_split_in_order() -> None:
     found = embed(method, [_batch(0, [2, 1]), _batch(2, [3])], "cpu")
     assert found.image_ids == ["i0", "i1", "i2"]
     assert found.caption_ids == ["i0#0", "i0#1", "i1#2", "i2#0", "i2#1", "i2#2"]
-    assert found.owner.tolist() == [0, 0, 1, 2, 2, 2]
+    assert found.image_index.tolist() == [0, 0, 1, 2, 2, 2]
     assert found.images.vectors[:, 0, 0].tolist() == [0, 1, 2]
     assert found.texts.vectors[:, 0, 0].tolist() == [0, 0, 0, 2, 2, 2]
     assert method.training

@@ -27,24 +27,24 @@ def models(tmp_path: Path) -> Models:
     return make_models(tmp_path)
 
 
-def ranks(scores: Tensor, owner: Tensor) -> tuple[list[int], list[int]]:
+def ranks(scores: Tensor, index: Tensor) -> tuple[list[int], list[int]]:
     """Of the best own caption of each image, and of the own image of each caption."""
     i2t = [
         min(
-            1 + sum(bool(other >= row[c]) for k, other in enumerate(row) if owner[k] != image)
+            1 + sum(bool(other >= row[c]) for k, other in enumerate(row) if index[k] != image)
             for c in range(len(row))
-            if owner[c] == image
+            if index[c] == image
         )
         for image, row in enumerate(scores)
     ]
     t2i = [
-        1 + sum(bool(other >= column[owner[c]]) for i, other in enumerate(column) if i != owner[c])
+        1 + sum(bool(other >= column[index[c]]) for i, other in enumerate(column) if i != index[c])
         for c, column in enumerate(scores.T)
     ]
     return i2t, t2i
 
 
-OWNER = torch.arange(8).repeat_interleave(3)
+INDEX = torch.arange(8).repeat_interleave(3)
 
 
 @pytest.mark.parametrize("members", [("a", "b"), ("a", "narrow"), ("cora", "b", "narrow")])
@@ -57,7 +57,7 @@ def test_it_ranks_by_the_mean_of_the_whole_matrices(
     monkeypatch.setattr(outcome, "rank", small)
     found = models.ensemble(*members)
     mean = sum(models.scores(name) for name in members) / len(members)
-    i2t, t2i = ranks(mean, OWNER)
+    i2t, t2i = ranks(mean, INDEX)
     for way, expected in (("i2t", i2t), ("t2i", t2i)):
         numbers = recall_metrics(torch.tensor(expected))
         assert found[way] == pytest.approx(numbers, abs=0.006)
@@ -89,7 +89,7 @@ def test_captions_rank_by_their_own_score_where_a_member_has_one(
     monkeypatch.setattr(VSEPP, "t2i_score", property(turned))
     found = models.ensemble("a", "b")
     assert found["i2t"] == alike["i2t"] and found["multi"]["i2t"] == alike["multi"]["i2t"]
-    _, t2i = ranks(-(models.scores("a") + models.scores("b")) / 2, OWNER)
+    _, t2i = ranks(-(models.scores("a") + models.scores("b")) / 2, INDEX)
     assert found["t2i"] == pytest.approx(recall_metrics(torch.tensor(t2i)), abs=0.006)
 
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch.evaluation.samples import drawn_queries
+from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.projection import plane, project
-from manymatch.results.sets import PLANE_SIDE, Projection
+from manymatch.results.sets import PLANE_SIDE
 
 
 def _vectors(*shape: int, seed: int = 0) -> Tensor:
@@ -18,22 +18,22 @@ def _vectors(*shape: int, seed: int = 0) -> Tensor:
 
 def test_projection_has_the_places_of_whole_sets_and_is_the_same_again() -> None:
     images, texts = _vectors(40, 3, 6), _vectors(50, 2, 6, seed=1)
-    made = project(images, texts, None)
-    assert np.shape(made["images"]["places"]) == (40, 3, 2)
-    assert np.shape(made["texts"]["places"]) == (50, 2, 2)
-    assert (made["images"]["vectors"], made["texts"]["vectors"]) == (120, 100)
-    assert made == project(images, texts, 150)
-    Projection.model_validate(made)
+    projection = project(images, texts, None)
+    assert np.shape(projection.images.places) == (40, 3, 2)
+    assert np.shape(projection.texts.places) == (50, 2, 2)
+    assert (projection.images.vectors, projection.texts.vectors) == (120, 100)
+    assert projection == project(images, texts, 150)
 
 
 def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets() -> None:
     """The drawn vectors lie where they would if nothing else were there, in the drawn order."""
     images, texts = _vectors(40, 3, 6), _vectors(50, 2, 6, seed=1)
-    made = project(images, texts, 30)
-    drawn = drawn_queries(40, 50, 10)
-    assert (made["images"]["vectors"], made["texts"]["vectors"]) == (120, 100)
+    projection = project(images, texts, 30)
+    drawn = draw_queries(40, 50, 10)
+    assert (projection.images.vectors, projection.texts.vectors) == (120, 100)
     alone = project(images[drawn.images], texts[drawn.captions], None)
-    assert [made[side]["places"] for side in made] == [alone[side]["places"] for side in made]
+    assert projection.images.places == alone.images.places
+    assert projection.texts.places == alone.texts.places
 
 
 def test_projection_keeps_what_is_near_together() -> None:

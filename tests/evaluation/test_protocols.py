@@ -38,10 +38,10 @@ def _rows(count: int) -> Embeddings:
     return Embeddings(torch.arange(count).view(-1, 1, 1).float())
 
 
-def _multi(table: Tensor, owner: list[int], extra: list, complete: bool) -> dict[str, Any]:
+def _multi(table: Tensor, index: list[int], extra: list, complete: bool) -> dict[str, Any]:
     judged = Judgments(torch.tensor(extra), complete)
     n, m = table.shape
-    return multi_match(_score(table), _rows(n), _rows(m), torch.tensor(owner), judged)
+    return multi_match(_score(table), _rows(n), _rows(m), torch.tensor(index), judged)
 
 
 def test_recall_by_hand() -> None:
@@ -51,16 +51,16 @@ def test_recall_by_hand() -> None:
 
 
 def test_constant_model_scores_nothing() -> None:
-    owner = torch.arange(20).repeat_interleave(5)
-    metrics = recall(_score(torch.zeros(20, 100)), _rows(20), _rows(100), owner)
+    index = torch.arange(20).repeat_interleave(5)
+    metrics = recall(_score(torch.zeros(20, 100)), _rows(20), _rows(100), index)
     assert metrics["rsum"] == 0.0
     assert metrics["t2i"]["medr"] == 20.0
 
 
 def test_perfect_model_scores_all() -> None:
-    owner = torch.arange(3).repeat_interleave(2)
-    table = (owner == torch.arange(3)[:, None]).float()
-    assert recall(_score(table), _rows(3), _rows(6), owner)["rsum"] == 600.0
+    index = torch.arange(3).repeat_interleave(2)
+    table = (index == torch.arange(3)[:, None]).float()
+    assert recall(_score(table), _rows(3), _rows(6), index)["rsum"] == 600.0
 
 
 def test_multi_match_by_hand() -> None:
@@ -81,19 +81,19 @@ def test_multi_match_ties_are_pessimistic() -> None:
 def _random(seed: int) -> tuple[Tensor, list[int], list[list[int]]]:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 8))
-    owner = np.repeat(np.arange(n), rng.integers(1, 5, n))
-    table = torch.from_numpy(rng.permutation(n * len(owner)).reshape(n, -1)).float()
+    index = np.repeat(np.arange(n), rng.integers(1, 5, n))
+    table = torch.from_numpy(rng.permutation(n * len(index)).reshape(n, -1)).float()
     extra = [
         [image, text]
         for image in range(n)
-        for text in range(len(owner))
-        if owner[text] != image and rng.random() < 0.3
+        for text in range(len(index))
+        if index[text] != image and rng.random() < 0.3
     ]
-    return table, owner.tolist(), extra or [[0, len(owner) - 1]]
+    return table, index.tolist(), extra or [[0, len(index) - 1]]
 
 
-def _relevant(owner: list[int], extra: list, complete: bool, column: int) -> dict[int, list[int]]:
-    pairs = [[image, text] for text, image in enumerate(owner)] + extra
+def _relevant(index: list[int], extra: list, complete: bool, column: int) -> dict[int, list[int]]:
+    pairs = [[image, text] for text, image in enumerate(index)] + extra
     found: dict[int, list[int]] = {}
     for pair in pairs:
         found.setdefault(pair[column], []).append(pair[1 - column])
@@ -105,11 +105,11 @@ def _relevant(owner: list[int], extra: list, complete: bool, column: int) -> dic
 @pytest.mark.parametrize("seed", range(5))
 def test_multi_match_equals_the_eccv_caption_package(seed: int, complete: bool) -> None:
     package = pytest.importorskip("eccv_caption._metrics")
-    table, owner, extra = _random(seed)
-    found = _multi(table, owner, extra, complete)
+    table, index, extra = _random(seed)
+    found = _multi(table, index, extra, complete)
     for column, (direction, scores) in enumerate([("i2t", table), ("t2i", table.T)]):
         ranked = dict(enumerate(scores.argsort(1, descending=True).tolist()))
-        truth = _relevant(owner, extra, complete, column)
+        truth = _relevant(index, extra, complete, column)
         expected = package.compute_eccv_metrics(ranked, truth)
         assert found[direction] == pytest.approx(
             {
@@ -122,23 +122,23 @@ def test_multi_match_equals_the_eccv_caption_package(seed: int, complete: bool) 
 
 @pytest.mark.parametrize("at_once", [1, 17, 10_000])
 def test_multi_match_in_blocks(at_once: int) -> None:
-    table, owner, extra = _random(3)
+    table, index, extra = _random(3)
     n, m = table.shape
-    pairs = Judgments(torch.tensor(extra), True).pairs(torch.tensor(owner))
+    pairs = Judgments(torch.tensor(extra), True).pairs(torch.tensor(index))
     parts = list(relevant_ranks(_score(table), _rows(n), _rows(m), pairs, scores_at_once=at_once))
-    expected = _multi(table, owner, extra, True)["i2t"]
+    expected = _multi(table, index, extra, True)["i2t"]
     assert multi_match_metrics(parts) == pytest.approx(expected)
 
 
 def test_multi_match_by_one_score_there_and_another_back() -> None:
-    there, owner, extra = _random(3)
+    there, index, extra = _random(3)
     back = _random(3)[0].flip(1)
     judged, (n, m) = Judgments(torch.tensor(extra), True), there.shape
-    split = _rows(n), _rows(m), torch.tensor(owner), judged
+    split = _rows(n), _rows(m), torch.tensor(index), judged
     found = multi_match(_score(there), *split, t2i_score=_score(back))
-    assert found["i2t"] == _multi(there, owner, extra, True)["i2t"]
-    assert found["t2i"] == _multi(back, owner, extra, True)["t2i"]
-    assert found["t2i"] != _multi(there, owner, extra, True)["t2i"]
+    assert found["i2t"] == _multi(there, index, extra, True)["i2t"]
+    assert found["t2i"] == _multi(back, index, extra, True)["t2i"]
+    assert found["t2i"] != _multi(there, index, extra, True)["t2i"]
 
 
 def test_multi_match_without_judgments_is_a_defect() -> None:

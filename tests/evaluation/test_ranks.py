@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.ranking.blocks import owner_blocks
+from manymatch.evaluation.ranking.blocks import blocks_by_image
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.methods.base import Embeddings
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
@@ -27,18 +27,18 @@ def _looked_up(table: Tensor) -> tuple:
     return score, images, texts
 
 
-def _rank(table: Tensor, owner: list[int], depth: int = 0, **blocks: int) -> Ranking:
+def _rank(table: Tensor, index: list[int], depth: int = 0, **blocks: int) -> Ranking:
     score, images, texts = _looked_up(table)
-    return rank(score, images, texts, torch.tensor(owner), depth, **blocks)
+    return rank(score, images, texts, torch.tensor(index), depth, **blocks)
 
 
-def _naive(table: Tensor, owner: list[int]) -> tuple[list[int], list[int]]:
+def _naive(table: Tensor, index: list[int]) -> tuple[list[int], list[int]]:
     i2t, t2i = [], []
     for image in range(len(table)):
-        best = max(table[image, text] for text, own in enumerate(owner) if own == image)
-        rivals = [table[image, text] for text, own in enumerate(owner) if own != image]
+        best = max(table[image, text] for text, own in enumerate(index) if own == image)
+        rivals = [table[image, text] for text, own in enumerate(index) if own != image]
         i2t.append(1 + sum(bool(score >= best) for score in rivals))
-    for text, own in enumerate(owner):
+    for text, own in enumerate(index):
         rivals = [table[image, text] for image in range(len(table)) if image != own]
         t2i.append(1 + sum(bool(score >= table[own, text]) for score in rivals))
     return i2t, t2i
@@ -81,9 +81,9 @@ TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("value", [0.1, 0.3, -0.7])
 def test_equal_scores_of_every_type_are_ties(dtype: torch.dtype, value: float) -> None:
-    owner = torch.arange(30).repeat_interleave(2).tolist()
+    index = torch.arange(30).repeat_interleave(2).tolist()
     for blocks in ({}, {"images_per_block": 7, "captions_per_block": 9}):
-        ranking = _rank(torch.full((30, 60), value, dtype=dtype), owner, depth=3, **blocks)
+        ranking = _rank(torch.full((30, 60), value, dtype=dtype), index, depth=3, **blocks)
         assert ranking.i2t.ranks.tolist() == [59] * 30
         assert ranking.t2i.ranks.tolist() == [30] * 60
         assert recall_of(ranking)["rsum"] == 0
@@ -96,13 +96,13 @@ def test_scores_one_step_apart_have_different_ranks(
 ) -> None:
     """Values `1 + k eps`: of float64 they are all one in float32."""
     generator = torch.Generator().manual_seed(1)
-    owner = [0, 0, 1, 2, 2, 2, 3, 4]
+    index = [0, 0, 1, 2, 2, 2, 3, 4]
     steps = torch.randint(0, 6, (5, 8), generator=generator)
     table = (1 + steps.double() * torch.finfo(dtype).eps).to(dtype)
     assert len(table.unique()) == 6
     images, captions = blocks
-    ranking = _rank(table, owner, 4, images_per_block=images, captions_per_block=captions)
-    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, owner)
+    ranking = _rank(table, index, 4, images_per_block=images, captions_per_block=captions)
+    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, index)
     _check_top(ranking.i2t.items, ranking.i2t.scores, table)
     _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
 
@@ -114,7 +114,7 @@ def test_blocks_may_have_different_types(
 ) -> None:
     """The types take turns from block to block, and no value loses digits in its own."""
     types = [(torch.float32, torch.float64, torch.bfloat16)[at] for at in order]
-    owner = [0, 0, 1, 2, 2, 2, 3, 4]
+    index = [0, 0, 1, 2, 2, 2, 3, 4]
     table = torch.randint(0, 6, (5, 8), generator=torch.Generator().manual_seed(2)).double()
     table[1::2] += table[1::2] * 2**-40
     read, images, texts = _looked_up(table)
@@ -126,10 +126,10 @@ def test_blocks_may_have_different_types(
         return exact.to(kind) if torch.equal(exact.to(kind).double(), exact) else exact
 
     ranking = rank(
-        score, images, texts, torch.tensor(owner), 4,
+        score, images, texts, torch.tensor(index), 4,
         images_per_block=blocks[0], captions_per_block=blocks[1],
     )  # fmt: skip
-    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, owner)
+    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, index)
     _check_top(ranking.i2t.items, ranking.i2t.scores.double(), table)
     _check_top(ranking.t2i.items, ranking.t2i.scores.double(), table.T)
 
@@ -146,11 +146,11 @@ def test_equals_naive_with_uneven_blocks(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     n = int(torch.randint(1, 12, (1,), generator=generator))
     counts = torch.randint(1, 7, (n,), generator=generator)
-    owner = torch.arange(n).repeat_interleave(counts).tolist()
-    table = torch.randint(0, 6, (n, len(owner)), generator=generator).float()  # many ties
-    i2t, t2i = _naive(table, owner)
+    index = torch.arange(n).repeat_interleave(counts).tolist()
+    table = torch.randint(0, 6, (n, len(index)), generator=generator).float()  # many ties
+    i2t, t2i = _naive(table, index)
     for images, captions in [(1, 1), (2, 7), (3, 100), (100, 100)]:
-        ranking = _rank(table, owner, depth=4, images_per_block=images, captions_per_block=captions)
+        ranking = _rank(table, index, depth=4, images_per_block=images, captions_per_block=captions)
         assert ranking.i2t.ranks.tolist() == i2t
         assert ranking.t2i.ranks.tolist() == t2i
         _check_top(ranking.i2t.items, ranking.i2t.scores, table)
@@ -160,15 +160,15 @@ def test_equals_naive_with_uneven_blocks(seed: int) -> None:
 @pytest.mark.parametrize("blocks", [(1, 1), (2, 5), (100, 100)])
 def test_captions_may_rank_by_another_score(blocks: tuple[int, int]) -> None:
     generator = torch.Generator().manual_seed(0)
-    owner = [0, 0, 1, 2, 2, 2, 3, 4]
+    index = [0, 0, 1, 2, 2, 2, 3, 4]
     there, back = torch.randint(0, 6, (2, 5, 8), generator=generator).float()
     score, images, texts = _looked_up(there)
     ranking = rank(
-        score, images, texts, torch.tensor(owner), 4, t2i_score=_looked_up(back)[0],
+        score, images, texts, torch.tensor(index), 4, t2i_score=_looked_up(back)[0],
         images_per_block=blocks[0], captions_per_block=blocks[1],
     )  # fmt: skip
-    assert ranking.i2t.ranks.tolist() == _naive(there, owner)[0]
-    assert ranking.t2i.ranks.tolist() == _naive(back, owner)[1]
+    assert ranking.i2t.ranks.tolist() == _naive(there, index)[0]
+    assert ranking.t2i.ranks.tolist() == _naive(back, index)[1]
     _check_top(ranking.i2t.items, ranking.i2t.scores, there)
     _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
 
@@ -191,17 +191,17 @@ def test_sets_scored_in_blocks_equal_the_full_matrix() -> None:
     generator = torch.Generator().manual_seed(0)
     images = normalize(torch.randn(23, 4, 16, generator=generator), dim=-1)
     texts = normalize(torch.randn(60, 4, 16, generator=generator), dim=-1)
-    owner = torch.arange(60) * 23 // 60
+    index = torch.arange(60) * 23 // 60
     full = smooth_chamfer(images.double(), texts.double())
 
     def score(images: Embeddings, texts: Embeddings) -> Tensor:
         return smooth_chamfer(images.vectors, texts.vectors)
 
     ranking = rank(
-        score, Embeddings(images), Embeddings(texts), owner, 10,
+        score, Embeddings(images), Embeddings(texts), index, 10,
         images_per_block=5, captions_per_block=11,
     )  # fmt: skip
-    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(full, owner.tolist())
+    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(full, index.tolist())
     assert torch.equal(ranking.i2t.items, full.topk(10, dim=1).indices)
 
 
@@ -214,15 +214,15 @@ def test_scores_that_are_not_finite_are_refused(value: float, place: tuple[int, 
         _rank(table, [0, 1, 2], images_per_block=1)
 
 
-@pytest.mark.parametrize(("owner", "message"), [([0, 0, 2], "image 1"), ([0, 2, 1], "order")])
-def test_owners_that_do_not_fit_are_refused(owner: list[int], message: str) -> None:
+@pytest.mark.parametrize(("index", "message"), [([0, 0, 2], "image 1"), ([0, 2, 1], "order")])
+def test_owners_that_do_not_fit_are_refused(index: list[int], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        _rank(torch.rand(3, 3), owner)
+        _rank(torch.rand(3, 3), index)
 
 
 def test_blocks_end_with_an_images_captions() -> None:
-    owner = torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 3])
-    assert owner_blocks(owner, 4, images=2, captions=4) == [
+    index = torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 3])
+    assert blocks_by_image(index, 4, images=2, captions=4) == [
         (slice(0, 1), slice(0, 2)),
         (slice(1, 3), slice(2, 6)),
         (slice(3, 4), slice(6, 11)),  # one image with more captions than a block

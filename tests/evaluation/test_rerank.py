@@ -21,7 +21,7 @@ from untrained_models import Models, edit, make_models
 from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import rerank as stage
-from manymatch.evaluation.ensemble import Together
+from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.rerank import best_beta, reranked
@@ -33,7 +33,7 @@ from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.similarities.cosine import cosine
 from manymatch.system.errors import ConfigError, DataError
 
-OWNER = torch.tensor([0, 0, 0, 1, 2, 2, 3])
+INDEX = torch.tensor([0, 0, 0, 1, 2, 2, 3])
 
 
 def made(count: int, seed: int) -> Tensor:
@@ -42,7 +42,7 @@ def made(count: int, seed: int) -> Tensor:
 
 
 IMAGES = Embeddings(made(3, 0)[:, None])
-TEXTS = Embeddings(made(4, 1)[:, None], entities=made(7, 2), entity_caption=OWNER)
+TEXTS = Embeddings(made(4, 1)[:, None], entities=made(7, 2), entity_caption=INDEX)
 
 
 def score(images: Embeddings, texts: Embeddings) -> Tensor:
@@ -54,7 +54,7 @@ def test_it_is_equation_14(beta: float) -> None:
     found = reranked(score, beta)(IMAGES, TEXTS)
     for i, v in enumerate(IMAGES.vectors[:, 0]):
         for j, t in enumerate(TEXTS.vectors[:, 0]):
-            entities = [e for e, owner in zip(TEXTS.entities, OWNER, strict=True) if owner == j]
+            entities = [e for e, index in zip(TEXTS.entities, INDEX, strict=True) if index == j]
             lowest = min((v @ e).item() for e in entities)
             expected = beta * (v @ t).item() + (1 - beta) * lowest
             assert found[i, j].item() == pytest.approx(expected, abs=1e-9)
@@ -116,7 +116,7 @@ def test_two_runs_are_equal(run: _Stage) -> None:
 
 
 def test_a_method_without_entities_is_refused(run: _Stage) -> None:
-    with pytest.raises(ConfigError, match="entities of captions, which method 'vsepp' does not"):
+    with pytest.raises(ConfigError, match=r"entities of captions.*'vsepp'"):
         run("vsepp")
     assert not (run.folder / "metrics.json").exists()
 
@@ -132,14 +132,14 @@ def mean_of_equation_14(models: Models, names: Sequence[str], split: str, beta: 
     images = [found.images.vectors[:, 0].double() for found in members]
     texts = [found.texts.vectors[:, 0].double() for found in members]
     entities = [found.texts.parts()["entities"].double() for found in members]
-    owner = members[0].texts.parts()["entity_caption"].tolist()
+    index = members[0].texts.parts()["entity_caption"].tolist()
     expected = torch.empty(len(images[0]), len(texts[0]), dtype=torch.float64)
     for i in range(len(images[0])):
         for j in range(len(texts[0])):
             whole = mean([(v[i] @ t[j]).item() for v, t in zip(images, texts, strict=True)])
             lowest = min(
                 mean([(v[i] @ e[k]).item() for v, e in zip(images, entities, strict=True)])
-                for k, caption in enumerate(owner)
+                for k, caption in enumerate(index)
                 if caption == j
             )
             expected[i, j] = beta * whole + (1 - beta) * lowest
@@ -150,9 +150,9 @@ def mean_of_equation_14(models: Models, names: Sequence[str], split: str, beta: 
 def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models: Models, beta: float) -> None:
     names = [models.make("a", "cora"), models.make("narrow", "cora", seed=1, width=6)]
     members = [models.member(name) for name in names]
-    together = Together.embed(members, "test", torch.device("cpu"))
+    together = Ensemble.embed(members, "test", torch.device("cpu"))
     together.check_same_entities()
-    found, score = together.found, reranked(together.score, beta)
+    found, score = together.embedded, reranked(together.score, beta)
     expected = mean_of_equation_14(models, names, "test", beta)
     blocks = [
         torch.cat([score(found.images.rows(some), found.texts.rows(few)) for few in runs(24, 5)], 1)
@@ -166,12 +166,12 @@ def test_an_ensemble_is_re_ranked_with_its_best_beta(models: Models) -> None:
     values = models.rerank(*names)
     record = models.provenance("a+narrow")
     assert record["preset"] == "a+narrow+rerank" and len(record["members"]) == 2
-    owner = torch.arange(8).repeat_interleave(3)
+    index = torch.arange(8).repeat_interleave(3)
 
     def results(split: str, beta: float) -> dict[str, Any]:
         scores = mean_of_equation_14(models, names, split, beta).float()
         rows_of = Embeddings(torch.arange(8)[:, None, None]), Embeddings(torch.zeros(24, 1, 1))
-        return recall(lambda images, texts: scores, *rows_of, owner)
+        return recall(lambda images, texts: scores, *rows_of, index)
 
     rsums = {beta: results("validation", beta)["rsum"] for beta in stage.BETAS}
     assert record["rerank_beta"] == best_beta(rsums)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 import torch
-from made_scores import distinct, owners, subject
+from made_scores import consecutive_index, distinct, subject
 from torch import Tensor
 
 from manymatch.evaluation.protocols.class_matches import classes
@@ -56,15 +56,19 @@ def test_ir_measures_finds_the_same_numbers(tmp_path: Path) -> None:
     ir_measures = pytest.importorskip("ir_measures")
     n, m = 8, 24
     table = torch.rand(n, m, generator=torch.Generator().manual_seed(0))
-    owner = torch.arange(n).repeat_interleave(3)
+    index = torch.arange(n).repeat_interleave(3)
     ranking = rank(
-        lambda images, texts: table[_row(images)][:, _row(texts)], _rows(n), _rows(m), owner, m
+        lambda images, texts: table[_row(images)][:, _row(texts)],
+        _rows(n),
+        _rows(m),
+        index,
+        m,
     )
     queries, items = [f"i {row}" for row in range(n)], [f"c {row}" for row in range(m)]
     write_run(tmp_path / "i2t.trec", ranking.i2t, queries, items, "random")
 
     run = list(ir_measures.read_trec_run(str(tmp_path / "i2t.trec")))
-    relevant = owner == torch.arange(n)[:, None]
+    relevant = index == torch.arange(n)[:, None]
     truth = [
         ir_measures.Qrel(run_id(queries[row]), run_id(items[column]), 1)
         for row, column in relevant.nonzero().tolist()
@@ -81,17 +85,17 @@ def test_ir_measures_finds_the_same_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["i2t", "t2i"])
 def test_ir_measures_finds_the_r_precision_of_classes(tmp_path: Path, way: str) -> None:
     ir_measures = pytest.importorskip("ir_measures")
-    owner, of_images = owners(12, 4), [image % 3 for image in range(12)]
+    index, of_images = consecutive_index(12, 4), [image % 3 for image in range(12)]
     labels = Labels([(label,) for label in of_images], frozenset(of_images))
-    of = subject(distinct(12, 48, 0), owner, labels, depth=48)
-    images, texts = of.found.image_ids, [f"t{text}" for text in of.found.caption_ids]
+    of = subject(distinct(12, 48, 0), index, labels, depth=48)
+    images, texts = of.embedded.image_ids, [f"t{text}" for text in of.embedded.caption_ids]
     sides = {"i2t": (images, texts), "t2i": (texts, images)}
     write_run(tmp_path / "run.trec", getattr(of.ranking, way), *sides[way], "random")
     pairs = [(image, text) for image in range(12) for text in range(48)]
     truth = [
         ir_measures.Qrel(*((images[image], texts[text])[:: 1 if way == "i2t" else -1]), 1)
         for image, text in pairs
-        if of_images[image] == of_images[int(owner[text])]
+        if of_images[image] == of_images[int(index[text])]
     ]
     run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
     theirs = ir_measures.calc_aggregate([ir_measures.Rprec, ir_measures.P @ 1], truth, run)

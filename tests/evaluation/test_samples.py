@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,7 +16,7 @@ from manymatch.results.samples import Samples
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.sample import CaptionEntry, Sample
 
-OWNER = torch.tensor([0, 0, 1, 2])
+INDEX = torch.tensor([0, 0, 1, 2])
 GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())
 
 
@@ -45,47 +44,49 @@ def _ranking() -> Ranking:
     )
 
 
-def _samples(count: int, seed: int = 0) -> dict:
+def _samples(count: int, seed: int = 0) -> Samples:
     judged = Judgments(torch.tensor([[0, 2], [1, 1]]), True)
-    return sample_queries(_ranking(), OWNER, judged, _stored, count, seed)
+    return sample_queries(_ranking(), INDEX, judged, _stored, count, seed)
 
 
 def test_all_queries_are_shown_with_marks() -> None:
-    shown = _samples(10)
-    first = shown["images"][0]
-    assert first["image_id"] == "a"
-    assert first["captions"] == ["text a0", "text a1"]
-    assert base64.b64decode(first["thumbnail"]) == b"\xff\xd8jpeg"
-    assert first["retrieved"] == [
+    samples = _samples(10)
+    first = samples.images[0]
+    assert first.image_id == "a"
+    assert first.captions == ["text a0", "text a1"]
+    assert first.thumbnail is not None
+    assert base64.b64decode(first.thumbnail) == b"\xff\xd8jpeg"
+    assert first.to_json()["retrieved"] == [
         {"caption_id": "a1", "caption": "text a1", "score": 0.9, "mark": "own"},
         {"caption_id": "b0", "caption": "text b0", "score": 0.5, "mark": "true"},
         {"caption_id": "c0", "caption": "text c0", "score": 0.1235, "mark": "wrong"},
     ]
-    second = shown["captions"][1]
-    assert (second["caption_id"], second["caption"]) == ("a1", "text a1")
-    assert second["graph"]["objects"] == ("dog",)
-    assert [(item["image_id"], item["mark"]) for item in second["retrieved"]] == [
+    second = samples.captions[1]
+    assert (second.caption_id, second.caption) == ("a1", "text a1")
+    assert second.graph is not None
+    assert second.graph.objects == ("dog",)
+    assert [(item.image_id, item.mark) for item in second.retrieved] == [
         ("b", "true"),
         ("a", "own"),
     ]
-    assert second["retrieved"][0]["thumbnail"] is None
-    json.dumps(shown, allow_nan=False)
+    assert second.retrieved[0].thumbnail is None
 
 
 def test_where_images_have_labels_answers_have_their_zeta() -> None:
     labels = Labels([(1, 2), (2, 3), ()])
     judged = Judgments(torch.empty(0, 2, dtype=torch.int64), False)
-    shown = sample_queries(_ranking(), OWNER, judged, _stored, 10, labels=labels)
-    assert [item["zeta"] for item in shown["images"][0]["retrieved"]] == [0, 2, None]
-    assert [item["zeta"] for item in shown["captions"][2]["retrieved"]] == [2, 0]
-    assert [item["zeta"] for item in shown["captions"][3]["retrieved"]] == [None, None]
-    Samples.model_validate(json.loads(json.dumps(shown)))
+    samples = sample_queries(_ranking(), INDEX, judged, _stored, 10, labels=labels)
+    assert [item.zeta for item in samples.images[0].retrieved] == [0, 2, None]
+    assert [item.zeta for item in samples.captions[2].retrieved] == [2, 0]
+    assert [item.zeta for item in samples.captions[3].retrieved] == [None, None]
+    without_label = samples.captions[3].retrieved[0]
+    assert without_label.to_json()["zeta"] is None  # "no label" is written, unlike "not COCO"
 
 
 def test_drawn_queries_depend_on_the_seed_alone() -> None:
     assert _samples(2) == _samples(2)
-    assert len({json.dumps(_samples(1, seed)) for seed in range(10)}) > 1
+    assert len({_samples(1, seed).model_dump_json() for seed in range(10)}) > 1
 
 
 def test_no_samples() -> None:
-    assert _samples(0) == {"images": [], "captions": []}
+    assert _samples(0).to_json() == {"images": [], "captions": []}

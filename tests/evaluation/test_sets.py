@@ -21,14 +21,13 @@ from manymatch.config.strict import validate
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
-from manymatch.evaluation.samples import drawn_queries
+from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import SetAnalysis, analyse_sets
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
 from manymatch.evaluation.sets.element_pairs import element_pairs, winners
-from manymatch.evaluation.sets.elements import Chosen, choices, only
+from manymatch.evaluation.sets.elements import Selection, select, selections
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
-from manymatch.results.sets import SetDetails, SetMetrics
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.batch import Batch
 from manymatch.shards.sample import CaptionEntry, Sample
@@ -49,7 +48,7 @@ def _vectors(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> 
 def test_choices_are_each_element_and_the_wanted_selections_that_exist() -> None:
     images, texts = Embeddings(_vectors(2, 3, 4)), Embeddings(_vectors(2, 1, 4))
     wanted = Elements(images=((1, 3), (1, 4), (2,)), texts=((1,),))
-    found = choices(images, texts, wanted)
+    found = selections(images, texts, wanted)
     assert [choice.name for choice in found] == ["1", "2", "3", "1+3"]
     assert {choice.modality for choice in found} == {"images"}
 
@@ -63,12 +62,12 @@ def test_selections_of_elements_are_checked() -> None:
 
 def test_cut_keeps_the_chosen_elements_in_every_part() -> None:
     whole = Embeddings(_vectors(2, 3, 4), attention=_vectors(2, 3, 5), globals=_vectors(2, 4))
-    cut = only(whole, (3, 1))
+    cut = select(whole, (3, 1))
     assert cut.attention is not None
     assert torch.equal(cut.vectors, whole.vectors[:, [2, 0]])
     assert torch.equal(cut.attention, whole.attention[:, [2, 0]])
     assert cut.globals is whole.globals
-    images, texts = Chosen("texts", (2,)).of(whole, whole)
+    images, texts = Selection("texts", (2,)).apply(whole, whole)
     assert (images.vectors.shape[1], texts.vectors.shape[1]) == (3, 1)
 
 
@@ -86,10 +85,10 @@ def test_element_pairs_by_hand() -> None:
 
 def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     images, texts = _vectors(3, 2, 4), _vectors(7, 3, 4, seed=1)
-    owner = torch.tensor([0, 0, 1, 1, 1, 2, 2])
-    whole = element_pairs(images, texts, owner)
+    index = torch.tensor([0, 0, 1, 1, 1, 2, 2])
+    whole = element_pairs(images, texts, index)
     monkeypatch.setattr("manymatch.evaluation.sets.element_pairs._PAIRS_AT_ONCE", 2)
-    parts = element_pairs(images, texts, owner)
+    parts = element_pairs(images, texts, index)
     torch.testing.assert_close(parts.share, whole.share)
     torch.testing.assert_close(parts.cosine, whole.cosine)
     assert whole.share.sum().item() == pytest.approx(1.0)
@@ -116,27 +115,27 @@ BOXES = np.array([[0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1]], np.float32)
 def test_image_maps_tell_grids_from_boxes_and_leave_padding_out() -> None:
     attention = _vectors(3, 2, 4).softmax(2)
     found = image_maps([_sample("a", GRID), _sample("b", BOXES), _sample("c", None)], attention)
-    assert [shown["image_id"] for shown in found] == ["a", "b"]  # no telling where c's regions lie
-    assert (found[0]["grid"], found[0]["boxes"], found[0]["size"]) == (2, None, (8, 6))
-    assert found[1]["grid"] is None
-    assert found[1]["boxes"] == [[0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1]]
-    assert np.shape(found[1]["weights"]) == (2, 2)
-    assert found[0]["weights"][1][3] == pytest.approx(attention[0, 1, 3].item(), abs=1e-4)
+    assert [shown.image_id for shown in found] == ["a", "b"]  # no telling where c's regions lie
+    assert (found[0].grid, found[0].boxes, found[0].size) == (2, None, (8, 6))
+    assert found[1].grid is None
+    assert found[1].boxes == [(0.1, 0.2, 0.3, 0.4), (0, 0, 1, 1)]
+    assert np.shape(found[1].weights) == (2, 2)
+    assert found[0].weights[1][3] == pytest.approx(attention[0, 1, 3].item(), abs=1e-4)
 
 
 def test_four_boxes_that_are_no_grid_are_boxes() -> None:
     (found,) = image_maps([_sample("a", GRID[::-1].copy())], torch.ones(1, 1, 4))
-    assert found["grid"] is None
-    assert len(found["boxes"]) == 4
+    assert found.grid is None
+    assert len(found.boxes) == 4
 
 
 def test_caption_maps_show_the_words_that_the_model_sees() -> None:
     entries = [CaptionEntry("x", "A cat runs.", GRAPH), CaptionEntry("y", "?!", GRAPH)]
     attention = torch.tensor([[[0.1, 0.2, 0.7, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
     found = caption_maps(entries, attention, VOCABULARY)
-    assert found[0]["words"] == ["a", "<unk>", "runs"]
-    assert found[0]["weights"][0] == pytest.approx([0.1, 0.2, 0.7])
-    assert (found[1]["words"], found[1]["weights"]) == (["<unk>"], [[1.0]])
+    assert found[0].words == ["a", "<unk>", "runs"]
+    assert found[0].weights[0] == pytest.approx([0.1, 0.2, 0.7])
+    assert (found[1].words, found[1].weights) == (["<unk>"], [[1.0]])
 
 
 def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path: Path) -> None:
@@ -145,7 +144,7 @@ def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path: Path) -> None
     pieces = WordPieces.from_folder(make_bert(tmp_path))
     shown = pieces.encode("a dog runs")
     (found,) = caption_maps(entries, torch.ones(1, 2, 9), pieces)
-    assert found["words"] == ["[CLS]", "[SEP]", *(pieces.words[number] for number in shown)]
+    assert found.words == ["[CLS]", "[SEP]", *(pieces.words[number] for number in shown)]
 
 
 class _Made:
@@ -153,16 +152,16 @@ class _Made:
 
     def __init__(self, n: int = 12, elements: tuple[int, int] = (3, 2)) -> None:
         k, texts = elements
-        self.owner = torch.arange(n).repeat_interleave(3)
+        self.image_index = torch.arange(n).repeat_interleave(3)
         made = normalize(_vectors(n, k, 6).float(), dim=2)
-        near = made[self.owner, :texts] + _vectors(3 * n, texts, 6, seed=1).float() / 2
+        near = made[self.image_index, :texts] + _vectors(3 * n, texts, 6, seed=1).float() / 2
         attention = torch.full((3 * n, texts, 4), 0.25)
-        self.found = Embedded(
+        self.embedded = Embedded(
             Embeddings(made, attention=torch.full((n, k, 4), 0.25)),
             Embeddings(normalize(near, dim=2), attention=attention),
             [f"image{i}" for i in range(n)],
             [f"image{i // 3}#{i % 3}" for i in range(3 * n)],
-            self.owner,
+            self.image_index,
         )
         settings = {"images": k, "texts": texts}
         self.method = build_method("tiny_sets", settings, vocabulary=VOCABULARY, feature_width=2)
@@ -178,9 +177,9 @@ class _Made:
         wanted: Elements = Elements(),  # noqa: B008
         samples: int = 4,
     ) -> SetAnalysis | None:
-        found = self.found
-        whole = recall(self.method.score, found.images, found.texts, found.owner)
-        queries = drawn_queries(len(found.images), len(found.texts), samples)
+        found = self.embedded
+        whole = recall(self.method.score, found.images, found.texts, found.image_index)
+        queries = draw_queries(len(found.images), len(found.texts), samples)
         return analyse_sets(
             self.method, found, whole, wanted, queries, self.stored, self.judgments, VOCABULARY
         )
@@ -190,29 +189,26 @@ def test_chosen_elements_score_as_embeddings_cut_by_hand() -> None:
     made = _Made()
     analysis = made.analyse(Elements(images=((1, 3),)))
     assert analysis is not None
-    images, texts = made.found.images.vectors, made.found.texts.vectors
-    chosen = analysis.shown["chosen"]
-    assert [(c["modality"], c["elements"]) for c in chosen] == [
+    images, texts = made.embedded.images.vectors, made.embedded.texts.vectors
+    chosen = analysis.details.chosen
+    assert [(c.modality, c.elements) for c in chosen] == [
         *(("images", elements) for elements in ([1], [2], [3], [1, 3])),
         *(("texts", elements) for elements in ([1], [2])),
     ]
     for choice in chosen:
-        rows = [element - 1 for element in choice["elements"]]
-        cut = (
-            (images[:, rows], texts) if choice["modality"] == "images" else (images, texts[:, rows])
-        )
-        expected = recall(made.method.score, *map(Embeddings, cut), made.owner)
-        assert choice["recall"]["rsum"] == pytest.approx(expected["rsum"], abs=0.006)
-        name = "+".join(map(str, choice["elements"]))
-        rsums = analysis.metrics[choice["modality"]]["rsum_of"]
+        rows = [element - 1 for element in choice.elements]
+        cut = (images[:, rows], texts) if choice.modality == "images" else (images, texts[:, rows])
+        expected = recall(made.method.score, *map(Embeddings, cut), made.image_index)
+        assert choice.recall.rsum == pytest.approx(expected["rsum"], abs=0.006)
+        name = "+".join(map(str, choice.elements))
+        rsums = getattr(analysis.metrics, choice.modality).rsum_of
         assert rsums[name] == pytest.approx(expected["rsum"])
 
 
-def test_analysis_is_what_the_report_reads() -> None:
+def test_the_analysis_has_a_part_for_each_sample_and_modality() -> None:
     analysis = _Made().analyse()
     assert analysis is not None
-    metrics = SetMetrics.model_validate(analysis.metrics)
-    shown = SetDetails.model_validate(analysis.shown)
+    metrics, shown = analysis.metrics, analysis.details
     assert metrics.gallery == shown.gallery.images == 12
     assert len(shown.image_maps) == len(shown.caption_maps) == 4
     assert metrics.images is not None
@@ -227,25 +223,25 @@ def test_shown_items_are_the_nearest_ones_with_their_marks() -> None:
     made = _Made()
     analysis = made.analyse()
     assert analysis is not None
-    parts = made.found.images.vectors, made.found.texts.vectors
-    ids = {"image_id": made.found.image_ids, "caption_id": made.found.caption_ids}
+    parts = made.embedded.images.vectors, made.embedded.texts.vectors
+    ids = {"image_id": made.embedded.image_ids, "caption_id": made.embedded.caption_ids}
     for key, side, (own, other), (queries, gallery) in (
         ("images", "images", ids, parts),
         ("captions", "texts", reversed(ids), parts[::-1]),
     ):
         expected = naive_nearest(queries, gallery, 3)
         firsts = [len({answers[0][1] for answers in each}) for each in expected]
-        assert analysis.metrics[side]["distinct"] == pytest.approx(sum(firsts) / len(firsts))
-        for query in analysis.shown["nearest"][key]:
-            row = ids[own].index(query[own])
-            for answers, best in zip(query["elements"], expected[row], strict=True):
-                shown = [(ids[other].index(item[other]), item["element"]) for item in answers]
+        assert getattr(analysis.metrics, side).distinct == pytest.approx(sum(firsts) / len(firsts))
+        for query in getattr(analysis.details.nearest, key):
+            row = ids[own].index(getattr(query, own))
+            for answers, best in zip(query.elements, expected[row], strict=True):
+                shown = [(ids[other].index(getattr(item, other)), item.element) for item in answers]
                 assert shown == [(item, element) for _, item, element in best]
                 for answer, (item, _) in zip(answers, shown, strict=True):
                     image, caption = (row, item) if key == "images" else (item, row)
                     judged = [image, caption] in made.judgments.extra.tolist()
                     mark = "own" if caption // 3 == image else "true" if judged else "wrong"
-                    assert answer["mark"] == mark
+                    assert answer.mark == mark
 
 
 def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_alone() -> None:
@@ -262,36 +258,35 @@ def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_
     analysis = made.analyse()
     assert analysis is not None
     assert made.method.training
-    maps = analysis.shown["image_maps"]
-    assert asked == [shown["image_id"] for shown in maps]
-    assert all(np.shape(shown["passes"]) == (2, 3, 4) for shown in maps)
-    assert all(shown["passes"][-1] == shown["weights"] for shown in maps)
+    maps = analysis.details.image_maps
+    assert asked == [shown.image_id for shown in maps]
+    assert all(np.shape(shown.passes) == (2, 3, 4) for shown in maps)
+    assert all(shown.passes[-1] == shown.weights for shown in maps)
 
 
 def test_no_queries_no_maps_and_no_answers() -> None:
     analysis = _Made().analyse(samples=0)
     assert analysis is not None
-    assert analysis.shown["nearest"] == {"images": [], "captions": []}
-    assert analysis.shown["image_maps"] == []
+    assert analysis.details.nearest.to_json() == {"images": [], "captions": []}
+    assert analysis.details.image_maps == []
 
 
 def test_single_vectors_have_no_sets_and_one_modality_may_have_them_alone() -> None:
     assert _Made(elements=(1, 1)).analyse() is None
     analysis = _Made(elements=(3, 1)).analyse()
     assert analysis is not None
-    assert "texts" not in analysis.metrics
-    assert SetMetrics.model_validate(analysis.metrics).texts is None
+    assert "texts" not in analysis.metrics.to_json()
 
 
 def test_sets_without_attention_have_no_maps() -> None:
     made = _Made()
-    made.found = Embedded(
-        Embeddings(made.found.images.vectors),
-        Embeddings(made.found.texts.vectors),
-        made.found.image_ids,
-        made.found.caption_ids,
-        made.owner,
+    made.embedded = Embedded(
+        Embeddings(made.embedded.images.vectors),
+        Embeddings(made.embedded.texts.vectors),
+        made.embedded.image_ids,
+        made.embedded.caption_ids,
+        made.image_index,
     )
     analysis = made.analyse()
     assert analysis is not None
-    assert analysis.shown["image_maps"] == analysis.shown["caption_maps"] == []
+    assert analysis.details.image_maps == analysis.details.caption_maps == []

@@ -17,7 +17,7 @@ from manymatch.methods.base import Embeddings
 
 def subject(
     table: Tensor,
-    owner: Tensor,
+    image_index: Tensor,
     labels: Labels | None = None,
     *,
     back: Tensor | None = None,
@@ -31,11 +31,11 @@ def subject(
         _numbered(table.shape[1]),
         list(image_ids or map(str, range(table.shape[0]))),
         list(caption_ids or map(str, range(table.shape[1]))),
-        owner,
+        image_index,
     )
     score = _reading(table)
     t2i_score = None if back is None else _reading(back)
-    ranking = rank(score, found.images, found.texts, owner, depth, t2i_score=t2i_score)
+    ranking = rank(score, found.images, found.texts, image_index, depth, t2i_score=t2i_score)
     return Subject(found, score, t2i_score, ranking, labels)
 
 
@@ -55,7 +55,7 @@ def _run(numbered: Embeddings) -> slice:
     return slice(first, first + len(numbered))
 
 
-def owners(n: int, captions: int) -> Tensor:
+def consecutive_index(n: int, captions: int) -> Tensor:
     """`captions` of each of n images."""
     return torch.arange(n).repeat_interleave(captions)
 

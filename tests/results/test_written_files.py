@@ -10,7 +10,7 @@ from manymatch.results.ablations import Ablation
 from manymatch.results.base import Result
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
-from manymatch.results.metrics import Metrics
+from manymatch.results.metrics import Headline, Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
@@ -23,6 +23,7 @@ KINDS: list[type[Result]] = [
     Ablation,
     Clusters,
     Costs,
+    Headline,
     Metrics,
     Provenance,
     Samples,

@@ -182,16 +182,16 @@ def score(
     reports/studies/DATASET/NAME.json. Your own captions work with any DATASET name:
     give --captions and --protocol; no study is made of them.
     """
-    from manymatch.evaluation.external import external_scores as made
     from manymatch.evaluation.external import score as stage
+    from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
     from manymatch.experiments.studies.external import study_scores
 
     table = captions or LAYOUT.captions(dataset)
     if captions is None:
         relevance = relevance or LAYOUT.relevance(dataset)
-    by = made.similarity_name(similarity)
+    by = similarity_name(similarity)
     model_name(dataset)
-    theirs = made.Made(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
+    theirs = ExternalFiles(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
     scored = stage.score(
         dataset,
         theirs,

@@ -1,4 +1,4 @@
-"""A whole split as embeddings."""
+"""Embed a whole split."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from manymatch.system.errors import DataError
 
 @dataclass(frozen=True)
 class Embedded:
-    """n images and their m captions; `owner (m,)` is the row of each caption's image (CPU)."""
+    """n images and their m captions.
+
+    `image_index (m,)`, on the CPU, is the row of each caption's image.
+    """
 
     images: Embeddings
     texts: Embeddings
     image_ids: list[str]
     caption_ids: list[str]
-    owner: Tensor
+    image_index: Tensor
 
 
 def embed(method: Method, batches: Iterable[Batch], device: torch.device | str) -> Embedded:
-    """Embed all `batches` with `method` (already on `device`), in evaluation mode.
+    """Embed all `batches` with `method`, which is on `device` already.
 
-    The embeddings stay on `device`, in float32. On a GPU encoding runs under autocast. The
-    method's training mode is restored.
+    The embeddings stay on `device`, in float32.
 
     Raises:
         DataError: there are no batches, or an embedding is not finite.
     """
     device = torch.device(device)
     with inference(method, device):
-        return _together([_embed(method, batch, device) for batch in batches])
+        return _join([_embed(method, batch, device) for batch in batches])
 
 
 @contextmanager
 def inference(method: Method, device: torch.device) -> Iterator[None]:
-    """The block runs `method` without gradient, in evaluation mode, on a GPU under autocast.
-
-    The method's training mode is restored.
-    """
+    """In the block `method` runs in evaluation mode, without gradients, and on a GPU under
+    autocast. Afterwards the method is in its former mode again."""
     was_training = method.training
     method.eval()
     try:
@@ -66,7 +66,7 @@ def _embed(method: Method, batch: Batch, device: torch.device) -> Embedded:
 
 
 def autocast_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the device computes with it, else float16."""
+    """bfloat16 if the device supports bfloat16, else float16."""
     if device.type == "cuda" and not torch.cuda.is_bf16_supported():
         return torch.float16
     return torch.bfloat16
@@ -77,22 +77,22 @@ def _check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
     if not bool(finite.all()):
         first = ids[int((~finite).nonzero()[0])]
         raise DataError(
-            f"the model's embedding of '{first}' is not finite: its features hold NaN, or "
-            "training diverged; check the features, or train with a lower learning rate"
+            f"the model's embedding of '{first}' is not finite: the features hold NaN, or "
+            "training diverged. Check the features, or train with a lower learning rate."
         )
 
 
-def _together(parts: Sequence[Embedded]) -> Embedded:
+def _join(parts: Sequence[Embedded]) -> Embedded:
     if not parts:
-        raise DataError("the split has no images; write the shards again")
-    owners, images = [], 0
+        raise DataError("the split has no images. Write the shards again.")
+    indices, images = [], 0
     for part in parts:
-        owners.append(part.owner + images)
+        indices.append(part.image_index + images)
         images += len(part.images)
     return Embedded(
         images=Embeddings.join([part.images for part in parts]),
         texts=Embeddings.join([part.texts for part in parts]),
         image_ids=[name for part in parts for name in part.image_ids],
         caption_ids=[name for part in parts for name in part.caption_ids],
-        owner=torch.cat(owners),
+        image_index=torch.cat(indices),
     )

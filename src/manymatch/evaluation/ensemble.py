@@ -1,4 +1,4 @@
-"""The stage `ensemble`: several trained models rank together, by the mean of their scores."""
+"""The stage `ensemble`: several trained models rank by the mean of their scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from manymatch.system.errors import ConfigError, DataError
 from manymatch.system.machine import Clock, record
 
 JOINED_BY = "+"
-"""Between the members in an ensemble's name; in no preset's."""
+"""Joins the members in an ensemble's name; no preset has this sign in its name."""
 
 
 def ensemble(
@@ -40,38 +40,37 @@ def ensemble(
     """Evaluate the mean of the members' similarity matrices (EVALUATION: "Ensemble").
 
     No matrix is ever whole in memory: each block of scores is averaged and ranked. The scores are
-    averaged as they are, so members should score on one scale: seeds or variants of one method.
+    not rescaled, so members should score on one scale: seeds or variants of one method.
 
     Args:
-        members: of each the folder of the trained model and that of its shards.
+        members: the folder of the trained model and the folder of its shards, for each member.
         relevance, written, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
-        ConfigError: fewer than two members, or one twice.
+        ConfigError: fewer than two members, or a member is named twice.
         DataError: the members' shards do not hold the same images and captions.
-        CheckpointError: a member is not a trained model, or its shards hold other features.
+        CheckpointError: a member is not a trained model, or was trained on other features.
     """
     clock = Clock()
     if len(members) < 2:
         raise ConfigError("an ensemble needs two trained models or more")
     device = pick_device()
-    together = Together.embed(members, split, device)
-    found, dataset = together.found, together.dataset
+    models = Ensemble.embed(members, split, device)
     wanted = Wanted(relevance, captions, depth, samples)
-    ways = together.score, together.t2i_score
-    result = outcome(found, *ways, dataset, together.stored, wanted)
-    origin = together.origin(__name__) | {"dataset": dataset, "split": split}
+    scores = models.score, models.t2i_score
+    result = outcome(models.embedded, *scores, models.dataset, models.stored, wanted)
+    origin = models.origin(__name__) | {"dataset": models.dataset, "split": split}
     write(written, result, written.run.name, origin)
     record(written.machine, "ensemble", clock.usage(str(device)))
 
 
 @dataclass(frozen=True)
-class Together:
-    """One or several models on one split, which score by the mean of their scores.
+class Ensemble:
+    """One or several models on one split; `score` is the mean of their scores.
 
-    `found` holds row numbers in place of embeddings, so that a block of `found` says which rows of
-    every member are scored. If all members give entities, the entities are numbered on behind the
-    captions: `score` rates an image against an entity as against a caption.
+    `embedded` holds row numbers in place of embeddings: a block of `embedded` says which rows of
+    every member are scored. If all members give entities, the numbers of the entities follow those
+    of the captions, and `score` compares an image with an entity as with a caption.
     """
 
     members: Sequence[Trained]
@@ -80,8 +79,8 @@ class Together:
     @classmethod
     def embed(
         cls, members: Sequence[tuple[Path, Path]], split: str, device: torch.device
-    ) -> Together:
-        """Embed `split` with each member: the folder of its model and that of its shards.
+    ) -> Ensemble:
+        """Embed `split` with each member: the folder of the model and the folder of its shards.
 
         Raises:
             ConfigError: a member is named twice.
@@ -98,29 +97,30 @@ class Together:
         return self.members[0].index.dataset
 
     @cached_property
-    def found(self) -> Embedded:
-        first = self.members[0].found
+    def embedded(self) -> Embedded:
+        first = self.members[0].embedded
         texts = _numbered(first.texts)
-        if all(each.found.texts.entities is not None for each in self.members):
+        if all(member.embedded.texts.entities is not None for member in self.members):
             owner = first.texts.parts()["entity_caption"]
-            behind = torch.arange(len(owner), device=owner.device) + len(texts)
-            texts = replace(texts, entities=behind[:, None], entity_caption=owner)
+            numbers = torch.arange(len(owner), device=owner.device) + len(texts)
+            texts = replace(texts, entities=numbers[:, None], entity_caption=owner)
         return replace(first, images=_numbered(first.images), texts=texts)
 
     @property
     def score(self) -> Score:
-        return _mean([(each.found, each.method.score) for each in self.members])
+        return _mean([(member.embedded, member.method.score) for member in self.members])
 
     @property
     def t2i_score(self) -> Score | None:
-        """None if every member ranks both ways by one score."""
-        ways = [(each.found, each.method.t2i_score, each.method.score) for each in self.members]
-        if not any(t2i_score for _, t2i_score, _ in ways):
+        """None if every member uses one score for both directions."""
+        methods = [member.method for member in self.members]
+        if not any(method.t2i_score for method in methods):
             return None
-        return _mean([(found, t2i_score or score) for found, t2i_score, score in ways])
+        scores = [method.t2i_score or method.score for method in methods]
+        return _mean([*zip([member.embedded for member in self.members], scores, strict=True)])
 
     def stored(self, rows: Sequence[int]) -> Iterator[Sample]:
-        """Images of the split as the first member's shards hold them; see `shards.read.samples`."""
+        """Read images of the split from the first member's shards; see `shards.read.samples`."""
         return samples_of(self.members[0].shards, self.split, rows)
 
     def origin(self, stage: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Together:
         return origins[0] if len(origins) == 1 else _origin(origins)
 
     def check_same_entities(self) -> None:
-        """Refuse members whose captions do not have the same entities (a `DataError`)."""
+        """Check that the captions of all members have the same entities (else a `DataError`)."""
         _check_same(self.members, _ENTITIES)
 
 
@@ -139,25 +139,25 @@ def _numbered(embeddings: Embeddings) -> Embeddings:
 
 
 def _mean(members: Sequence[tuple[Embedded, Score]]) -> Score:
-    """The mean of the members' scores, of numbered images and texts in unbroken runs."""
+    """The mean of the members' scores, for consecutive runs of numbered images and texts."""
 
     def score(images: Embeddings, texts: Embeddings) -> Tensor:
-        chosen = _run_of(images), _run_of(texts)
-        found = [
-            score(embedded.images.rows(chosen[0]), _texts(embedded.texts, chosen[1]))
+        image_rows, text_rows = _run_of(images), _run_of(texts)
+        scores = [
+            score(embedded.images.rows(image_rows), _texts(embedded.texts, text_rows))
             for embedded, score in members
         ]
-        return torch.stack(found).mean(0)
+        return torch.stack(scores).mean(0)
 
     return score
 
 
-def _texts(texts: Embeddings, chosen: slice) -> Embeddings:
+def _texts(texts: Embeddings, run: slice) -> Embeddings:
     """A run of the captions, or of the entities, whose numbers follow those of the captions."""
     count = len(texts)
-    if chosen.start < count:
-        return texts.rows(chosen)
-    entities = texts.parts()["entities"][chosen.start - count : chosen.stop - count]
+    if run.start < count:
+        return texts.rows(run)
+    entities = texts.parts()["entities"][run.start - count : run.stop - count]
     return Embeddings(entities[:, None])
 
 
@@ -169,28 +169,28 @@ def _run_of(numbered: Embeddings) -> slice:
 def _check_named_once(models: Sequence[Path]) -> None:
     for model in models:
         if models.count(model) > 1:
-            raise ConfigError(f"ensemble: '{model.name}' is named twice")
+            raise ConfigError(f"ensemble: '{model.name}' is named twice. Name each model once.")
 
 
 def _check_same(members: Sequence[Trained], parts: Mapping[str, Callable[[Embedded], Any]]) -> None:
     first = members[0]
     for other in members[1:]:
-        for what, of in parts.items():
-            if of(first.found) != of(other.found):
+        for name, values in parts.items():
+            if values(first.embedded) != values(other.embedded):
                 raise DataError(
-                    f"{other.shards}: not the same {what} in the same order as in "
-                    f"{first.shards}; write the shards of both again"
+                    f"{other.shards}: not the same {name} in the same order as in "
+                    f"{first.shards}. Write the shards of both again."
                 )
 
 
 _GALLERY: dict[str, Callable[[Embedded], Any]] = {
-    "images": lambda found: found.image_ids,
-    "captions": lambda found: found.caption_ids,
-    "pairs": lambda found: found.owner.tolist(),
+    "images": lambda embedded: embedded.image_ids,
+    "captions": lambda embedded: embedded.caption_ids,
+    "pairs": lambda embedded: embedded.image_index.tolist(),
 }
 _ENTITIES: dict[str, Callable[[Embedded], Any]] = {
-    "entities": lambda found: [
-        found.texts.parts()[part].tolist()
+    "entities": lambda embedded: [
+        embedded.texts.parts()[part].tolist()
         for part in ("entity_caption", "entity_names", "entity_attributes")
     ],
 }
@@ -198,20 +198,20 @@ _ENTITIES: dict[str, Callable[[Embedded], Any]] = {
 
 def _origin(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The origin of an ensemble, with the `origins` of its members (`provenance.origin`)."""
-    settings = {found["setting"] for found in origins}
+    settings = {origin["setting"] for origin in origins}
     return {
-        "preset": JOINED_BY.join(found["preset"] for found in origins),
+        "preset": JOINED_BY.join(origin["preset"] for origin in origins),
         "method": _joined(origins, "method"),
         "seed": _joined(origins, "seed"),
         "features": _joined(origins, "features"),
         "setting": settings.pop() if len(settings) == 1 else "small-scale",
-        "parameters": sum(found["parameters"] for found in origins),
+        "parameters": sum(origin["parameters"] for origin in origins),
         "version": origins[0]["version"],
         "members": origins,
     }
 
 
 def _joined(origins: Sequence[dict[str, Any]], key: str) -> Any:
-    """What the members have in common, or all of it."""
-    values = list(dict.fromkeys(found[key] for found in origins))
+    """The value that the members share, or all their values joined."""
+    values = list(dict.fromkeys(origin[key] for origin in origins))
     return values[0] if len(values) == 1 else JOINED_BY.join(map(str, values))

@@ -9,7 +9,7 @@ from manymatch.config.layout import ResultFiles
 from manymatch.config.params import Elements
 from manymatch.evaluation.outcome import Wanted, outcome, write
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.samples import drawn_queries
+from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.trained import embed_split
 from manymatch.shards.read import samples as stored_samples
@@ -49,17 +49,17 @@ def evaluate(
     clock = Clock()
     device = pick_device()
     trained = embed_split(model, shards, split, device)
-    method, found = trained.method, trained.found
+    method, embedded = trained.method, trained.embedded
     dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
     wanted = Wanted(relevance, captions, depth, samples)
-    result = outcome(found, method.score, method.t2i_score, dataset, stored, wanted)
-    queries = drawn_queries(len(found.image_ids), len(found.caption_ids), samples)
+    result = outcome(embedded, method.score, method.t2i_score, dataset, stored, wanted)
+    queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), samples)
     whole = recall_of(result.subject.ranking)
     sets = analyse_sets(
-        method, found, whole, elements, queries, stored, result.judgments, trained.vocabulary
+        method, embedded, whole, elements, queries, stored, result.judgments, trained.vocabulary
     )
     if sets:
-        result.values["sets"], result.shown["sets"] = sets.metrics, sets.shown
+        result.values["sets"], result.shown["sets"] = sets.metrics.to_json(), sets.details
 
     tag = f"{trained.preset.method}-{model.name}"
     origin = trained.origin(__name__) | {"dataset": dataset, "split": split}

@@ -17,6 +17,9 @@ from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.run_files import write_run
 from manymatch.evaluation.samples import Stored, sample_queries
+from manymatch.results.base import Result
+from manymatch.results.metrics import Headline, Metrics
+from manymatch.results.provenance import Provenance
 from manymatch.system import files
 
 
@@ -36,12 +39,12 @@ class Outcome:
 
     subject: Subject
     values: dict[str, Any]
-    shown: dict[str, dict[str, Any]]
+    shown: dict[str, Result]
     judgments: Judgments
 
 
 def outcome(
-    found: Embedded,
+    embedded: Embedded,
     score: Score,
     t2i_score: Score | None,
     dataset: str,
@@ -50,13 +53,16 @@ def outcome(
 ) -> Outcome:
     """Rank an embedded split, measure the ranking and pick sample queries; `stored` gives the
     images."""
-    judgments = read_judgments(wanted.relevance, found.image_ids, found.caption_ids, found.owner)
-    parts = found.images, found.texts, found.owner
+    ids = embedded.image_ids, embedded.caption_ids
+    judgments = read_judgments(wanted.relevance, *ids, embedded.image_index)
+    parts = embedded.images, embedded.texts, embedded.image_index
     ranking = rank(score, *parts, wanted.depth, t2i_score=t2i_score)
-    labels = suite.labels_for(dataset, wanted.captions, found.image_ids)
-    subject = Subject(found, score, t2i_score, ranking, labels)
+    labels = suite.labels_for(dataset, wanted.captions, embedded.image_ids)
+    subject = Subject(embedded, score, t2i_score, ranking, labels)
     zeta = labels if "pmrp" in suite.OF_DATASET.get(dataset, ()) else None
-    queries = sample_queries(ranking, found.owner, judgments, stored, wanted.samples, labels=zeta)
+    queries = sample_queries(
+        ranking, embedded.image_index, judgments, stored, wanted.samples, labels=zeta
+    )
     values = measure(subject, judgments, dataset)
     return Outcome(subject, values, {"samples": queries}, judgments)
 
@@ -69,9 +75,9 @@ def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, A
 
 def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum`, and `multi` if there are judgments."""
-    found, values = subject.found, recall_of(subject.ranking)
+    embedded, values = subject.embedded, recall_of(subject.ranking)
     if judgments:
-        parts = found.images, found.texts, found.owner
+        parts = embedded.images, embedded.texts, embedded.image_index
         values["multi"] = multi_match(subject.score, *parts, judgments, t2i_score=subject.t2i_score)
     return values
 
@@ -84,33 +90,22 @@ def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, An
         tag: the name of the run in the TREC files.
         origin: model, data and code of the result (`provenance.origin`).
     """
-    found = outcome.subject.found
+    embedded = outcome.subject.embedded
     _write_ranks(written.run, outcome.subject, outcome.shown, tag)
-    values = rounded(outcome.values)
-    files.write_json(written.full, values)
-    files.write_json(written.metrics, headline(values))
-    size = {"images": len(found.image_ids), "captions": len(found.caption_ids)}
-    files.write_json(written.provenance, origin | size)
+    metrics = Metrics.model_validate(rounded(outcome.values))
+    metrics.write(written.full)
+    Headline.of(metrics).write(written.metrics)
+    size = {"images": len(embedded.image_ids), "captions": len(embedded.caption_ids)}
+    Provenance.model_validate(origin | size).write(written.provenance)
 
 
-def headline(values: dict[str, Any]) -> dict[str, float]:
-    """The few numbers that DVC's tables show: rsum, R@1 both ways and, if pairs are judged, mAP@R
-    both ways."""
-    numbers = {"rsum": values["rsum"], "i2t_r1": values["i2t"]["r1"], "t2i_r1": values["t2i"]["r1"]}
-    if "multi" in values:
-        numbers |= {f"{way}_map_at_r": values["multi"][way]["map_at_r"] for way in ("i2t", "t2i")}
-    return numbers
-
-
-def _write_ranks(
-    folder: Path, subject: Subject, shown: dict[str, dict[str, Any]], tag: str
-) -> None:
+def _write_ranks(folder: Path, subject: Subject, shown: dict[str, Result], tag: str) -> None:
     """Both run files, and NAME.json of all that is `shown`: the whole folder or nothing."""
-    ranking, found = subject.ranking, subject.found
+    ranking, embedded = subject.ranking, subject.embedded
     with files.replacing(folder) as partial:
         partial.mkdir()
-        images, captions = found.image_ids, found.caption_ids
+        images, captions = embedded.image_ids, embedded.caption_ids
         write_run(partial / "i2t.trec", ranking.i2t, images, captions, tag)
         write_run(partial / "t2i.trec", ranking.t2i, captions, images, tag)
-        for name, value in shown.items():
-            files.write_json(partial / f"{name}.json", value)
+        for name, result in shown.items():
+            result.write(partial / f"{name}.json")

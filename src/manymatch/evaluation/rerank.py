@@ -1,4 +1,4 @@
-"""The stage `rerank`: a caption is true of an image only if its least likely part is.
+"""The stage `rerank`: a caption matches an image only if its least likely entity does.
 
 Pham et al., CORA, CVPR 2024, eq. 14.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.ensemble import Together
+from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.outcome import Wanted, outcome, write
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.blocks import Score
@@ -23,7 +23,7 @@ from manymatch.system.errors import ConfigError
 from manymatch.system.machine import Clock, record
 
 SUFFIX = "+rerank"
-"""Behind a model's name, that of its results after re-ranking."""
+"""Follows the model's name in the name of the re-ranked result."""
 
 BETAS = tuple(step / 20 for step in range(21))
 
@@ -38,32 +38,32 @@ def rerank(
     depth: int = 100,
     samples: int = 12,
 ) -> None:
-    """Evaluate a trained model, or several together, with `reranked` scores.
+    """Evaluate a trained model, or an ensemble, with `reranked` scores.
 
-    Several models are one ensemble (table 4): scores of captions and of entities are averaged over
-    the members first, and the minimum over a caption's entities is of these means. Beta is the
-    best on the split `validation`.
+    An ensemble (table 4) first averages the scores of captions and of entities over its members;
+    the minimum over a caption's entities is taken over these means. Beta is the best value on the
+    split `validation`.
 
     Args:
-        members: of each the folder of the trained model and that of its shards.
+        members: the folder of the trained model and the folder of its shards, for each member.
         relevance, written, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
         ConfigError: a member's method gives captions no entities, or a member is named twice.
-        DataError: the members do not have the same images, captions and entities.
+        DataError: the members have different images, captions or entities.
         CheckpointError: as for `evaluate`.
     """
     clock = Clock()
     device = pick_device()
     held_out = _with_entities(members, "validation", device)
-    beta = best_beta(rsum_by_beta(held_out.score, held_out.found))
+    beta = best_beta(rsum_by_beta(held_out.score, held_out.embedded))
 
-    together = _with_entities(members, split, device)
-    score, dataset = reranked(together.score, beta), together.dataset
+    models = _with_entities(members, split, device)
+    score, dataset = reranked(models.score, beta), models.dataset
     wanted = Wanted(relevance, captions, depth, samples)
-    result = outcome(together.found, score, None, dataset, together.stored, wanted)
+    result = outcome(models.embedded, score, None, dataset, models.stored, wanted)
 
-    origin = together.origin(__name__)
+    origin = models.origin(__name__)
     name = origin["preset"] + SUFFIX
     tag = f"{origin['method']}-{name}"
     identity = {"preset": name, "dataset": dataset, "split": split, "rerank_beta": beta}
@@ -73,41 +73,41 @@ def rerank(
 
 def _with_entities(
     members: Sequence[tuple[Path, Path]], split: str, device: torch.device
-) -> Together:
-    """The members on `split`, all of which give the same entities."""
-    together = Together.embed(members, split, device)
-    for each in together.members:
-        check_entities(each.method, each.found, f"re-ranking with '{each.folder.name}'")
-    together.check_same_entities()
-    return together
+) -> Ensemble:
+    """Embed `split` with the members, which must all give the same entities."""
+    models = Ensemble.embed(members, split, device)
+    for member in models.members:
+        check_entities(member.method, member.embedded, f"re-ranking with '{member.folder.name}'")
+    models.check_same_entities()
+    return models
 
 
-def check_entities(method: Method, found: Embedded, what: str) -> None:
-    """Refuse a method whose captions have no entities, which `what` needs."""
-    if found.texts.entities is None:
+def check_entities(method: Method, embedded: Embedded, user: str) -> None:
+    """Check that the captions have entities, which `user` needs (else a `ConfigError`)."""
+    if embedded.texts.entities is None:
         raise ConfigError(
-            f"{what} needs the entities of captions, which method "
-            f"'{type(method).__module__.rpartition('.')[2]}' does not give; 'cora' does"
+            f"{user} needs the entities of captions, and the method "
+            f"'{type(method).__module__.rpartition('.')[2]}' gives none. Use the method 'cora'."
         )
 
 
 def rsum_by_beta(
-    score: Score, found: Embedded, betas: Sequence[float] = BETAS
+    score: Score, embedded: Embedded, betas: Sequence[float] = BETAS
 ) -> dict[float, float]:
-    """The rsum on the embedded split with each beta."""
-    parts = found.images, found.texts, found.owner
+    """The rsum on an embedded split for each beta."""
+    parts = embedded.images, embedded.texts, embedded.image_index
     return {beta: recall(reranked(score, beta), *parts)["rsum"] for beta in betas}
 
 
 def best_beta(rsums: dict[float, float]) -> float:
-    """That of the highest rsum; of several the largest, which changes the scores least."""
+    """The beta of the highest rsum; among equals the largest, which changes the scores least."""
     return max(rsums, key=lambda beta: (rsums[beta], beta))
 
 
 def reranked(score: Score, beta: float) -> Score:
     """`beta s(v, t) + (1 - beta) min_k s(v, e_k)` over the entities e_k of each caption (eq. 14).
 
-    `score` must rate an image against an entity as it rates it against a caption.
+    `score` must accept the entities of captions in place of captions.
     """
 
     def mixed(images: Embeddings, texts: Embeddings) -> Tensor:
@@ -118,7 +118,8 @@ def reranked(score: Score, beta: float) -> Score:
 
 
 def lowest_entity(score: Score, images: Embeddings, texts: Embeddings) -> Tensor:
-    """`(n_images, n_texts)`: the score of each caption's least likely entity; all have one."""
+    """`(n_images, n_texts)`: the score of each caption's least likely entity. Every caption must
+    have an entity."""
     parts = texts.parts()
     scores = score(images, Embeddings(parts["entities"][:, None]))
     lowest = scores.new_full((len(images), len(texts)), torch.inf)

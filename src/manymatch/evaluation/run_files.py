@@ -1,4 +1,4 @@
-"""TREC run files: the best items of every query, for any tool that scores such files."""
+"""TREC run files: the best items of every query, for tools that score such files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _UNSAFE = re.compile(r"[\s%]")
 
 
 def run_id(name: str) -> str:
-    """`name` without white space, which would end the field: percent-encoded ("a b" -> "a%20b").
+    """`name` with white space percent-encoded ("a b" -> "a%20b"), because a space ends a field.
 
-    `urllib.parse.unquote` gives the name back.
+    `urllib.parse.unquote` restores the name.
     """
     return _UNSAFE.sub(lambda match: quote(match[0]), name)
 
@@ -26,7 +26,7 @@ def run_id(name: str) -> str:
 def write_run(
     target: Path, direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
 ) -> None:
-    """Write lines `query Q0 item rank score tag`, ranks from 1, whole or not at all.
+    """Write lines `query Q0 item rank score tag` with ranks from 1, whole or not at all.
 
     Args:
         queries, items: ids of the rows and of the gallery.
@@ -44,8 +44,10 @@ def write_run(
 def _lines(
     direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
 ) -> Iterator[str]:
-    digits = 17 if direction.scores.dtype == torch.float64 else 9  # as many as tell two apart
-    for query, found, scores in zip(queries, direction.items, direction.scores, strict=True):
-        ranked = zip(found.tolist(), scores.tolist(), strict=True)
+    digits = (
+        17 if direction.scores.dtype == torch.float64 else 9
+    )  # enough to distinguish two scores
+    for query, best, scores in zip(queries, direction.items, direction.scores, strict=True):
+        ranked = zip(best.tolist(), scores.tolist(), strict=True)
         for rank, (item, score) in enumerate(ranked, start=1):
             yield f"{query} Q0 {items[item]} {rank} {score:.{digits}g} {tag}\n"

@@ -1,4 +1,4 @@
-"""What a person wants to see: for a few queries, what was retrieved and whether it is right."""
+"""Sampled queries for people to look at: what a model retrieved, and whether it is a positive."""
 
 from __future__ import annotations
 
@@ -15,157 +15,160 @@ from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.plausible_matches import differing_labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
+from manymatch.results.graphs import Graph
+from manymatch.results.retrieval import Mark, RetrievedCaption, RetrievedImage
+from manymatch.results.samples import CaptionQuery, ImageQuery, Samples
 from manymatch.shards.sample import CaptionEntry, Sample
 
-SHOWN = 10
-"""Items shown of each query."""
+ITEMS_PER_QUERY = 10
+"""Retrieved items shown for each query."""
 
 Stored = Callable[[Sequence[int]], Iterable[Sample]]
-"""Images as the shards hold them, by their (ascending) rows."""
+"""Reads images from the shards, by their rows in ascending order."""
 
 
 class Queries(NamedTuple):
-    """Rows of the images and captions that a person sees the answers to, ascending."""
+    """Rows of the sampled images and captions, ascending."""
 
     images: list[int]
     captions: list[int]
 
 
-def drawn_queries(n_images: int, n_captions: int, count: int, seed: int = 0) -> Queries:
-    """`count` random queries of each kind (all, if there are fewer).
+def draw_queries(n_images: int, n_captions: int, count: int, seed: int = 0) -> Queries:
+    """Draw `count` random queries of each kind, or take all if there are fewer.
 
-    The same queries for every method on the same split, so that methods can be compared.
+    The queries depend only on the numbers and the seed, so that methods can be compared on one
+    split.
     """
     return Queries(
-        _drawn(n_images, count, f"images {seed}"), _drawn(n_captions, count, f"captions {seed}")
+        _draw(n_images, count, f"images {seed}"), _draw(n_captions, count, f"captions {seed}")
     )
+
+
+def _draw(total: int, count: int, seed: str) -> list[int]:
+    return sorted(Random(seed).sample(range(total), min(count, total)))
 
 
 def sample_queries(
     ranking: Ranking,
-    owner: Tensor,
+    image_index: Tensor,
     judgments: Judgments,
     stored: Stored,
     count: int,
     seed: int = 0,
     labels: Labels | None = None,
-) -> dict[str, Any]:
-    """`{"images": [...], "captions": [...]}`: `drawn_queries` of each, with what they found.
+) -> Samples:
+    """Draw queries (`draw_queries`) and collect the items that the model ranked first.
 
-    With `labels` each answer has its `zeta`: in how many labels its image differs from the
-    query's (MSRM, CVPR 2023, figure 3).
+    With `labels` each item has its `zeta`: the number of labels in which its image differs from
+    the query's image (MSRM, CVPR 2023, figure 3).
     """
-    images, captions = drawn_queries(len(ranking.i2t.items), len(ranking.t2i.items), count, seed)
-    shown = (
+    images, captions = draw_queries(len(ranking.i2t.items), len(ranking.t2i.items), count, seed)
+    rows = (
         torch.tensor(images, dtype=torch.int64),
-        owner[ranking.i2t.items[images, :SHOWN]],
-        owner[captions],
-        ranking.t2i.items[captions, :SHOWN],
+        image_index[ranking.i2t.items[images, :ITEMS_PER_QUERY]],
+        image_index[captions],
+        ranking.t2i.items[captions, :ITEMS_PER_QUERY],
     )
-    gallery = Gallery.of(shown, owner, judgments, stored, labels)
-    return {
-        "images": [_image_query(gallery, row, ranking.i2t) for row in images],
-        "captions": [_caption_query(gallery, row, ranking.t2i) for row in captions],
-    }
-
-
-def _drawn(total: int, count: int, seed: str) -> list[int]:
-    return sorted(Random(seed).sample(range(total), min(count, total)))
+    gallery = Gallery.read(rows, image_index, judgments, stored, labels)
+    return Samples(
+        images=[_image_query(gallery, row, ranking.i2t) for row in images],
+        captions=[_caption_query(gallery, row, ranking.t2i) for row in captions],
+    )
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """The stored images by row, which captions are true of which, and the images' labels."""
+    """Stored images by row, the positives of each caption, and the images' labels."""
 
     images: dict[int, Sample]
-    owner: Tensor
+    image_index: Tensor
     judgments: Judgments
     labels: Labels | None
 
     @classmethod
-    def of(
+    def read(
         cls,
         rows: Iterable[Tensor],
-        owner: Tensor,
+        image_index: Tensor,
         judgments: Judgments,
         stored: Stored,
         labels: Labels | None = None,
     ) -> Gallery:
-        """The images at `rows`, tensors of any shape; a row may stand there several times."""
+        """Read the images at `rows`, tensors of any shape in which rows may repeat."""
         needed = torch.cat([part.flatten() for part in rows]).unique().tolist()
-        return cls(dict(zip(needed, stored(needed), strict=True)), owner, judgments, labels)
+        images = dict(zip(needed, stored(needed), strict=True))
+        return cls(images, image_index, judgments, labels)
 
     def caption(self, row: int) -> CaptionEntry:
-        image = int(self.owner[row])
-        first = int(torch.searchsorted(self.owner, image))
+        image = int(self.image_index[row])
+        first = int(torch.searchsorted(self.image_index, image))
         return self.images[image].captions[row - first]
 
-    def thumbnail(self, image: int) -> str | None:
-        jpeg = self.images[image].thumbnail
-        return base64.b64encode(jpeg).decode("ascii") if jpeg is not None else None
-
-    def mark(self, image: int, caption: int) -> str:
-        if self.owner[caption] == image:
+    def mark(self, image: int, caption: int) -> Mark:
+        if self.image_index[caption] == image:
             return "own"
         extra = self.judgments.extra
         judged = (extra[:, 0] == image) & (extra[:, 1] == caption)
         return "true" if bool(judged.any()) else "wrong"
 
-    def judged(self, image: int, caption: int) -> dict[str, Any]:
-        """The pair's `mark`, and its `zeta` where images have labels."""
-        known: dict[str, Any] = {"mark": self.mark(image, caption)}
-        if self.labels is not None:
-            known["zeta"] = differing_labels(self.labels, image, int(self.owner[caption]))
-        return known
-
-    def retrieved_caption(self, image: int, caption: int, score: float) -> dict[str, Any]:
-        """A caption that was found for an image."""
+    def retrieved_caption(self, image: int, caption: int, score: float) -> RetrievedCaption:
+        """A caption that was retrieved for an image."""
         entry = self.caption(caption)
-        return {
-            "caption_id": entry.id,
-            "caption": entry.text,
-            "score": score,
-            **self.judged(image, caption),
-        }
+        return RetrievedCaption(
+            caption_id=entry.id, caption=entry.text, score=score, **self._judged(image, caption)
+        )
 
-    def retrieved_image(self, image: int, caption: int, score: float) -> dict[str, Any]:
-        """An image that was found for a caption."""
-        return {
-            "image_id": self.images[image].image_id,
-            "thumbnail": self.thumbnail(image),
-            "score": score,
-            **self.judged(image, caption),
-        }
+    def retrieved_image(self, image: int, caption: int, score: float) -> RetrievedImage:
+        """An image that was retrieved for a caption."""
+        stored = self.images[image]
+        return RetrievedImage(
+            image_id=stored.image_id,
+            thumbnail=thumbnail(stored),
+            score=score,
+            **self._judged(image, caption),
+        )
 
-
-def _best(direction: Direction, query: int) -> list[tuple[int, float]]:
-    items, scores = direction.items[query, :SHOWN], direction.scores[query, :SHOWN]
-    return [
-        (item, round(score, 4)) for item, score in zip(items.tolist(), scores.tolist(), strict=True)
-    ]
+    def _judged(self, image: int, caption: int) -> dict[str, Any]:
+        """The pair's `mark`, and its `zeta` if images have labels."""
+        judged: dict[str, Any] = {"mark": self.mark(image, caption)}
+        if self.labels is not None:
+            judged["zeta"] = differing_labels(self.labels, image, int(self.image_index[caption]))
+        return judged
 
 
-def _image_query(gallery: Gallery, image: int, direction: Direction) -> dict[str, Any]:
+def thumbnail(image: Sample) -> str | None:
+    """The image's thumbnail in base64, as result files hold it."""
+    return base64.b64encode(image.thumbnail).decode("ascii") if image.thumbnail else None
+
+
+def _image_query(gallery: Gallery, image: int, direction: Direction) -> ImageQuery:
     stored = gallery.images[image]
-    return {
-        "image_id": stored.image_id,
-        "thumbnail": gallery.thumbnail(image),
-        "captions": [caption.text for caption in stored.captions],
-        "retrieved": [
+    return ImageQuery(
+        image_id=stored.image_id,
+        thumbnail=thumbnail(stored),
+        captions=[caption.text for caption in stored.captions],
+        retrieved=[
             gallery.retrieved_caption(image, caption, score)
             for caption, score in _best(direction, image)
         ],
-    }
+    )
 
 
-def _caption_query(gallery: Gallery, caption: int, direction: Direction) -> dict[str, Any]:
+def _caption_query(gallery: Gallery, caption: int, direction: Direction) -> CaptionQuery:
     entry = gallery.caption(caption)
-    return {
-        "caption_id": entry.id,
-        "caption": entry.text,
-        "graph": entry.graph.to_dict(),
-        "retrieved": [
+    return CaptionQuery(
+        caption_id=entry.id,
+        caption=entry.text,
+        graph=Graph.model_validate(entry.graph.to_dict()),
+        retrieved=[
             gallery.retrieved_image(image, caption, score)
             for image, score in _best(direction, caption)
         ],
-    }
+    )
+
+
+def _best(direction: Direction, query: int) -> list[tuple[int, float]]:
+    items = direction.items[query, :ITEMS_PER_QUERY].tolist()
+    scores = direction.scores[query, :ITEMS_PER_QUERY].tolist()
+    return [(item, round(score, 4)) for item, score in zip(items, scores, strict=True)]

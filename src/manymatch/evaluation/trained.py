@@ -1,4 +1,4 @@
-"""A trained model together with its embeddings of a split."""
+"""A trained model with its embeddings of a split."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IMAGES_PER_BATCH = 64
 
 @dataclass(frozen=True)
 class Trained:
-    """The model in `folder` and what it makes of one split of `shards`."""
+    """The model in `folder` with its embeddings of one split of `shards`."""
 
     folder: Path
     shards: Path
@@ -31,7 +31,7 @@ class Trained:
     preset: Preset
     vocabulary: AnyVocabulary
     index: Index
-    found: Embedded
+    embedded: Embedded
 
     def origin(self, stage: str) -> dict[str, Any]:
         """The origin of the results of this model, for the provenance file; `stage` is the module
@@ -41,18 +41,18 @@ class Trained:
 
 
 def embed_split(folder: Path, shards: Path, split: str, device: torch.device) -> Trained:
-    """Load the model in `folder` and embed a split with it, on `device`.
+    """Load the model in `folder` and embed a split on `device`.
 
     Raises:
-        CheckpointError: the model was trained on other features than the shards hold.
+        CheckpointError: the model was not trained on the features that the shards hold.
         DataError: the shards cannot be used.
     """
     method, preset, vocabulary = load_model(folder)
     index = read_index(shards)
     _check_fit(folder, preset, index)
     stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH)
-    found = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
-    return Trained(folder, shards, method, preset, vocabulary, index, found)
+    embedded = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
+    return Trained(folder, shards, method, preset, vocabulary, index, embedded)
 
 
 def _check_fit(model: Path, preset: Preset, index: Index) -> None:
@@ -60,6 +60,6 @@ def _check_fit(model: Path, preset: Preset, index: Index) -> None:
     if (preset.features, width) != (index.features, index.width):
         raise CheckpointError(
             f"{model}: trained on '{preset.features}' features of width {width}, but the shards "
-            f"hold '{index.features}' of width {index.width}; evaluate it on the shards of its "
-            "own features, or train it again"
+            f"hold '{index.features}' of width {index.width}. Evaluate the model on shards with "
+            "the features of its training, or train it again."
         )

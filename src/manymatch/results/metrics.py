@@ -19,3 +19,24 @@ class Metrics(Result, Recall):
 
     multi: BothWays[MultiMatch] | None = None
     sets: SetMetrics | None = None
+
+
+class Headline(Result):
+    """The few numbers that DVC's tables show. Only data sets with judgments have mAP@R."""
+
+    path: ClassVar[str] = "metrics/{dataset}/{preset}.json"
+    remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
+
+    rsum: float
+    i2t_r1: float
+    t2i_r1: float
+    i2t_map_at_r: float | None = None
+    t2i_map_at_r: float | None = None
+
+    @classmethod
+    def of(cls, metrics: Metrics) -> Headline:
+        numbers = {"rsum": metrics.rsum, "i2t_r1": metrics.i2t.r1, "t2i_r1": metrics.t2i.r1}
+        if metrics.multi is not None:
+            numbers["i2t_map_at_r"] = metrics.multi.i2t.map_at_r
+            numbers["t2i_map_at_r"] = metrics.multi.t2i.map_at_r
+        return cls.model_validate(numbers)

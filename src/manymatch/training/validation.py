@@ -27,7 +27,7 @@ def validate(
     stream = batches(data.shards, "validation", data.vocabulary, images_per_batch)
     split = embed(method, stream, device)
     values = recall(
-        method.score, split.images, split.texts, split.owner, t2i_score=method.t2i_score
+        method.score, split.images, split.texts, split.image_index, t2i_score=method.t2i_score
     )
     recalls = {f"{way}_{cut}": values[way][cut] for way in ("i2t", "t2i") for cut in _CUTS}
     return {**recalls, "rsum": values["rsum"]}

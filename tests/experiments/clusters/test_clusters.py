@@ -64,7 +64,7 @@ def likeliest(subject: Subject, vectors: torch.Tensor) -> list[int]:
 def test_every_sample_is_in_the_class_of_the_nearest_prototype(
     found: dict[str, Any], subject: Subject
 ) -> None:
-    embedded = subject.found
+    embedded = subject.embedded
     captions = likeliest(subject, embedded.texts.vectors)
     images = likeliest(subject, embedded.images.vectors)
     members = {each["number"]: each for each in found["classes"]}
@@ -81,7 +81,7 @@ def test_every_sample_is_in_the_class_of_the_nearest_prototype(
             name for name, of in zip(embedded.image_ids, images, strict=True) if of == number
         ]
     assert found["used"] == {"captions": len(set(captions)), "images": len(set(images))}
-    same = [of == images[owner] for of, owner in zip(captions, embedded.owner, strict=True)]
+    same = [of == images[index] for of, index in zip(captions, embedded.image_index, strict=True)]
     assert found["agreement"] == pytest.approx(100 * sum(same) / len(same), abs=0.01)
 
 
@@ -102,7 +102,7 @@ def test_keywords_are_counted_by_caption(found: dict[str, Any]) -> None:
 
 
 def test_the_largest_classes_have_pictures(found: dict[str, Any], subject: Subject) -> None:
-    rows = range(len(subject.found.image_ids))
+    rows = range(len(subject.embedded.image_ids))
     stored = {image.image_id: image.thumbnail for image in subject.images(rows)}
     shown: dict[str, str | None] = {}
     for each in found["classes"][:SHOWN]:

@@ -52,8 +52,8 @@ def test_a_search_finds_what_the_full_ranking_does(
     monkeypatch.setattr(gallery, "_BLOCK", block)
     for source in sources:
         trained = embed_split(source.model, source.shards, "test", CPU)
-        method, found = trained.method, trained.found
-        parts = found.images, found.texts, found.owner
+        method, found = trained.method, trained.embedded
+        parts = found.images, found.texts, found.image_index
         ranking = rank(method.score, *parts, depth=5, t2i_score=method.t2i_score)
         made = grown(found.images, len(found.images))
         for row in range(len(found.texts)):

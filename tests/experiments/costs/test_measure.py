@@ -262,6 +262,6 @@ def test_seconds_wait_for_the_work() -> None:
     assert seconds(lambda: done.append(1), CPU) >= 0 and done == [1]
 
 
-def test_enough_repeats_and_cuts() -> None:
-    assert cost._enough(iter("abc"), 7) == list("abcabca")
-    assert cost._enough(iter("abcdef"), 2) == ["a", "b"]
+def test_few_captions_are_repeated() -> None:
+    assert cost._repeated(iter("abc"), 7) == list("abcabca")
+    assert cost._repeated(iter("abcdef"), 2) == ["a", "b"]

@@ -13,7 +13,7 @@ from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.cli import app
-from manymatch.evaluation.external.external_scores import Made
+from manymatch.evaluation.external.external_scores import ExternalFiles
 from manymatch.evaluation.external.score import score
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.rerank import reranked
@@ -41,13 +41,13 @@ def ours(model: Path, data: TinyData) -> Subject:
 @pytest.fixture
 def matrix(ours: Subject, tmp_path: Path) -> Path:
     """Our model's own scores, as another program would give them."""
-    scores = ours.trained.method.score(ours.found.images, ours.found.texts)
+    scores = ours.trained.method.score(ours.embedded.images, ours.embedded.texts)
     np.save(tmp_path / "scores.npy", scores.numpy())
     return tmp_path / "scores.npy"
 
 
 def studied(data: TinyData, matrix: Path, target: Path) -> dict[str, Any]:
-    made = Made(scores=(str(matrix),))
+    made = ExternalFiles(scores=(str(matrix),))
     scored = score("tiny", made, data.captions, protocols=["pairs"])
     study_scores(scored.subject, data.captions, data.graphs, target, IDENTITY)
     return json.loads(target.read_text())
@@ -71,9 +71,9 @@ def test_a_matrix_is_studied_as_the_model_that_made_it(
 def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours: Subject) -> None:
     validation, split = reranking(ours).tables
     beta = max((rsum, beta) for beta, rsum in validation.rows)[1]
-    found = ours.found
+    found = ours.embedded
     values = recall(
-        reranked(ours.trained.method.score, beta), found.images, found.texts, found.owner
+        reranked(ours.trained.method.score, beta), found.images, found.texts, found.image_index
     )
     cells = [values[way][cut] for way in ("i2t", "t2i") for cut in ("r1", "r5", "r10")]
     expected = [round(value, 2) for value in [*cells, values["rsum"]]]
@@ -101,11 +101,13 @@ def test_without_scene_graphs_nothing_is_studied(
 ) -> None:
     target = tmp_path / "theirs.json"
     studied(data, matrix, target)
-    scored = score("tiny", Made(scores=(str(matrix),)), data.captions, protocols=["pairs"])
+    scored = score("tiny", ExternalFiles(scores=(str(matrix),)), data.captions, protocols=["pairs"])
     absent = tmp_path / "none.parquet"
     study_scores(scored.subject, data.captions, absent, target, IDENTITY)
     assert not target.exists()
-    assert "none.parquet is not there; run the stage 'scene_graphs'" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "none.parquet is missing" in message
+    assert "scene_graphs" in message
 
 
 def test_the_command_studies_what_it_keeps(

@@ -86,7 +86,7 @@ def test_what_a_method_does_not_allow_is_left_out(
 ) -> None:
     found = run(models["vsepp"], data, tmp_path / "vsepp.json")
     assert sorted(found["studies"]) == WITHOUT_ENTITIES
-    assert "not of a method without entities: parse_errors, reranking" in capsys.readouterr().err
+    assert "no entities: parse_errors, reranking" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="study 'parse_errors' needs the entities"):
         run(models["vsepp"], data, tmp_path / "vsepp.json", "parse_errors")
 
@@ -112,11 +112,11 @@ def test_one_study_keeps_the_others_of_the_same_model(
 
 
 def test_captions_are_embedded_as_the_split_is(subject: Subject) -> None:
-    assert [caption.id for caption in subject.captions] == subject.found.caption_ids
+    assert [caption.id for caption in subject.captions] == subject.embedded.caption_ids
     again = subject.embed(subject.captions)
-    torch.testing.assert_close(again.vectors, subject.found.texts.vectors)
-    torch.testing.assert_close(again.entities, subject.found.texts.entities)
-    assert torch.equal(again.entity_caption, subject.found.texts.entity_caption)
+    torch.testing.assert_close(again.vectors, subject.embedded.texts.vectors)
+    torch.testing.assert_close(again.entities, subject.embedded.texts.entities)
+    assert torch.equal(again.entity_caption, subject.embedded.texts.entity_caption)
 
 
 def test_no_error_changes_nothing(subject: Subject) -> None:
@@ -135,11 +135,11 @@ def test_rich_captions_are_those_with_most_parts(
         for caption in subject.captions
     ]
     order = sorted(range(len(sizes)), key=lambda row: (-sizes[row], row))[:5]
-    method, found = subject.trained.method, subject.found
+    method, found = subject.trained.method, subject.embedded
     scores = method.score(found.images, found.texts)
     ranks = []
     for row in order:
-        own = scores[found.owner[row], row]
+        own = scores[found.image_index[row], row]
         ranks.append(1 + sum(float(other) > float(own) for other in scores[:, row]))
     (table,) = rich_captions(subject).tables
     recalls = [round(100 * sum(rank <= cut for rank in ranks) / 5, 2) for cut in (1, 5, 10)]
@@ -159,7 +159,7 @@ CAPTIONS = [
     caption(3, ("dogs", "dog", ("two", "brown")), ("dog", "dog", ())),
     caption(4, ("dogs", "dog", ("two", "brown")), ("dog", "dog", ())),
 ]
-OWNER = torch.tensor([0, 0, 1, 2, 2])
+INDEX = torch.tensor([0, 0, 1, 2, 2])
 
 
 def test_entities_are_distinct_and_said_as_most_often() -> None:
@@ -172,25 +172,25 @@ def test_entities_are_distinct_and_said_as_most_often() -> None:
 def test_an_entity_is_true_where_it_is_said_with_no_fewer_attributes() -> None:
     vocabulary = EntityVocabulary.of(entry.graph for entry in CAPTIONS)
     expected = set()
-    for image, entry in zip(OWNER.tolist(), CAPTIONS, strict=True):
+    for image, entry in zip(INDEX.tolist(), CAPTIONS, strict=True):
         for name, attributes in zip(entry.graph.names, entry.graph.attributes, strict=True):
             for row, (other, fewer) in enumerate(vocabulary.entities):
                 if other == name and set(fewer) <= set(attributes):
                     expected.add((image, row))
-    found = true_pairs(vocabulary, CAPTIONS, OWNER).tolist()
+    found = true_pairs(vocabulary, CAPTIONS, INDEX).tolist()
     assert found == sorted(map(list, expected))
     assert [0, 3] in found and [1, 3] not in found
 
 
 def test_entities_are_ranked_for_each_image(subject: Subject) -> None:
-    findings = entity_retrieval(subject)
+    study = entity_retrieval(subject)
     vocabulary = EntityVocabulary.of(entry.graph for entry in subject.captions)
     pairs = {
         tuple(pair)
-        for pair in true_pairs(vocabulary, subject.captions, subject.found.owner).tolist()
+        for pair in true_pairs(vocabulary, subject.captions, subject.embedded.image_index).tolist()
     }
     entities = subject.embed(vocabulary.captions).entities
-    scores = subject.found.images.vectors[:, 0] @ entities.T
+    scores = subject.embedded.images.vectors[:, 0] @ entities.T
     hits, precisions = {1: [], 5: [], 10: []}, []
     for image, row in enumerate(scores.tolist()):
         order = sorted(range(len(row)), key=lambda entity: -row[entity])
@@ -198,12 +198,12 @@ def test_entities_are_ranked_for_each_image(subject: Subject) -> None:
         for cut, found in hits.items():
             found.append(any(true[:cut]))
         precisions.append(sum(true[: sum(true)]) / sum(true))
-    (table,) = findings.tables
+    (table,) = study.tables
     row = table.rows[0]
     assert row[0] == len(vocabulary.captions)
     assert row[1] == round(len(pairs) / len(scores), 2)
     expected = [100 * sum(found) / len(found) for found in hits.values()]
     assert row[2:5] == [round(value, 2) for value in expected]
     assert row[6] == round(100 * sum(precisions) / len(precisions), 2)
-    best = findings.samples[0]["entities"]
-    assert [one["score"] for one in best] == sorted((one["score"] for one in best), reverse=True)
+    scores = [entity.score for entity in study.samples[0].entities]
+    assert scores == sorted(scores, reverse=True)

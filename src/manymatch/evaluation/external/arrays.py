@@ -1,4 +1,4 @@
-"""Arrays in files of other programs: NumPy, safetensors, HDF5. Nothing is ever unpickled."""
+"""Arrays in files of other programs: NumPy, safetensors, HDF5. No pickle is ever loaded."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ from manymatch.system.errors import DataError, first_line
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
 _FAULTS = (*FAULTS, RuntimeError, SafetensorError, zipfile.BadZipFile, zlib.error)
-"""What the libraries raise on damaged files."""
+"""The errors that the libraries raise for damaged files."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """`read(rows, columns, ...)` gives that part; `where` names the array in messages.
+    """`read(rows, columns, ...)` reads a part of the array; `where` names the array in messages.
 
-    The part is float32, or float64 where the type of the file holds numbers that float32 would
-    round. Whole numbers beyond 2^53 are rounded all the same.
-
-    Memory holds only the parts that are read. An `.npz` is the exception: the first part that is
-    read brings in the whole array.
+    A part is float32, or float64 if float32 would round numbers of the file's type. Whole numbers
+    beyond 2^53 are rounded. Only the parts that are read take memory, except for `.npz`: the first
+    read loads the whole array.
     """
 
     where: str
@@ -42,16 +40,17 @@ class Array:
 
 
 def open_array(text: str) -> Array:
-    """The array of numbers in `FILE` or, if it has several, `FILE:KEY`.
+    """Open the array in `FILE` or, if the file has several arrays, `FILE:KEY`.
 
     Raises:
-        DataError: no such file or key, another kind of file, or no array of real numbers.
+        DataError: there is no such file or key, the kind of file is unknown, or the array does not
+            hold real numbers.
     """
     path, key = _path_and_key(text)
     if path.suffix not in _OPENERS:
-        raise DataError(f"{path}: of unknown kind; expected {KINDS}")
+        raise DataError(f"{path}: unknown kind of file. Give a file of {KINDS}.")
     if path.exists() and not path.is_file():
-        raise DataError(f"{path}: expected a file, found a folder or a device")
+        raise DataError(f"{path}: a folder or a device, not a file")
     try:
         array = _OPENERS[path.suffix](path, key)
     except FileNotFoundError:
@@ -66,19 +65,19 @@ def _unreadable(path: Path, error: BaseException) -> DataError:
 
 
 def _reading(path: Path, read: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`read`, whose faults are one line: damage may show only where a part is read."""
+    """`read` with faults of one line: damage may show only when a part is read."""
 
-    def told(*part: Any) -> Tensor:
+    def checked_read(*part: Any) -> Tensor:
         try:
             return read(*part)
         except _FAULTS as error:
             raise _unreadable(path, error) from None
 
-    return told
+    return checked_read
 
 
 def file_of(text: str) -> Path:
-    """The file in `FILE` or `FILE:KEY`."""
+    """The path in `FILE` or `FILE:KEY`."""
     return _path_and_key(text)[0]
 
 
@@ -92,31 +91,31 @@ def _path_and_key(text: str) -> tuple[Path, str | None]:
 
 def _npy(path: Path, key: str | None) -> Array:
     if key is not None:
-        raise DataError(f"{path}: holds one array, without a name")
+        raise DataError(f"{path}: a .npy file has one array without a name. Leave out ':KEY'.")
     return _of_numpy(str(path), load_array(path, mapped=True))
 
 
 def _npz(path: Path, key: str | None) -> Array:
     if not zipfile.is_zipfile(path):
-        path.open("rb").close()  # that it is missing is another fault
+        path.open("rb").close()  # a missing file has another message
         raise DataError(f"{path}: cannot be read as .npz: not an archive of arrays")
     with np.load(path, allow_pickle=False) as arrays:
-        chosen = _chosen(path, key, dict.fromkeys(arrays.files))
-        member = next(name for name in arrays.zip.namelist() if name.removesuffix(".npy") == chosen)
+        name = _array_name(path, key, dict.fromkeys(arrays.files))
+        member = next(file for file in arrays.zip.namelist() if file.removesuffix(".npy") == name)
         with arrays.zip.open(member) as stream:
-            shape, dtype = _header(stream, f"{path}:{chosen}")
-    _check_kind(f"{path}:{chosen}", dtype)
+            shape, dtype = _header(stream, f"{path}:{name}")
+    _check_kind(f"{path}:{name}", dtype)
 
     @cache
     def unpacked() -> np.ndarray:
         with np.load(path, allow_pickle=False) as arrays:
-            return arrays[chosen]
+            return arrays[name]
 
-    return Array(f"{path}:{chosen}", shape, lambda *part: _unrounded(unpacked()[part]))
+    return Array(f"{path}:{name}", shape, lambda *part: _unrounded(unpacked()[part]))
 
 
 def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and kind of a packed array, without unpacking it: it may be any size, and not fit."""
+    """Shape and type of a compressed array, without unpacking: the array may not fit in memory."""
     if stream.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:
         raise DataError(f"{where}: not an array")
     read = read_array_header_1_0 if stream.read(2)[:1] == b"\x01" else read_array_header_2_0
@@ -131,32 +130,31 @@ def _of_numpy(where: str, array: np.ndarray) -> Array:
 
 def _safetensors(path: Path, key: str | None) -> Array:
     file = safe_open(path, framework="pt")
-    chosen = _chosen(path, key, dict.fromkeys(file.keys()))
-    part = file.get_slice(chosen)
+    where = f"{path}:{(name := _array_name(path, key, dict.fromkeys(file.keys())))}"
+    part = file.get_slice(name)
     kind = part.get_dtype()
     if not kind.startswith(("F", "BF", "I", "U")):
-        raise DataError(f"{path}:{chosen}: {kind} are not real numbers")
+        raise DataError(f"{where}: {kind} are not real numbers")
     fits = kind == "F32" or not kind.endswith(("32", "64"))
     dtype = torch.float32 if fits else torch.float64
-    return Array(f"{path}:{chosen}", tuple(part.get_shape()), lambda *at: part[at].to(dtype))
+    return Array(where, tuple(part.get_shape()), lambda *rows: part[rows].to(dtype))
 
 
 def _hdf5(path: Path, key: str | None) -> Array:
     file = h5py.File(path, "r")
-    found: dict[str, h5py.Dataset] = {}
-    file.visititems(lambda name, item: _note(found, name, item))
-    chosen = _chosen(path, key, found)
-    data = found[chosen]
-    where = f"{path}:{chosen}"
+    datasets: dict[str, h5py.Dataset] = {}
+
+    def collect(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            datasets[name] = item
+
+    file.visititems(collect)
+    name = _array_name(path, key, datasets)
+    data, where = datasets[name], f"{path}:{name}"
     _check_kind(where, data.dtype)
     if data.shape is None:
-        raise DataError(f"{where}: an empty dataset, without any array")
+        raise DataError(f"{where}: an empty dataset without an array")
     return Array(where, data.shape, lambda *part: _unrounded(np.asarray(data[part])))
-
-
-def _note(found: dict[str, h5py.Dataset], name: str, item: Any) -> None:
-    if isinstance(item, h5py.Dataset):
-        found[name] = item
 
 
 _OPENERS: dict[str, Callable[[Path, str | None], Array]] = {
@@ -168,15 +166,15 @@ _OPENERS: dict[str, Callable[[Path, str | None], Array]] = {
 }
 
 
-def _chosen(path: Path, key: str | None, names: Mapping[str, Any]) -> str:
-    """The array that `key` names; without one the only array that there is."""
+def _array_name(path: Path, key: str | None, names: Mapping[str, Any]) -> str:
+    """The name of the array: `key`, or the name of the only array."""
     if not names:
-        raise DataError(f"{path}: holds no array")
-    listed = ", ".join(sorted(names))
+        raise DataError(f"{path}: no array in the file")
+    known = ", ".join(sorted(names))
     if key is None and len(names) != 1:
-        raise DataError(f"{path}: holds {listed}; name one as {path.name}:KEY")
+        raise DataError(f"{path}: several arrays: {known}. Name one as {path.name}:KEY.")
     if key is not None and key not in names:
-        raise DataError(f"{path}: no array '{key}'; it holds {listed}")
+        raise DataError(f"{path}: no array '{key}'. Choose one of {known}.")
     return key or next(iter(names))
 
 
@@ -186,8 +184,8 @@ def _check_kind(where: str, dtype: np.dtype) -> None:
 
 
 def _unrounded(part: np.ndarray) -> Tensor:
-    """In the type that `Array` promises. Numbers too large become infinite, without NumPy's
-    warning: a check refuses them."""
+    """`part` in the type that `Array` promises. Numbers beyond that type become infinite without
+    NumPy's warning; a later check refuses them."""
     fits = np.can_cast(part.dtype, np.float32, "safe")
     with np.errstate(over="ignore"):
         return torch.from_numpy(part.astype(np.float32 if fits else np.float64, copy=False))

@@ -1,6 +1,6 @@
-"""The command `score`: the protocols for what somebody else's model made.
+"""The command `score`: evaluate embeddings or similarity matrices of another program.
 
-Embeddings or a similarity matrix come from a file, and everything after that is as in `evaluate`.
+The embeddings or matrices are read from files; everything else is as in `evaluate`.
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from manymatch import __version__
 from manymatch.config.layout import ResultFiles
 from manymatch.datasets import DATASETS
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.external.arrays import file_of
-from manymatch.evaluation.external.external_scores import Made, embedded
-from manymatch.evaluation.external.listed import read_listed
+from manymatch.evaluation.external.external_scores import ExternalFiles, read_external
+from manymatch.evaluation.external.split_table import read_split
 from manymatch.evaluation.outcome import Outcome, measure, own_and_judged, write
 from manymatch.evaluation.protocols import suite
-from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
+from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
@@ -34,7 +31,7 @@ SETTING = "external"
 
 def score(
     dataset: str,
-    made: Made,
+    external: ExternalFiles,
     captions: Path,
     relevance: Path | None = None,
     *,
@@ -44,26 +41,29 @@ def score(
     name: str = SETTING,
     written: ResultFiles | None = None,
 ) -> Outcome:
-    """A split ranked by a model's embeddings or scores, with its metrics, rounded.
+    """Rank a split by another program's embeddings or scores; the metrics are rounded.
 
     Args:
-        dataset: says which protocols, unless `protocols` names them; one that the project does not
-            know needs them named (`suite.PAIRS`: none).
-        captions: the caption table, or a CSV file (`listed.read_listed`).
-        relevance: table of true pairs beyond the own ones.
-        written: the files to write, under `name`; None writes no file.
+        dataset: decides about the protocols unless `protocols` names them. A data set that the
+            project does not know needs `protocols` (`suite.PAIRS`: none).
+        captions: the caption table, or a CSV file (`split_table.read_split`).
+        relevance: table of positives beyond the annotated pairs.
+        written: where metrics, provenance and run files are written, under `name`; None: nowhere.
 
     Raises:
-        ConfigError: neither or both of scores and embeddings, or no such protocol or data set.
-        DataError: a file that cannot be used, or does not fit the others.
+        ConfigError: there are neither scores nor embeddings, or both; or the protocol or data set
+            is unknown.
+        DataError: a file cannot be used, or does not fit the others.
     """
     clock = Clock()
     _check_dataset(dataset, protocols)
-    listed = read_listed(captions, split)
-    found, by = embedded(made, listed)
-    judgments = _judgments(relevance, found)
-    ranking = rank(by, found.images, found.texts, found.owner, depth)
-    subject = Subject(found, by, None, ranking, listed.labels)
+    table = read_split(captions, split)
+    embedded, similarity = read_external(external, table)
+    image_index, judgments = embedded.image_index, NO_JUDGMENTS
+    if relevance is not None:
+        judgments = read_judgments(relevance, table.image_ids, table.caption_ids, image_index)
+    ranking = rank(similarity, embedded.images, embedded.texts, image_index, depth)
+    subject = Subject(embedded, similarity, None, ranking, table.labels)
     if protocols:
         values = own_and_judged(subject, judgments) | suite.by_name(protocols, subject)
     else:
@@ -71,37 +71,31 @@ def score(
     result = Outcome(subject, rounded(values), {}, judgments)
     if written is not None:
         identity = {"dataset": dataset, "preset": name, "split": split}
-        write(written, result, name, _origin(made, captions, relevance) | identity)
+        write(written, result, name, _origin(external, captions, relevance) | identity)
         record(written.machine, "score", clock.usage())
     return result
 
 
 def _check_dataset(name: str, protocols: Sequence[str]) -> None:
-    """A slip in the name would leave out the data set's protocols without a word."""
+    """A misspelt name must not leave out the data set's protocols silently."""
     if name not in DATASETS and not protocols:
         raise ConfigError(
-            f"no dataset '{name}'{nearest(name, DATASETS)}; for captions of your own name the "
-            f"protocols too: --protocol {suite.PAIRS} for ranks alone"
+            f"no dataset '{name}'{nearest(name, DATASETS)}. For captions of your own name the "
+            f"protocols too: --protocol {suite.PAIRS} for ranks only."
         )
 
 
-def _judgments(relevance: Path | None, found: Embedded) -> Judgments:
-    if relevance is None:
-        return Judgments(torch.empty(0, 2, dtype=torch.int64), complete=False)
-    return read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
-
-
-def _origin(made: Made, captions: Path, relevance: Path | None) -> dict[str, Any]:
+def _origin(external: ExternalFiles, captions: Path, relevance: Path | None) -> dict[str, Any]:
     """The origin of the numbers; facts that only the model's author has are "not known".
 
     `data_sha256` is the hash of the caption table.
     """
     sources: dict[str, list[Path | None]] = {
-        "scores": [file_of(text) for text in made.scores],
-        "images": [file_of(made.images) if made.images else None],
-        "texts": [file_of(made.texts) if made.texts else None],
-        "image_ids": [made.image_ids],
-        "caption_ids": [made.caption_ids],
+        "scores": [file_of(text) for text in external.scores],
+        "images": [file_of(external.images) if external.images else None],
+        "texts": [file_of(external.texts) if external.texts else None],
+        "image_ids": [external.image_ids],
+        "caption_ids": [external.caption_ids],
         "data": [captions],
         "relevance": [relevance],
     }
@@ -110,7 +104,7 @@ def _origin(made: Made, captions: Path, relevance: Path | None) -> dict[str, Any
         for what, paths in sources.items()
         if any(paths)
     }
-    compared = {} if made.scores else {"similarity": made.similarity}
+    compared = {} if external.scores else {"similarity": external.similarity}
     return {
         "method": SETTING,
         "seed": "not known",

@@ -1,4 +1,4 @@
-"""COCO's small setting: its 5,000 test images as five galleries of 1,000."""
+"""COCO's small setting: the 5,000 test images as five galleries of 1,000."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ IMAGES, FOLD = 5000, 1000
 
 
 def folds(images: int) -> list[slice]:
-    """The five runs of 1,000 images; `DoesNotApply` to another number than 5,000."""
+    """The five runs of 1,000 images; `DoesNotApply` unless there are 5,000 images."""
     if images != IMAGES:
-        raise DoesNotApply(f"COCO's 1K setting is of {IMAGES:,} test images; here are {images:,}")
+        raise DoesNotApply(f"COCO's 1K setting needs all {IMAGES:,} test images, not {images:,}")
     return list(runs(IMAGES, FOLD))
 
 
@@ -24,19 +24,25 @@ def coco_1k(subject: Subject) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum` (`protocols.recall`): the means over the folds.
 
     References:
-        Karpathy and Fei-Fei, CVPR 2015; as averaged by SCAN and all that follow it.
+        Karpathy and Fei-Fei, CVPR 2015; averaged as in SCAN and its followers.
     """
-    found = [part(subject.found, fold) for fold in folds(len(subject.found.images))]
+    parts = [part(subject.embedded, fold) for fold in folds(len(subject.embedded.images))]
     return mean(
         [
-            recall(subject.score, each.images, each.texts, each.owner, t2i_score=subject.t2i_score)
-            for each in found
+            recall(
+                subject.score,
+                fold.images,
+                fold.texts,
+                fold.image_index,
+                t2i_score=subject.t2i_score,
+            )
+            for fold in parts
         ]
     )
 
 
 def mean(values: list[Any]) -> Any:
-    """The mean of each number of nested metrics of the same keys."""
+    """The mean of each number of nested metrics with the same keys."""
     first = values[0]
     if isinstance(first, dict):
         return {key: mean([value[key] for value in values]) for key in first}

@@ -1,6 +1,6 @@
-"""COCO's true pairs beyond the own ones: ECCV Caption and CxC, by the package `eccv_caption`.
+"""COCO's positives beyond the annotated pairs: ECCV Caption and CxC, by the package `eccv_caption`.
 
-The package brings the judgments and computes the metrics; from here it gets ranks.
+The package holds the judgments and computes the metrics from the ranks made here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.evaluation.ranking.ranks import Direction
 
 Ranked = dict[int, list[int]]
+"""The best items of each query, by COCO's own numbers."""
+
 Judged = Mapping[str, Mapping[int, Sequence[int]]]
-"""By direction and query: the items that are true."""
+"""The positives of each query of each direction."""
 
 _NAMES = {"map_at_r": "eccv_map_at_r", "r_precision": "eccv_rprecision", "r1": "eccv_r1"}
 _NUMBER = re.compile(r"[0-9]+$")
@@ -35,9 +37,9 @@ def eccv_caption(subject: Subject) -> dict[str, dict[str, float]]:
     package = _package()
     ranked = _ranked(subject, package.eccv_gts, "ECCV Caption")
     with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that cannot be turned off
-        found = package.eccv_metrics(ranked, "all")
+        metrics = package.eccv_metrics(ranked, "all")
     return {
-        way: {name: 100 * float(found[theirs][way]) for name, theirs in _NAMES.items()}
+        way: {name: 100 * float(metrics[theirs][way]) for name, theirs in _NAMES.items()}
         for way in ranked
     }
 
@@ -50,13 +52,13 @@ def cxc(subject: Subject) -> dict[str, dict[str, float]]:
     """
     package = _package()
     ranked = _ranked(subject, package.cxc_gts, "CxC")
-    found = {cut: package.cxc_recalls(ranked, "all", K=cut) for cut in CUTS}
-    return {way: {f"r{cut}": 100 * float(found[cut][way]) for cut in CUTS} for way in ranked}
+    recalls = {cut: package.cxc_recalls(ranked, "all", K=cut) for cut in CUTS}
+    return {way: {f"r{cut}": 100 * float(recalls[cut][way]) for cut in CUTS} for way in ranked}
 
 
 @cache
 def _package() -> Any:
-    with warnings.catch_warnings():  # that it reads JSON with the standard library
+    with warnings.catch_warnings():  # the package warns that it uses Python's own JSON reader
         warnings.simplefilter("ignore")
         from eccv_caption import Metrics
 
@@ -64,34 +66,32 @@ def _package() -> Any:
 
 
 def _ranked(subject: Subject, judged: Judged, name: str) -> dict[str, Ranked]:
-    """The best items of each query by COCO's own numbers, as many as the package looks at."""
-    images, captions = _numbers(subject.found.image_ids), _numbers(subject.found.caption_ids)
+    """The best items of each query, as many as the package looks at."""
+    images = _numbers(subject.embedded.image_ids)
+    captions = _numbers(subject.embedded.caption_ids)
     _check_complete(images, judged["i2t"], f"{name}: images")
     _check_complete(captions, judged["t2i"], f"{name}: captions")
     most = max(len(items) for way in judged.values() for items in way.values())
     ranking = subject.ranked(max(most, *CUTS))
     return {
-        "i2t": _of_direction(ranking.i2t, images, captions),
-        "t2i": _of_direction(ranking.t2i, captions, images),
+        "i2t": _best(ranking.i2t, images, captions),
+        "t2i": _best(ranking.t2i, captions, images),
     }
 
 
-def _of_direction(
-    direction: Direction, queries: Sequence[int], items: Sequence[int]
-) -> dict[int, list[int]]:
+def _best(direction: Direction, queries: Sequence[int], items: Sequence[int]) -> Ranked:
     best = direction.items.tolist()
-    return {query: [items[at] for at in row] for query, row in zip(queries, best, strict=True)}
+    return {query: [items[row] for row in rows] for query, rows in zip(queries, best, strict=True)}
 
 
 def _numbers(ids: Iterable[str]) -> list[int]:
-    """COCO's numbers of images or captions, which their ids end in; -1 of an id that does not."""
-    found = (_NUMBER.search(name) for name in ids)
-    return [int(match[0]) if match else -1 for match in found]
+    """COCO's numbers at the ends of the ids; -1 for an id without a number."""
+    matches = (_NUMBER.search(name) for name in ids)
+    return [int(match[0]) if match else -1 for match in matches]
 
 
-def _check_complete(here: Sequence[int], needed: Iterable[int], what: str) -> None:
-    known = set(here)
-    wanted = list(needed)
-    missing = sum(number not in known for number in wanted)
+def _check_complete(numbers: Sequence[int], judged: Iterable[int], what: str) -> None:
+    known, needed = set(numbers), list(judged)
+    missing = sum(number not in known for number in needed)
     if missing:
-        raise DoesNotApply(f"{what}: {missing:,} of the {len(wanted):,} judged are not here")
+        raise DoesNotApply(f"{what}: {missing:,} of the {len(needed):,} judged are missing")

@@ -1,4 +1,4 @@
-"""The evaluation protocols: recall of the own pairs, and multi-match against all true pairs."""
+"""Recall of the annotated pairs, and multi-match metrics against all positives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from manymatch.evaluation.ranking.metrics import (
     rsum,
 )
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.evaluation.ranking.whole_rows import SCORES_AT_ONCE, turned, whole_rows
+from manymatch.evaluation.ranking.whole_rows import SCORES_AT_ONCE, transposed, whole_rows
 from manymatch.methods.base import Embeddings
 
 
@@ -25,16 +25,16 @@ def recall(
     score: Score,
     images: Embeddings,
     texts: Embeddings,
-    owner: Tensor,
+    image_index: Tensor,
     *,
     t2i_score: Score | None = None,
 ) -> dict[str, Any]:
-    """`i2t` and `t2i` (`recall_metrics` each) and `rsum`; arguments as for `ranks.rank`."""
-    return recall_of(rank(score, images, texts, owner, t2i_score=t2i_score))
+    """`i2t` and `t2i` (`recall_metrics` each) and `rsum`; the arguments are those of `rank`."""
+    return recall_of(rank(score, images, texts, image_index, t2i_score=t2i_score))
 
 
 def recall_of(ranking: Ranking) -> dict[str, Any]:
-    """The same from ranks that are already there."""
+    """The metrics of `recall` from a ranking."""
     i2t, t2i = recall_metrics(ranking.i2t.ranks), recall_metrics(ranking.t2i.ranks)
     return {"i2t": i2t, "t2i": t2i, "rsum": rsum(i2t, t2i)}
 
@@ -43,31 +43,31 @@ def multi_match(
     score: Score,
     images: Embeddings,
     texts: Embeddings,
-    owner: Tensor,
+    image_index: Tensor,
     judgments: Judgments,
     *,
     t2i_score: Score | None = None,
 ) -> dict[str, dict[str, float]]:
-    """`i2t` and `t2i` (`multi_match_metrics` each) against own and judged pairs.
+    """`i2t` and `t2i` (`multi_match_metrics` each) against annotated and judged pairs.
 
-    The first four arguments and `t2i_score` are as for `ranks.rank`. Where the judgments are
-    complete all queries count; else those with a judged pair beyond their own. Ties are
-    pessimistic: a wrong item of equal score ranks before a right one.
+    The first four arguments and `t2i_score` are those of `rank`. If the judgments are complete all
+    queries count, otherwise the queries with a judged pair beyond their annotated pairs. Ties are
+    pessimistic: an irrelevant item of equal score ranks before a positive.
 
     Raises:
         DataError: a score is not finite.
         ValueError: there are no judgments.
     """
     if not judgments:
-        raise ValueError("no judgments beyond the own pairs")
-    pairs = judgments.pairs(owner.cpu())
-    back = turned(t2i_score or score)
+        raise ValueError("no judgments beyond the annotated pairs")
+    pairs = judgments.pairs(image_index.cpu())
+    from_texts = transposed(t2i_score or score)
     return {
         "i2t": multi_match_metrics(
             relevant_ranks(score, images, texts, pairs, _queries(judgments, 0))
         ),
         "t2i": multi_match_metrics(
-            relevant_ranks(back, texts, images, pairs.flip(1), _queries(judgments, 1))
+            relevant_ranks(from_texts, texts, images, pairs.flip(1), _queries(judgments, 1))
         ),
     }
 
@@ -81,35 +81,35 @@ def relevant_ranks(
     queries: Embeddings,
     gallery: Embeddings,
     pairs: Tensor,
-    chosen: Tensor | None = None,
+    query_rows: Tensor | None = None,
     scores_at_once: int = SCORES_AT_ONCE,
 ) -> Iterator[RelevantRanks]:
-    """Ranks of all relevant items, for blocks of queries.
+    """Ranks of all positives, for blocks of queries.
 
     Args:
         score: `(queries, gallery) -> (q, g)`.
-        pairs: `(p, 2)` rows (query, relevant item), without repetition.
-        chosen: rows of the queries that count (None: all); each has a relevant item.
+        pairs: `(p, 2)` rows (query, positive), without repetition.
+        query_rows: rows of the queries that count (None: all); each has a positive.
     """
-    asked = None
-    if chosen is not None:
-        asked = torch.zeros(len(queries), dtype=torch.bool).index_fill(0, chosen, True)
+    included = None
+    if query_rows is not None:
+        included = torch.zeros(len(queries), dtype=torch.bool).index_fill(0, query_rows, True)
     pairs = pairs[pairs[:, 0].argsort(stable=True)]
     query = pairs[:, 0].contiguous()
-    for numbers, scores in whole_rows(score, queries, gallery, asked, scores_at_once):
+    for numbers, scores in whole_rows(score, queries, gallery, included, scores_at_once):
         first = torch.searchsorted(query, numbers)
         counts = torch.searchsorted(query, numbers, right=True) - first
         row = torch.arange(len(numbers)).repeat_interleave(counts)
-        place = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
+        offset = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
         relevant = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
-        relevant[row.to(scores.device), pairs[first[row] + place, 1].to(scores.device)] = True
+        relevant[row.to(scores.device), pairs[first[row] + offset, 1].to(scores.device)] = True
         yield ranks_of_relevant(scores, relevant)
 
 
 def ranks_of_relevant(scores: Tensor, relevant: Tensor) -> RelevantRanks:
     """Pessimistic ranks of the `relevant (q, g)` items by `scores (q, g)`.
 
-    The rank of the k-th best relevant item is k + the number of others with at least its score.
+    The rank of the k-th best positive is k plus the number of other items with at least its score.
     """
     counts = relevant.sum(1)
     right = scores.masked_fill(~relevant, -torch.inf).sort(1, descending=True).values

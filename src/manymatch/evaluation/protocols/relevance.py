@@ -1,4 +1,4 @@
-"""Which images and captions match: the own pairs, and what a data set's judgments add."""
+"""Which images and captions match: the annotated pairs, and a data set's further judgments."""
 
 from __future__ import annotations
 
@@ -9,55 +9,47 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
-from manymatch.system.errors import DataError
+from manymatch.evaluation.tables import read_table
 
 
 @dataclass(frozen=True)
 class Judgments:
-    """`extra (p, 2)`: rows (image, caption) of true pairs beyond the own ones, without repetition;
-    `complete`: every true pair is known, so that every query can be scored."""
+    """`extra (p, 2)`: rows (image, caption) of positives beyond the annotated pairs, without
+    repetition; `complete`: every positive is known, so that every query can be scored."""
 
     extra: Tensor
     complete: bool
 
-    def pairs(self, owner: Tensor) -> Tensor:
-        """Own and extra pairs `(m + p, 2)`."""
-        own = torch.stack([owner, torch.arange(len(owner))], 1)
-        return torch.cat([own, self.extra])
+    def pairs(self, image_index: Tensor) -> Tensor:
+        """Annotated and extra pairs `(m + p, 2)`."""
+        annotated = torch.stack([image_index, torch.arange(len(image_index))], 1)
+        return torch.cat([annotated, self.extra])
 
     def __bool__(self) -> bool:
         return len(self.extra) > 0
 
 
+NO_JUDGMENTS = Judgments(torch.empty(0, 2, dtype=torch.int64), complete=False)
+
+
 def read_judgments(
-    path: Path, image_ids: Sequence[str], caption_ids: Sequence[str], owner: Tensor
+    path: Path, image_ids: Sequence[str], caption_ids: Sequence[str], image_index: Tensor
 ) -> Judgments:
-    """The judgments in a relevance table (`datasets.base.RELEVANCE`) on the given images and
-    captions; pairs of other splits are left out."""
-    table = _read(path)
+    """Read the judgments of the given images and captions from a relevance table
+    (`datasets.base.RELEVANCE`). Pairs of other splits are left out.
+
+    Raises:
+        DataError: the table cannot be used.
+    """
+    table = read_table(path, RELEVANCE)
     image = pc.index_in(table["image_id"], value_set=pa.array(image_ids, pa.string()))
     caption = pc.index_in(table["caption_id"], value_set=pa.array(caption_ids, pa.string()))
     known = pc.and_(pc.is_valid(image), pc.is_valid(caption))
     columns = [np.asarray(column.filter(known), dtype=np.int64) for column in (image, caption)]
     extra = torch.from_numpy(np.unique(np.stack(columns, 1), axis=0))
-    extra = extra[owner[extra[:, 1]] != extra[:, 0]]
+    extra = extra[image_index[extra[:, 1]] != extra[:, 0]]
     return Judgments(extra, (table.schema.metadata or {}).get(b"complete") == b"true")
-
-
-def _read(path: Path) -> pa.Table:
-    try:
-        table = pq.read_table(path)
-        return table.select(RELEVANCE.names).cast(RELEVANCE.with_metadata(table.schema.metadata))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; run the stage 'captions' first") from None
-    except (OSError, KeyError, pa.ArrowException) as error:
-        first = str(error).partition("\n")[0]
-        raise DataError(
-            f"{path}: not a table of (image_id, caption_id) pairs ({first}); "
-            "run the stage 'captions' again"
-        ) from None

@@ -1,4 +1,4 @@
-"""What the protocols of a data set are applied to."""
+"""The subject of an evaluation protocol: an embedded and ranked split."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.evaluation.ranking.whole_rows import turned
+from manymatch.evaluation.ranking.whole_rows import transposed
 from manymatch.system.errors import DataError
 
 
 class DoesNotApply(DataError):
-    """A protocol needs what this split does not have."""
+    """A protocol needs something that the split does not have."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A split as a model embedded it, how the model scores it (both ways alike, unless there is a
-    `t2i_score`), and the ranks that came out.
+    """A split with its embeddings, scores and ranking.
 
-    `labels` is None where nothing is known of the images but their captions.
+    `t2i_score` is None if both directions use `score`; `labels` is None if the images have no
+    labels.
     """
 
-    found: Embedded
+    embedded: Embedded
     score: Score
     t2i_score: Score | None
     ranking: Ranking
@@ -35,29 +35,29 @@ class Subject:
     @property
     def from_texts(self) -> Score:
         """`(texts, images) -> (n_texts, n_images)`."""
-        return turned(self.t2i_score or self.score)
+        return transposed(self.t2i_score or self.score)
 
     def ranked(self, depth: int) -> Ranking:
-        """The ranking with at least so many of the best items a query, or all there are."""
-        deep = (
-            (self.ranking.i2t.items, len(self.found.texts)),
-            (self.ranking.t2i.items, len(self.found.images)),
+        """The ranking with the best `depth` items of each query, at most all items."""
+        galleries = (
+            (self.ranking.i2t.items, len(self.embedded.texts)),
+            (self.ranking.t2i.items, len(self.embedded.images)),
         )
-        if all(items.shape[1] >= min(depth, gallery) for items, gallery in deep):
+        if all(items.shape[1] >= min(depth, gallery) for items, gallery in galleries):
             return self.ranking
-        parts = self.found.images, self.found.texts, self.found.owner
+        parts = self.embedded.images, self.embedded.texts, self.embedded.image_index
         return rank(self.score, *parts, depth, t2i_score=self.t2i_score)
 
 
-def part(found: Embedded, images: slice) -> Embedded:
+def part(embedded: Embedded, images: slice) -> Embedded:
     """A run of the images with their captions, without copying."""
     ends = torch.tensor([images.start, images.stop])
-    first, last = torch.searchsorted(found.owner, ends).tolist()
+    first, last = torch.searchsorted(embedded.image_index, ends).tolist()
     return replace(
-        found,
-        images=found.images.rows(images),
-        texts=found.texts.rows(slice(first, last)),
-        image_ids=found.image_ids[images],
-        caption_ids=found.caption_ids[first:last],
-        owner=found.owner[first:last] - images.start,
+        embedded,
+        images=embedded.images.rows(images),
+        texts=embedded.texts.rows(slice(first, last)),
+        image_ids=embedded.image_ids[images],
+        caption_ids=embedded.caption_ids[first:last],
+        image_index=embedded.image_index[first:last] - images.start,
     )

@@ -1,4 +1,4 @@
-"""Which protocols a data set is evaluated by, besides the ranks of the own pairs."""
+"""The protocols of each data set, besides the ranks of the annotated pairs."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ PROTOCOLS: dict[str, Callable[[Subject], dict[str, Any]]] = {
     "cxc": cxc,
     "classes": classes,
 }
-"""By name, which is also the key of its numbers in a metrics file. Each raises `DoesNotApply` to a
-split that lacks what it needs."""
+"""Protocols by name. The name is also the key of the protocol's numbers in a metrics file. A
+protocol raises `DoesNotApply` if the split lacks what the protocol needs."""
 
 PAIRS = "pairs"
-"""Asked for by name: the ranks of the own pairs, and nothing besides."""
+"""The name that asks for the ranks of the annotated pairs and for nothing else."""
 
 OF_DATASET = {"coco": ("coco_1k", "pmrp", "eccv_caption", "cxc"), "cub": ("classes",)}
 
 
 def labels_for(dataset: str, captions: Path | None, image_ids: Sequence[str]) -> Labels | None:
-    """The images' labels from the caption table, if the data set's protocols may need them."""
+    """The images' labels from the caption table, if the data set's protocols may need labels."""
     if captions is None or dataset not in OF_DATASET:
         return None
     return read_labels(captions, image_ids)
 
 
 def of_dataset(dataset: str, subject: Subject) -> dict[str, Any]:
-    """The numbers of each protocol of the data set that applies to the split; a line for each that
-    does not."""
-    found = {}
+    """The numbers of the data set's protocols; a protocol that does not apply is reported in one
+    line and left out."""
+    numbers = {}
     for name in OF_DATASET.get(dataset, ()):
         try:
-            found[name] = PROTOCOLS[name](subject)
+            numbers[name] = PROTOCOLS[name](subject)
         except DoesNotApply as reason:
             say(f"{dataset}: left out {name}: {reason}")
-    return found
+    return numbers
 
 
 def by_name(names: Iterable[str], subject: Subject) -> dict[str, Any]:
-    """The numbers of the named protocols; `PAIRS` adds none.
+    """The numbers of the named protocols; `PAIRS` adds no numbers.
 
     Raises:
         ConfigError: there is no such protocol.
-        DoesNotApply: one needs what the split does not have.
+        DoesNotApply: a protocol needs something that the split does not have.
     """
     for name in names:
         if name not in (*PROTOCOLS, PAIRS):

@@ -1,4 +1,4 @@
-"""Galleries in pieces: which rows of images and captions are scored at once."""
+"""Blocks of a gallery: which rows of images and captions are scored at once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from manymatch.methods.base import Embeddings
 from manymatch.system.errors import DataError
 
 Score = Callable[[Embeddings, Embeddings], Tensor]
-"""`(images, texts) -> (n_images, n_texts)`: `Method.score`, or anything like it."""
+"""`(images, texts) -> (n_images, n_texts)`: `Method.score`, or a function with its arguments."""
 
 IMAGES_PER_BLOCK, CAPTIONS_PER_BLOCK = 1024, 5120
-"""Scores of one block: 20 MiB, large enough that ranking them costs little beside making them."""
+"""The scores of one block take 20 MiB: large enough that their ranking costs little beside their
+computation."""
 
 
 def runs(count: int, size: int) -> Iterator[slice]:
@@ -23,14 +24,16 @@ def runs(count: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
-def owner_blocks(owner: Tensor, n_images: int, images: int, captions: int) -> list[Block]:
-    """Images in runs of at most `images`, each with its captions: at most `captions`, unless one
-    image alone has more. `owner (m,)` is the row of each caption's image, ascending.
+def blocks_by_image(image_index: Tensor, n_images: int, images: int, captions: int) -> list[Block]:
+    """Runs of at most `images` images with their captions.
+
+    A run has at most `captions` captions, unless a single image has more. `image_index (m,)` is
+    the row of each caption's image, ascending.
 
     Raises:
-        DataError: an image without caption, or captions that are not in the images' order.
+        DataError: an image has no caption, or the captions are not in the order of the images.
     """
-    ends = _caption_ends(owner, n_images)
+    ends = _caption_ends(image_index, n_images)
     blocks, start, first = [], 0, 0
     for row in range(1, n_images + 1):
         full = row == n_images or row - start == images or ends[row] - first > captions
@@ -41,33 +44,33 @@ def owner_blocks(owner: Tensor, n_images: int, images: int, captions: int) -> li
 
 
 Block = tuple[slice, slice]
-"""A run of images and the run of captions that belong to them."""
+"""A run of images and the run of their captions."""
 
 
-def _caption_ends(owner: Tensor, n_images: int) -> list[int]:
-    counts = torch.bincount(owner, minlength=n_images)
-    if len(counts) > n_images or bool((owner.diff() < 0).any()):
-        raise DataError("captions are not in the order of their images; write the shards again")
+def _caption_ends(image_index: Tensor, n_images: int) -> list[int]:
+    counts = torch.bincount(image_index, minlength=n_images)
+    if len(counts) > n_images or bool((image_index.diff() < 0).any()):
+        raise DataError("captions are not in the order of their images. Write the shards again.")
     if not bool(counts.all()):
         row = int((counts == 0).nonzero()[0])
-        raise DataError(f"image {row} of the split has no caption; write the shards again")
+        raise DataError(f"image {row} of the split has no caption. Write the shards again.")
     return counts.cumsum(0).tolist()
 
 
 def holding(kept: Tensor, scores: Tensor) -> Tensor:
-    """`kept`, in a type that holds its values and those of `scores` exactly.
+    """`kept` in a type that holds its values and those of `scores` exactly.
 
-    Rounding would break ties, and make others.
+    Rounding would break ties and create new ties.
     """
     return kept.to(torch.promote_types(kept.dtype, scores.dtype))
 
 
 def checked(scores: Tensor) -> Tensor:
-    """`scores`, if all are finite; else a `DataError`: a rank among NaN means nothing."""
+    """Return `scores`; a score that is not finite is a `DataError`, because it has no rank."""
     low, high = torch.aminmax(scores)
     if not bool(torch.isfinite(low) & torch.isfinite(high)):
         raise DataError(
-            "the model gives scores that are not finite numbers; its training diverged or the "
-            "features hold NaN: train it again with a lower learning rate"
+            "the model's scores are not finite: training diverged, or the features hold NaN. "
+            "Train the model again with a lower learning rate, or check the features."
         )
     return scores

@@ -1,4 +1,4 @@
-"""Numbers from ranks: recall, median and mean rank, and ECCV Caption's multi-match metrics."""
+"""Metrics from ranks: recall, median and mean rank, and the multi-match metrics of ECCV Caption."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 CUTS = (1, 5, 10)
 
 _DIGITS = 2
-"""Decimals that are kept: one query of a thousand changes a recall by 0.1."""
+"""Decimals of a metric: one query of a thousand changes a recall by 0.1."""
 
 
 def recall_metrics(ranks: Tensor) -> dict[str, float]:
@@ -30,7 +30,7 @@ def rsum(*directions: dict[str, float]) -> float:
 
 
 def rounded(values: Any) -> Any:
-    """Nested metrics as files keep them."""
+    """A metric, or nested metrics, as files hold them."""
     if isinstance(values, dict):
         return {name: rounded(value) for name, value in values.items()}
     return round(values, _DIGITS)
@@ -38,8 +38,8 @@ def rounded(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class RelevantRanks:
-    """Of q queries with up to R relevant items each: `ranks (q, R)`, 1-based and ascending, of
-    which the first `counts (q,)` of each row are real."""
+    """Ranks of the positives of q queries: `ranks (q, R)`, 1-based and ascending. The first
+    `counts (q,)` entries of each row are real; the others are padding."""
 
     ranks: Tensor
     counts: Tensor
@@ -49,10 +49,11 @@ def multi_match_metrics(parts: Iterable[RelevantRanks]) -> dict[str, float]:
     """`map_at_r`, `r_precision` and `r1` in percent: the means over all queries of
 
     mAP@R = 1/R sum over r in 1..R of (precision at r if the item at r is relevant, else 0),
-    R-P = the part of the first R items that is relevant, R@1 = whether the first item is.
+    R-P = the share of the first R items that is relevant, R@1 = whether the first item is relevant.
+    R is the number of a query's relevant items.
 
     References:
-        Chun et al., ECCV Caption, ECCV 2022, section 4.2 (R = number of relevant items).
+        Chun et al., ECCV Caption, ECCV 2022, section 4.2.
     """
     per_query = torch.cat([_per_query(part) for part in parts])
     values = 100 * per_query.mean(0)
@@ -60,11 +61,11 @@ def multi_match_metrics(parts: Iterable[RelevantRanks]) -> dict[str, float]:
 
 
 def _per_query(part: RelevantRanks) -> Tensor:
-    """`(q, 3)` float64."""
+    """mAP@R, R-P and R@1 of each query `(q, 3)`, float64 in 0..1."""
     counts = part.counts[:, None].double()
     position = torch.arange(1, part.ranks.shape[1] + 1, device=part.ranks.device)
-    found = (position <= part.counts[:, None]) & (part.ranks <= part.counts[:, None])
+    in_first_r = (position <= part.counts[:, None]) & (part.ranks <= part.counts[:, None])
     precision = position / part.ranks.double()
-    average = (precision * found).sum(1, keepdim=True) / counts
-    part_found = found.sum(1, keepdim=True) / counts
-    return torch.cat([average, part_found, (part.ranks[:, :1] == 1).double()], 1)
+    average_precision = (precision * in_first_r).sum(1, keepdim=True) / counts
+    r_precision = in_first_r.sum(1, keepdim=True) / counts
+    return torch.cat([average_precision, r_precision, (part.ranks[:, :1] == 1).double()], 1)

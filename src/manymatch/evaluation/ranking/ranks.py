@@ -1,6 +1,6 @@
-"""Ranks of the own pairs and the best items, both ways, in one pass over the scores.
+"""Ranks of the annotated pairs and the best items, in both directions and one pass over the scores.
 
-Memory grows with the gallery, never with queries times gallery.
+Memory grows with the gallery, not with queries times gallery.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from manymatch.evaluation.ranking.blocks import (
     IMAGES_PER_BLOCK,
     Block,
     Score,
+    blocks_by_image,
     checked,
     holding,
-    owner_blocks,
 )
 from manymatch.evaluation.ranking.top import Top
 from manymatch.methods.base import Embeddings
@@ -28,9 +28,9 @@ from manymatch.system.parallel_map import on_one_core
 
 @dataclass(frozen=True)
 class Direction:
-    """`ranks (q,)`: 1-based rank of each query's best own item; `items`, `scores (q, depth)`: the
-    best of the gallery, highest score first, in float32 or the scores' wider type. All on the
-    CPU."""
+    """`ranks (q,)`: the 1-based rank of each query's best annotated item; `items` and `scores
+    (q, depth)`: the best of the gallery, highest score first, in float32 or the wider type of the
+    scores. All on the CPU."""
 
     ranks: Tensor
     items: Tensor
@@ -49,7 +49,7 @@ def rank(
     score: Score,
     images: Embeddings,
     texts: Embeddings,
-    owner: Tensor,
+    image_index: Tensor,
     depth: int = 0,
     *,
     t2i_score: Score | None = None,
@@ -60,90 +60,102 @@ def rank(
 
     Args:
         score: `(images, texts) -> (n, m)`.
-        images, texts: of the whole split, on one device.
-        owner: `(m,)` row of each caption's image, ascending; every image has a caption.
-        depth: how many of the best items to keep.
-        t2i_score: what captions rank images by if not by `score` (`Method.t2i_score`).
+        images, texts: embeddings of the whole split, on one device.
+        image_index: `(m,)` row of each caption's image, ascending; every image has a caption.
+        depth: number of best items to keep.
+        t2i_score: the score for text-to-image ranking if it is not `score` (`Method.t2i_score`).
 
-    Ranks are pessimistic: a foreign item of equal score ranks before the own one. Own items of
-    one image do not stand in each other's way. Scores are compared exactly, whatever their
+    Ranks are pessimistic: a wrong item of equal score ranks before an annotated item. Annotated
+    items of one query do not count against each other. Scores are compared exactly in their
     floating-point type, which may differ between blocks.
 
     Raises:
-        DataError: a score is not finite, or `owner` does not fit.
+        DataError: a score is not finite, or `image_index` does not fit.
     """
-    blocks = owner_blocks(owner.cpu(), len(images), images_per_block, captions_per_block)
-    owner = owner.to(images.vectors.device)
-    i2t = _Way(len(images), len(texts), depth, owner.device)
-    t2i = _Way(len(texts), len(images), depth, owner.device)
-    # The diagonal first: it holds every own pair, with whose scores all others are compared.
+    blocks = blocks_by_image(image_index.cpu(), len(images), images_per_block, captions_per_block)
+    image_index = image_index.to(images.vectors.device)
+    i2t = _Way(len(images), len(texts), depth, image_index.device)
+    t2i = _Way(len(texts), len(images), depth, image_index.device)
+    # The diagonal is first: it holds the annotated pairs, against which all others are compared.
     order = [(block, block) for block in blocks]
-    order += [(one, other) for one in blocks for other in blocks if one is not other]
-    pairs = [(one[0], other[1]) for one, other in order]
-    kinds = [score] if t2i_score is None else [score, t2i_score]
+    order += [(first, second) for first in blocks for second in blocks if first is not second]
+    pairs = [(first[0], second[1]) for first, second in order]
+    directions = [score] if t2i_score is None else [score, t2i_score]
     threads = torch.get_num_threads()
     with torch.inference_mode(), on_one_core():
-        for number, found in enumerate(_scored_ahead(kinds, images, texts, pairs, threads)):
+        for number, scores in enumerate(_prefetched(directions, images, texts, pairs, threads)):
             rows, columns = pairs[number]
-            own = _own_pairs(owner, rows, columns) if number < len(blocks) else None
-            scores = [checked(each) for each in found]
-            i2t.take(rows, columns.start, scores[0], own)
-            t2i.take(columns, rows.start, scores[-1].T, own and own[::-1])
+            annotated = _annotated(image_index, rows, columns) if number < len(blocks) else None
+            scores = [checked(block) for block in scores]
+            i2t.add(rows, columns.start, scores[0], annotated)
+            t2i.add(columns, rows.start, scores[-1].T, annotated and annotated[::-1])
     return Ranking(i2t.result(), t2i.result())
 
 
-def _scored_ahead(
-    kinds: Sequence[Score], images: Embeddings, texts: Embeddings, pairs: list[Block], threads: int
+def _prefetched(
+    directions: Sequence[Score],
+    images: Embeddings,
+    texts: Embeddings,
+    pairs: list[Block],
+    threads: int,
 ) -> Iterator[list[Tensor]]:
-    """The scores of each kind of each block, the next one's being made meanwhile: ranking keeps
-    one core busy for a while, and the others should not wait for it. `threads` score."""
+    """Yield the scores of each block, for one or both directions.
 
-    def scored(pair: Block) -> list[Tensor]:
+    The next block is scored in the background by `threads` threads, because ranking a block keeps
+    only one core busy.
+    """
+
+    def scores_of(pair: Block) -> list[Tensor]:
         with torch.inference_mode():  # a property of the thread
             parts = images.rows(pair[0]), texts.rows(pair[1])
-            return [score(*parts) for score in kinds]
+            return [score(*parts) for score in directions]
 
-    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as ahead:
-        waiting = ahead.submit(scored, pairs[0])
+    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as worker:
+        pending = worker.submit(scores_of, pairs[0])
         for pair in [*pairs[1:], None]:
-            scores = waiting.result()
+            scores = pending.result()
             if pair is not None:
-                waiting = ahead.submit(scored, pair)
+                pending = worker.submit(scores_of, pair)
             yield scores
 
 
-def _own_pairs(owner: Tensor, images: slice, texts: slice) -> tuple[Tensor, ...]:
-    """Rows and columns of the own pairs in the block of these images and their captions."""
-    columns = torch.arange(texts.stop - texts.start, device=owner.device)
-    return owner[texts] - images.start, columns
+def _annotated(image_index: Tensor, images: slice, texts: slice) -> tuple[Tensor, ...]:
+    """Rows and columns of the annotated pairs in the block of these images and their captions."""
+    columns = torch.arange(texts.stop - texts.start, device=image_index.device)
+    return image_index[texts] - images.start, columns
 
 
 class _Way:
-    """What is known so far of the queries of one direction."""
+    """The ranks and best items of one direction's queries, over the blocks so far."""
 
     def __init__(self, queries: int, items: int, depth: int, device: torch.device) -> None:
-        self.best_own = torch.full((queries,), -torch.inf, device=device)
+        self.best_annotated = torch.full((queries,), -torch.inf, device=device)
         self.rank = torch.ones(queries, dtype=torch.int64, device=device)
         self.top = Top(queries, min(depth, items), device)
 
-    def take(
-        self, queries: slice, first: int, scores: Tensor, own: tuple[Tensor, ...] | None
+    def add(
+        self, queries: slice, first: int, scores: Tensor, annotated: tuple[Tensor, ...] | None
     ) -> None:
-        """Take in `scores (q, g)` of the queries against the items `first .. first + g`; `own`:
-        rows and columns of the queries' own pairs, if these are all here."""
+        """Add `scores (q, g)` of the queries against the items `first .. first + g`.
+
+        `annotated`: rows and columns of all annotated pairs of the queries; None: they are in
+        another block.
+        """
         self.top.update(queries, first, scores)
-        if own is not None:
-            scores = self._take_own(queries, scores, own)
-        better = scores >= self.best_own[queries, None]
+        if annotated is not None:
+            scores = self._add_annotated(queries, scores, annotated)
+        better = scores >= self.best_annotated[queries, None]
         self.rank[queries] += better.sum(1, dtype=torch.int32)
 
-    def _take_own(self, queries: slice, scores: Tensor, own: tuple[Tensor, ...]) -> Tensor:
-        """Note the own pairs' best score; give the others', in which NaN (never >=) stands for
-        own."""
-        self.best_own = holding(self.best_own, scores)
-        found = scores[own].to(self.best_own.dtype)
-        self.best_own[queries].scatter_reduce_(0, own[0], found, "amax")
-        return scores.index_put(own, scores.new_tensor(torch.nan))
+    def _add_annotated(
+        self, queries: slice, scores: Tensor, annotated: tuple[Tensor, ...]
+    ) -> Tensor:
+        """Keep the best score of the annotated pairs, and return the scores with NaN, which is
+        never >=, in place of the annotated pairs."""
+        self.best_annotated = holding(self.best_annotated, scores)
+        values = scores[annotated].to(self.best_annotated.dtype)
+        self.best_annotated[queries].scatter_reduce_(0, annotated[0], values, "amax")
+        return scores.index_put(annotated, scores.new_tensor(torch.nan))
 
     def result(self) -> Direction:
         return Direction(self.rank.cpu(), self.top.items.cpu(), self.top.scores.cpu())

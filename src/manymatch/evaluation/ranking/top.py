@@ -1,4 +1,4 @@
-"""The best items of every query, kept while scores come block by block."""
+"""The best items of every query, kept while scores arrive block by block."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from manymatch.evaluation.ranking.blocks import holding
 class Top:
     """The `depth` highest scores `(n, depth)` of n queries and their items, highest first.
 
-    Places not yet filled hold score -inf and item -1. The scores are kept in float32, or in the
-    widest type that came.
+    An empty position holds score -inf and item -1. Scores are kept in float32, or in the widest
+    type among the blocks.
     """
 
     def __init__(self, n: int, depth: int, device: torch.device) -> None:
@@ -20,7 +20,7 @@ class Top:
         self.items = torch.full((n, depth), -1, dtype=torch.int64, device=device)
 
     def update(self, queries: slice, first: int, scores: Tensor) -> None:
-        """Take in `scores (q, g)` of the queries against the items `first .. first + g`."""
+        """Add `scores (q, g)` of the queries against the items `first .. first + g`."""
         self.scores = holding(self.scores, scores)
         kept, items = self.scores[queries], self.items[queries]
         if kept.shape[1] == 0:
@@ -28,7 +28,7 @@ class Top:
         if bool(torch.isneginf(kept[:, -1]).any()):
             new, columns = scores.topk(min(kept.shape[1], scores.shape[1]), dim=1)
             new_items = columns + first
-        else:  # few scores still enter: finding them first is much cheaper than sorting all
+        else:  # few scores enter now, and to find these first is cheaper than to sort all
             new, columns = _above(scores, kept[:, -1])
             new_items = columns + first
         merged, order = torch.cat([kept, new], 1).topk(kept.shape[1], dim=1)
@@ -38,12 +38,12 @@ class Top:
 
 def _above(scores: Tensor, floor: Tensor) -> tuple[Tensor, Tensor]:
     """The `scores (q, g)` above each row's `floor (q,)`, moved to the left and padded with -inf,
-    and their columns."""
+    and the columns of these scores."""
     row, column = (scores > floor[:, None]).nonzero(as_tuple=True)
     counts = torch.bincount(row, minlength=len(scores))
-    place = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
+    target = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
     values = scores.new_full((len(scores), int(counts.max())), -torch.inf)
     columns = torch.zeros_like(values, dtype=torch.int64)
-    values[row, place] = scores[row, column]
-    columns[row, place] = column
+    values[row, target] = scores[row, column]
+    columns[row, target] = column
     return values, columns

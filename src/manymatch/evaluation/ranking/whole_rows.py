@@ -1,4 +1,4 @@
-"""Scores of some queries against the whole gallery, for what has to sort or count all of it."""
+"""Scores of queries against the whole gallery, for metrics that sort or count all items."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, Score, check
 from manymatch.methods.base import Embeddings
 
 SCORES_AT_ONCE = 4_000_000
-"""Scores held at once (16 MB, and some times that for sorting them)."""
+"""Scores in memory at once: 16 MB, and several times as much while they are sorted."""
 
 
 def whole_rows(
     score: Score,
     queries: Embeddings,
     gallery: Embeddings,
-    asked: Tensor | None = None,
+    included: Tensor | None = None,
     scores_at_once: int = SCORES_AT_ONCE,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Runs of queries with their scores: rows `(q,)` of those that are asked (CPU) and
-    `(q, gallery)`.
+    """Yield runs of queries: their rows `(q,)` on the CPU, and their scores `(q, gallery)`.
 
     Args:
         score: `(queries, gallery) -> (q, g)`.
-        asked: `(queries,)` which queries count (None: all).
+        included: `(queries,)` mask of the queries that count (None: all).
 
     Raises:
         DataError: a score is not finite.
     """
-    asked = torch.ones(len(queries), dtype=torch.bool) if asked is None else asked.cpu()
+    if included is None:
+        included = torch.ones(len(queries), dtype=torch.bool)
+    included = included.cpu()
     for run in runs(len(queries), max(1, scores_at_once // max(1, len(gallery)))):
-        chosen = asked[run].nonzero()[:, 0]
-        if len(chosen):
+        offsets = included[run].nonzero()[:, 0]
+        if len(offsets):
             scores = _scores(score, queries.rows(run), gallery)
-            yield run.start + chosen, scores[chosen.to(scores.device)]
+            yield run.start + offsets, scores[offsets.to(scores.device)]
 
 
 def _scores(score: Score, queries: Embeddings, gallery: Embeddings) -> Tensor:
@@ -47,7 +48,7 @@ def _scores(score: Score, queries: Embeddings, gallery: Embeddings) -> Tensor:
         return checked(torch.cat(parts, 1))
 
 
-def turned(score: Score) -> Score:
+def transposed(score: Score) -> Score:
     """`score (images, texts)` with captions as queries: `(texts, images) -> (m, n)`."""
 
     def from_texts(texts: Embeddings, images: Embeddings) -> Tensor:

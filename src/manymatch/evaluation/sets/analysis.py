@@ -1,4 +1,4 @@
-"""What the sets of a method with several elements each are made of, for metrics and report."""
+"""Metrics and drawings of the sets of a method that embeds a sample as several elements."""
 
 from __future__ import annotations
 
@@ -15,118 +15,118 @@ from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.samples import Queries, Stored
 from manymatch.evaluation.sets.circular_variance import log_circular_variance
-from manymatch.evaluation.sets.element_answers import Nearest, nearest
-from manymatch.evaluation.sets.element_pairs import ElementPairs, element_pairs, winners
-from manymatch.evaluation.sets.elements import Chosen, Modality, choices
+from manymatch.evaluation.sets.element_answers import NearestItems, nearest_items
+from manymatch.evaluation.sets.element_pairs import element_pairs, winners
+from manymatch.evaluation.sets.elements import Selection, selections
 from manymatch.evaluation.sets.projection import project
 from manymatch.evaluation.sets.sampled_sets import sampled_sets
 from manymatch.methods.base import Method
+from manymatch.results.retrieval import Recall
+from manymatch.results.sets import (
+    ElementMetrics,
+    GallerySize,
+    Modality,
+    SelectionRecall,
+    SetDetails,
+    SetMetrics,
+)
 from manymatch.text.wordpieces import AnyVocabulary
-
-Recall = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class SetAnalysis:
-    """`metrics`: numbers for the metrics file; `shown`: what `sets.json` holds for the report."""
+    """`metrics`, not yet rounded, for the metrics file, and `details` for the report."""
 
-    metrics: dict[str, Any]
-    shown: dict[str, Any]
+    metrics: SetMetrics
+    details: SetDetails
 
 
 def analyse_sets(
     method: Method,
-    found: Embedded,
-    whole: Recall,
+    embedded: Embedded,
+    whole: dict[str, Any],
     wanted: Elements,
     queries: Queries,
     stored: Stored,
     judgments: Judgments,
     vocabulary: AnyVocabulary,
 ) -> SetAnalysis | None:
-    """Look into the sets of a split; None if neither modality has more than one element.
+    """Analyse the sets of a split; None if both modalities have single vectors.
 
     Every number is of the whole split. One element against whole sets costs K times less than
-    whole sets against each other: 18 s on one CPU core of the 5,000 images and 25,000 captions of
+    whole sets against each other: 18 s on one CPU core for the 5,000 images and 25,000 captions of
     COCO with K = 4 and D = 1,024, and there are 2K such evaluations.
 
     Args:
-        method: what made the embeddings, and scores them.
+        method: the method that made the embeddings and scores them.
         whole: `protocols.recall` of the whole sets.
-        wanted: selections of elements to evaluate besides each one alone, and how many vectors
-            are projected.
+        wanted: selections of elements to evaluate besides the single elements, and how many
+            vectors are projected.
         queries: the images and captions whose attention and nearest items are shown.
-        stored: images as the shards hold them.
-        judgments: which pairs are true beyond the own ones.
+        stored: reads images from the shards.
+        judgments: positives beyond the annotated pairs.
     """
-    images, texts = found.images.vectors, found.texts.vectors
+    images, texts = embedded.images.vectors, embedded.texts.vectors
     if max(images.shape[1], texts.shape[1]) == 1:
         return None
     recalls = [
         (
-            choice,
+            selection,
             recall(
                 method.score,
-                *choice.of(found.images, found.texts),
-                found.owner,
+                *selection.apply(embedded.images, embedded.texts),
+                embedded.image_index,
                 t2i_score=method.t2i_score,
             ),
         )
-        for choice in choices(found.images, found.texts, wanted)
+        for selection in selections(embedded.images, embedded.texts, wanted)
     ]
-    pairs = element_pairs(images, texts, found.owner)
-    nearest_ones = nearest(images, texts), nearest(texts, images)
+    pairs = element_pairs(images, texts, embedded.image_index)
+    nearest = nearest_items(images, texts), nearest_items(texts, images)
     return SetAnalysis(
-        metrics={
-            "gallery": len(images),
-            "rsum": whole["rsum"],
-            **_of_modality("images", images, pairs.share.sum(1), nearest_ones[0], recalls),
-            **_of_modality("texts", texts, pairs.share.sum(0), nearest_ones[1], recalls),
-        },
-        shown={
-            "gallery": {"images": len(images), "captions": len(texts)},
-            "whole": rounded(whole),
-            "chosen": [
-                {
-                    "modality": choice.modality,
-                    "elements": list(choice.elements),
-                    "recall": rounded(values),
-                }
-                for choice, values in recalls
+        metrics=SetMetrics(
+            gallery=len(images),
+            rsum=whole["rsum"],
+            **_element_metrics("images", images, pairs.share.sum(1), nearest[0], recalls),
+            **_element_metrics("texts", texts, pairs.share.sum(0), nearest[1], recalls),
+        ),
+        details=SetDetails(
+            gallery=GallerySize(images=len(images), captions=len(texts)),
+            whole=Recall.model_validate(rounded(whole)),
+            chosen=[
+                SelectionRecall(
+                    modality=selection.modality,
+                    elements=list(selection.elements),
+                    recall=Recall.model_validate(rounded(values)),
+                )
+                for selection, values in recalls
             ],
-            "pairs": _shown_pairs(pairs),
-            **sampled_sets(method, found, nearest_ones, queries, stored, judgments, vocabulary),
-            "projection": project(images, texts, wanted.projected),
-        },
+            pairs=pairs.rounded(),
+            **sampled_sets(method, embedded, nearest, queries, stored, judgments, vocabulary),
+            projection=project(images, texts, wanted.projected),
+        ),
     )
 
 
-def _of_modality(
+def _element_metrics(
     modality: Modality,
     vectors: Tensor,
     wins: Tensor,
-    nearest_ones: Nearest,
-    recalls: Iterable[tuple[Chosen, Recall]],
-) -> dict[str, Any]:
+    nearest: NearestItems,
+    recalls: Iterable[tuple[Selection, dict[str, Any]]],
+) -> dict[str, ElementMetrics]:
+    """The metrics under the modality's name; nothing for single vectors."""
     if vectors.shape[1] == 1:
         return {}
-    return {
-        modality: {
-            "log_circular_variance": log_circular_variance(vectors),
-            "log_circular_variance_squared": log_circular_variance(vectors, squared=True),
-            "winners": winners(wins),
-            "distinct": nearest_ones.distinct,
-            "rsum_of": {
-                choice.name: values["rsum"]
-                for choice, values in recalls
-                if choice.modality == modality
-            },
-        }
-    }
-
-
-def _shown_pairs(pairs: ElementPairs) -> dict[str, Any]:
-    return {
-        name: [[round(value, 4) for value in row] for row in table.tolist()]
-        for name, table in (("share", pairs.share), ("cosine", pairs.cosine))
-    }
+    metrics = ElementMetrics(
+        log_circular_variance=log_circular_variance(vectors),
+        log_circular_variance_squared=log_circular_variance(vectors, squared=True),
+        winners=winners(wins),
+        distinct=nearest.distinct,
+        rsum_of={
+            selection.name: values["rsum"]
+            for selection, values in recalls
+            if selection.modality == modality
+        },
+    )
+    return {modality: metrics}

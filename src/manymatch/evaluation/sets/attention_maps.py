@@ -1,16 +1,17 @@
-"""Where the elements of sampled images look, and which words those of sampled captions read."""
+"""Attention maps: the regions that elements of an image look at, the words that elements of a
+caption read."""
 
 from __future__ import annotations
 
 import io
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from manymatch.results.sets import CaptionMap, ImageMap
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry, Sample
 from manymatch.text.wordpieces import AnyVocabulary, WordPieces
@@ -20,61 +21,76 @@ _DIGITS = 4
 
 def image_maps(
     images: Sequence[Sample], attention: Tensor, passes: Tensor | None = None
-) -> list[dict[str, Any]]:
-    """Each image's regions and the weight that each element gives them.
+) -> list[ImageMap]:
+    """The weight that each element gives to each region of the image.
 
-    Images of which nothing says at what place their regions lie are left out.
+    Images without known positions of their regions are left out.
 
     Args:
         images: as the shards hold them.
-        attention: `(n, K, R)`; what lies beyond an image's own regions is padding.
-        passes: `(T, n, K, R)`, the maps of every pass, where a set is refined in passes.
+        attention: `(n, K, R)`; regions beyond those of an image are padding.
+        passes: `(T, n, K, R)`, the maps of all passes, if the method refines sets in passes.
     """
-    each: Iterable[Iterable[Tensor]] = (
+    passes_by_image: Iterable[Iterable[Tensor]] = (
         [()] * len(images) if passes is None else passes.cpu().transpose(0, 1)
     )
     return [
-        {
-            "image_id": stored.image_id,
-            "size": _size(stored.thumbnail),
-            "weights": _rounded(weights[:, : len(stored.boxes)]),
-            "passes": [_rounded(maps[:, : len(stored.boxes)]) for maps in own_passes],
-            **_places(stored.boxes),
-        }
-        for stored, weights, own_passes in zip(images, attention.cpu(), each, strict=True)
-        if stored.boxes is not None
+        _image_map(image, image.boxes, weights, image_passes)
+        for image, weights, image_passes in zip(
+            images, attention.cpu(), passes_by_image, strict=True
+        )
+        if image.boxes is not None
     ]
 
 
+def _image_map(
+    image: Sample, boxes: np.ndarray, weights: Tensor, passes: Iterable[Tensor]
+) -> ImageMap:
+    count, side = len(boxes), _grid_side(boxes)
+    return ImageMap(
+        image_id=image.image_id,
+        size=_size(image.thumbnail),
+        weights=_rounded(weights[:, :count]),
+        passes=[_rounded(maps[:, :count]) for maps in passes],
+        grid=side,
+        boxes=None if side else [_rounded_box(box) for box in boxes],
+    )
+
+
+def _rounded_box(box: np.ndarray) -> tuple[float, float, float, float]:
+    x1, y1, x2, y2 = (round(float(edge), 3) for edge in box)
+    return x1, y1, x2, y2
+
+
 def _size(thumbnail: bytes | None) -> tuple[int, int]:
-    """Width and height of a picture; a square's if there is none."""
+    """Width and height of the thumbnail; (1, 1) without a thumbnail."""
     if thumbnail is None:
         return 1, 1
     with Image.open(io.BytesIO(thumbnail)) as image:
         return image.size
 
 
-def _places(boxes: np.ndarray) -> dict[str, Any]:
-    """`grid`: the side of a grid of equal cells, row by row; else the `boxes` themselves."""
+def _grid_side(boxes: np.ndarray) -> int | None:
+    """The side of the square grid whose cells, row by row, are the boxes; None: not a grid."""
     side = math.isqrt(len(boxes))
-    if side * side == len(boxes):
-        y, x = np.divmod(np.arange(side * side), side)
-        if np.allclose(boxes * side, np.stack([x, y, x + 1, y + 1], 1), atol=1e-3):
-            return {"grid": side, "boxes": None}
-    return {"grid": None, "boxes": [[round(float(at), 3) for at in box] for box in boxes]}
+    if side * side != len(boxes):
+        return None
+    y, x = np.divmod(np.arange(side * side), side)
+    cells = np.stack([x, y, x + 1, y + 1], 1)
+    return side if np.allclose(boxes * side, cells, atol=1e-3) else None
 
 
 def caption_maps(
     captions: Sequence[CaptionEntry], attention: Tensor, vocabulary: AnyVocabulary
-) -> list[dict[str, Any]]:
-    """Each caption's words, as the model sees them, and the weight that each element gives them.
+) -> list[CaptionMap]:
+    """The weight that each element gives to each word, with the words as the model sees them.
 
-    `attention (n, K, L)`; what lies beyond a caption's own words is padding.
+    `attention (n, K, L)`; words beyond those of a caption are padding.
     """
-    words = _words([entry.text for entry in captions], vocabulary)
+    texts = _words([entry.text for entry in captions], vocabulary)
     return [
-        {"caption_id": entry.id, "words": own, "weights": _rounded(weights[:, : len(own)])}
-        for entry, own, weights in zip(captions, words, attention.cpu(), strict=True)
+        CaptionMap(caption_id=entry.id, words=words, weights=_rounded(weights[:, : len(words)]))
+        for entry, words, weights in zip(captions, texts, attention.cpu(), strict=True)
     ]
 
 

@@ -1,7 +1,7 @@
-"""What one element finds: the items nearest to each element of a query's set.
+"""What single elements retrieve: the items nearest to each element of a query's set.
 
-Shown as in DivE (figures 4, A2, A3) and MaxMatch (figures 5 to 7), where elements that all find
-the same item are the failure.
+Shown as in DivE (figures 4, A2, A3) and MaxMatch (figures 5 to 7). A failed set has elements that
+all retrieve the same item.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from manymatch.evaluation.ranking.whole_rows import whole_rows
 from manymatch.methods.base import Embeddings
 from manymatch.similarities.mil import mil
 
-SHOWN = 3
-"""Items shown of each element."""
+ITEMS_PER_ELEMENT = 3
+"""Items shown for each element."""
 
 
 @dataclass(frozen=True)
-class Nearest:
+class NearestItems:
     """The `items (n, K, depth)` nearest to each of the K elements of n queries, nearest first, and
     their `cosines`. On the CPU."""
 
@@ -30,25 +30,25 @@ class Nearest:
 
     @property
     def distinct(self) -> float:
-        """How many different items are the nearest ones of a query's elements: the mean over the
-        queries, from 1 (all elements find the same item) to K."""
+        """The mean number of different items that are nearest to a query's elements: from 1 (all
+        elements retrieve the same item) to K."""
         first = self.items[:, :, 0].sort(1).values
         return 1 + (first.diff(dim=1) != 0).sum(1).double().mean().item()
 
 
-def nearest(queries: Tensor, gallery: Tensor, depth: int = SHOWN) -> Nearest:
+def nearest_items(queries: Tensor, gallery: Tensor, depth: int = ITEMS_PER_ELEMENT) -> NearestItems:
     """Rank all items for each element of each query.
 
-    An item is as near to an element as the item's nearest element is: by the best cosine. The
-    papers leave open how an item's set is met.
+    The similarity of an element and an item is the cosine of the element and the item's nearest
+    element. The papers do not say how an element meets an item's set.
 
     Args:
         queries, gallery: vectors `(n, K, D)` and `(m, L, D)`, of any length but zero.
-        depth: how many items each element finds; m, if there are fewer.
+        depth: the number of items kept for each element, at most m.
 
-    Memory beyond a normalised copy of both is bounded. n K m L D multiply-adds: all queries of
-    COCO 5K (5,000 and 25,000 sets of 4 vectors of 1,024) take about 70 s a direction on one CPU
-    core.
+    Memory beyond a normalised copy of both is bounded. The cost is n K m L D multiply-adds: all
+    queries of COCO 5K (5,000 and 25,000 sets of 4 vectors of 1,024) take about 70 s a direction on
+    one CPU core.
 
     Raises:
         DataError: a vector is not finite.
@@ -58,7 +58,7 @@ def nearest(queries: Tensor, gallery: Tensor, depth: int = SHOWN) -> Nearest:
     depth = min(depth, len(items))
     best = [scores.topk(depth, dim=1) for _, scores in whole_rows(_best_cosine, elements, items)]
     shape = *queries.shape[:2], depth
-    return Nearest(
+    return NearestItems(
         torch.cat([block.indices for block in best]).cpu().view(shape),
         torch.cat([block.values for block in best]).cpu().view(shape),
     )
@@ -68,12 +68,12 @@ def _best_cosine(elements: Embeddings, items: Embeddings) -> Tensor:
     return mil(elements.vectors, items.vectors)
 
 
-def met_elements(queries: Tensor, gallery: Tensor, items: Tensor) -> Tensor:
-    """Which element (from 1) of each item is nearest to the element that found the item.
+def matching_elements(queries: Tensor, gallery: Tensor, items: Tensor) -> Tensor:
+    """Which element (from 1) of each item is nearest to the element that retrieved the item.
 
     Args:
         queries, gallery: vectors `(n, K, D)` and `(m, L, D)`.
-        items: `(n, K, depth)`, as `nearest` gives them; all n at once, so few queries at a time.
+        items: `(n, K, depth)` from `nearest_items`. All n are compared at once, so n must be small.
 
     Returns:
         `(n, K, depth)`, on the CPU.

@@ -1,20 +1,18 @@
-"""Sets cut to chosen elements, to see what these can do by themselves (DivE, table 5)."""
+"""Selections of set elements, to see what they retrieve by themselves (DivE, table 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from manymatch.config.params import Elements
 from manymatch.methods.base import Embeddings
-
-Modality = Literal["images", "texts"]
+from manymatch.results.sets import Modality
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Some elements of one modality's sets, numbered from 1; the other modality keeps all."""
+class Selection:
+    """Some elements (from 1) of one modality's sets; the sets of the other modality stay whole."""
 
     modality: Modality
     elements: tuple[int, ...]
@@ -23,30 +21,32 @@ class Chosen:
     def name(self) -> str:
         return "+".join(map(str, self.elements))
 
-    def of(self, images: Embeddings, texts: Embeddings) -> tuple[Embeddings, Embeddings]:
-        """Images and texts with these elements alone."""
+    def apply(self, images: Embeddings, texts: Embeddings) -> tuple[Embeddings, Embeddings]:
+        """Images and texts with only the selected elements."""
         if self.modality == "images":
-            return only(images, self.elements), texts
-        return images, only(texts, self.elements)
+            return select(images, self.elements), texts
+        return images, select(texts, self.elements)
 
 
-def only(embeddings: Embeddings, elements: Sequence[int]) -> Embeddings:
-    """The embeddings with the given elements (from 1) of their sets alone."""
+def select(embeddings: Embeddings, elements: Sequence[int]) -> Embeddings:
+    """The embeddings with only the given elements (from 1) of their sets."""
     return embeddings.elements([element - 1 for element in elements])
 
 
-def choices(images: Embeddings, texts: Embeddings, wanted: Elements) -> list[Chosen]:
-    """Every single element of each modality with more than one, then the `wanted` selections of
-    elements that the sets have."""
+def selections(images: Embeddings, texts: Embeddings, wanted: Elements) -> list[Selection]:
+    """Every single element of each modality with several elements, then those of the `wanted`
+    selections whose elements exist."""
     return [
-        *_choices("images", images.vectors.shape[1], wanted.images),
-        *_choices("texts", texts.vectors.shape[1], wanted.texts),
+        *_selections("images", images.vectors.shape[1], wanted.images),
+        *_selections("texts", texts.vectors.shape[1], wanted.texts),
     ]
 
 
-def _choices(modality: Modality, size: int, wanted: Iterable[tuple[int, ...]]) -> list[Chosen]:
+def _selections(
+    modality: Modality, size: int, wanted: Iterable[tuple[int, ...]]
+) -> list[Selection]:
     if size == 1:
         return []
     single = [(element,) for element in range(1, size + 1)]
-    more = [elements for elements in wanted if max(elements) <= size]
-    return [Chosen(modality, elements) for elements in dict.fromkeys([*single, *more])]
+    existing = [elements for elements in wanted if max(elements) <= size]
+    return [Selection(modality, elements) for elements in dict.fromkeys([*single, *existing])]

@@ -2,62 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch.evaluation.samples import drawn_queries
+from manymatch.evaluation.samples import draw_queries
+from manymatch.results.sets import PLANE_SIDE, ProjectedSets, Projection
 
-SIDE = 1000
-"""Of the square in which points lie: whole numbers are fine enough and short."""
 _PERPLEXITY = 30
-"""t-SNE's usual one; less where there are not three times as many points."""
+"""The usual perplexity of t-SNE; smaller with fewer than three times as many points."""
 _STEPS, _ANGLE = 400, 0.8
-"""Fewer and coarser steps than sklearn's 1,000 and 0.5: a third of the time."""
+"""Fewer and coarser steps than the 1,000 and 0.5 of sklearn: a third of the time."""
 
 
-def project(images: Tensor, texts: Tensor, most: int | None) -> dict[str, Any]:
-    """t-SNE of the elements of a split, or of random sets of it.
+def project(images: Tensor, texts: Tensor, most: int | None) -> Projection:
+    """t-SNE of the elements of a split, or of random sets of the split.
 
-    The sets are the same for every method with as many elements on the same split.
+    Methods with the same number of elements show the same sets of a split. Equal inputs give equal
+    places on one machine.
 
     Args:
         images, texts: vectors `(n, K, D)` and `(m, L, D)`.
-        most: vectors drawn of each modality; t-SNE of 1,000 each takes about 3 s on one core. None:
-            all vectors.
-
-    Returns:
-        Of `images` and `texts` how many `vectors` the split has, and the `places` of the drawn
-        ones: of each set the (x, y) of each element, whole numbers from 0 to `SIDE`. Equal inputs
-        give equal places on one machine.
+        most: how many vectors of each modality are drawn (None: all). t-SNE of 1,000 vectors of
+            each modality takes about 3 s on one core.
     """
     count = max(len(images), len(texts))
     if most is not None:
         count = most // max(images.shape[1], texts.shape[1])
-    sets = drawn_queries(len(images), len(texts), count)
-    drawn = {"images": images[sets.images], "texts": texts[sets.captions]}
-    vectors = torch.cat([each.flatten(0, 1) for each in drawn.values()])
+    rows = draw_queries(len(images), len(texts), count)
+    drawn = images[rows.images], texts[rows.captions]
+    vectors = torch.cat([sets.flatten(0, 1) for sets in drawn])
     places = plane(normalize(vectors.float(), dim=1).cpu().numpy())
-    first = len(places) - drawn["texts"].shape[:2].numel()
-    parts = {"images": (images, places[:first]), "texts": (texts, places[first:])}
-    return {
-        name: {
-            "vectors": whole.shape[:2].numel(),
-            "places": part.reshape(-1, whole.shape[1], 2).tolist(),
-        }
-        for name, (whole, part) in parts.items()
-    }
+    first_text = drawn[0].shape[:2].numel()
+    return Projection(
+        images=_projected(images, places[:first_text]),
+        texts=_projected(texts, places[first_text:]),
+    )
+
+
+def _projected(sets: Tensor, places: np.ndarray) -> ProjectedSets:
+    vectors, elements = sets.shape[:2].numel(), sets.shape[1]
+    rows = places.reshape(-1, elements, 2).tolist()
+    return ProjectedSets(vectors=vectors, places=[[(x, y) for x, y in row] for row in rows])
 
 
 def plane(vectors: np.ndarray) -> np.ndarray:
-    """t-SNE of `(p, D)` as whole numbers `(p, 2)` in the square; points that are all one, or
-    fewer than three, lie in its middle."""
+    """t-SNE of `(p, D)` as whole numbers `(p, 2)` in a square of side `PLANE_SIDE`.
+
+    Fewer than three points, or points that are all equal, lie in the middle.
+    """
     if len(vectors) < 3 or float(np.ptp(vectors, axis=0).max()) < 1e-6:
-        return np.full((len(vectors), 2), SIDE // 2)
-    from sklearn.manifold import TSNE  # takes a second to import, and only sets need it
+        return np.full((len(vectors), 2), PLANE_SIDE // 2)
+    from sklearn.manifold import TSNE  # the import takes a second, and only sets need it
     from threadpoolctl import threadpool_limits
 
     model = TSNE(
@@ -67,9 +64,9 @@ def plane(vectors: np.ndarray) -> np.ndarray:
         init="pca",
         random_state=0,
     )
-    # The sums of several threads would depend on who comes first, and waiting costs more here.
+    # The sums of several threads would depend on their timing, and waiting costs more here.
     with threadpool_limits(1):
         points: np.ndarray = model.fit_transform(vectors)
     low, high = points.min(0), points.max(0)
-    scale = SIDE / (high - low).max()
-    return np.rint(SIDE / 2 + (points - (low + high) / 2) * scale).astype(int)
+    scale = PLANE_SIDE / (high - low).max()
+    return np.rint(PLANE_SIDE / 2 + (points - (low + high) / 2) * scale).astype(int)

@@ -1,9 +1,9 @@
-"""Sampled queries' sets: where each element looks, what it reads, and what it finds."""
+"""Sets of sampled queries: where each element looks, what it reads, and what it retrieves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,73 +12,66 @@ from manymatch.evaluation.embed import Embedded, inference
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import Gallery, Queries, Stored
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
-from manymatch.evaluation.sets.element_answers import Nearest, met_elements
+from manymatch.evaluation.sets.element_answers import NearestItems, matching_elements
 from manymatch.methods.base import Method
+from manymatch.results.sets import (
+    CaptionAnswers,
+    ElementAnswers,
+    ImageAnswers,
+    NearestCaption,
+    NearestImage,
+)
 from manymatch.shards.collate import collate
 from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import Sample
 from manymatch.text.wordpieces import AnyVocabulary
 
+_Answer = TypeVar("_Answer")
+
 
 def sampled_sets(
     method: Method,
-    found: Embedded,
-    nearest_ones: tuple[Nearest, Nearest],
+    embedded: Embedded,
+    nearest: tuple[NearestItems, NearestItems],
     queries: Queries,
     stored: Stored,
     judgments: Judgments,
     vocabulary: AnyVocabulary,
 ) -> dict[str, Any]:
-    """`image_maps`, `caption_maps` and `nearest` of the queries.
+    """The fields `image_maps`, `caption_maps` and `nearest` of `results.sets.SetDetails`.
 
     There are no maps of a modality whose sets come without attention.
 
     Args:
-        nearest_ones: what the elements of all images and of all captions find.
-        stored: images as the shards hold them.
+        nearest: what the elements of all images and of all captions retrieve.
+        stored: reads images from the shards.
     """
-    of_images, of_captions = nearest_ones
+    of_images, of_captions = nearest
     rows = (
         torch.tensor(queries.images, dtype=torch.int64),
-        found.owner[of_images.items[queries.images]],
-        found.owner[queries.captions],
+        embedded.image_index[of_images.items[queries.images]],
+        embedded.image_index[queries.captions],
         of_captions.items[queries.captions],
     )
-    gallery = Gallery.of(rows, found.owner, judgments, stored)
+    gallery = Gallery.read(rows, embedded.image_index, judgments, stored)
     images = [gallery.images[row] for row in queries.images]
-    entries = [gallery.caption(row) for row in queries.captions]
-    looks, reads = found.images.attention, found.texts.attention
-    x, y = found.images.vectors, found.texts.vectors
-    captions_found = _answers(queries.images, x, y, of_images, gallery.retrieved_caption)
-    images_found = _answers(
-        queries.captions,
-        y,
-        x,
-        of_captions,
-        lambda c, i, score: gallery.retrieved_image(i, c, score),
-    )
+    captions = [gallery.caption(row) for row in queries.captions]
+    image_attention, text_attention = embedded.images.attention, embedded.texts.attention
     return {
         "image_maps": []
-        if looks is None
-        else image_maps(images, looks[queries.images], _passes(method, images, vocabulary)),
+        if image_attention is None
+        else image_maps(
+            images, image_attention[queries.images], _passes(method, images, vocabulary)
+        ),
         "caption_maps": []
-        if reads is None
-        else caption_maps(entries, reads[queries.captions], vocabulary),
-        "nearest": {
-            "images": [
-                {"image_id": image.image_id, "elements": elements}
-                for image, elements in zip(images, captions_found, strict=True)
-            ],
-            "captions": [
-                {"caption_id": entry.id, "elements": elements}
-                for entry, elements in zip(entries, images_found, strict=True)
-            ],
-        },
+        if text_attention is None
+        else caption_maps(captions, text_attention[queries.captions], vocabulary),
+        "nearest": _element_answers(embedded, nearest, queries, gallery),
     }
 
 
 def _passes(method: Method, images: Sequence[Sample], vocabulary: AnyVocabulary) -> Tensor | None:
-    """`Method.image_passes` of these images alone: those of a split would fill the memory."""
+    """`Method.image_passes` of these images alone: those of a whole split would fill the memory."""
     if not images:
         return None
     prepare = Preparation(vocabulary, None, None, None)
@@ -87,26 +80,55 @@ def _passes(method: Method, images: Sequence[Sample], vocabulary: AnyVocabulary)
         return method.image_passes(collate([prepare(image) for image in images]).to(device))
 
 
+def _element_answers(
+    embedded: Embedded,
+    nearest: tuple[NearestItems, NearestItems],
+    queries: Queries,
+    gallery: Gallery,
+) -> ElementAnswers:
+    def caption_for(image: int, caption: int, score: float, element: int) -> NearestCaption:
+        answer = gallery.retrieved_caption(image, caption, score)
+        return NearestCaption(**answer.to_json(), element=element)
+
+    def image_for(caption: int, image: int, score: float, element: int) -> NearestImage:
+        answer = gallery.retrieved_image(image, caption, score)
+        return NearestImage(**answer.to_json(), element=element)
+
+    images, texts = embedded.images.vectors, embedded.texts.vectors
+    captions_found = _answers(queries.images, images, texts, nearest[0], caption_for)
+    images_found = _answers(queries.captions, texts, images, nearest[1], image_for)
+    return ElementAnswers(
+        images=[
+            ImageAnswers(image_id=embedded.image_ids[row], elements=elements)
+            for row, elements in zip(queries.images, captions_found, strict=True)
+        ],
+        captions=[
+            CaptionAnswers(caption_id=embedded.caption_ids[row], elements=elements)
+            for row, elements in zip(queries.captions, images_found, strict=True)
+        ],
+    )
+
+
 def _answers(
     queries: Sequence[int],
     vectors: Tensor,
     gallery: Tensor,
-    nearest_ones: Nearest,
-    answer: Callable[[int, int, float], dict[str, Any]],
-) -> list[list[list[dict[str, Any]]]]:
-    """Of each query and each of its elements what the element finds; `element` is that of the
-    answer's set which is nearest, from 1."""
-    items, cosines = nearest_ones.items[queries], nearest_ones.cosines[queries]
-    met = met_elements(vectors[queries], gallery, items)
+    nearest: NearestItems,
+    answer: Callable[[int, int, float, int], _Answer],
+) -> list[list[list[_Answer]]]:
+    """The answers of each query and each of its elements; `answer` takes the rows of query and
+    item, the cosine, and which element of the item (from 1) is nearest."""
+    items, cosines = nearest.items[queries], nearest.cosines[queries]
+    matching = matching_elements(vectors[queries], gallery, items)
     return [
         [
             [
-                answer(query, item, round(cosine, 4)) | {"element": element}
+                answer(query, item, round(cosine, 4), element)
                 for item, cosine, element in zip(*columns, strict=True)
             ]
             for columns in zip(*of_query, strict=True)
         ]
         for query, *of_query in zip(
-            queries, items.tolist(), cosines.tolist(), met.tolist(), strict=True
+            queries, items.tolist(), cosines.tolist(), matching.tolist(), strict=True
         )
     ]

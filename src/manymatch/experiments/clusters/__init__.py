@@ -1,1 +1,1 @@
-"""What the classes of a trained SwAMP have come to mean."""
+"""The meaning of the classes of a trained SwAMP."""

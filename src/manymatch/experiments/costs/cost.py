@@ -1,10 +1,9 @@
-"""What one trained model costs: to train, to test, to ask."""
+"""Measure what one trained model costs: a training step, a whole test, and a query."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from typing import TypeVar
@@ -17,10 +16,11 @@ from manymatch.evaluation.provenance import setting_of
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import Trained
 from manymatch.experiments.costs.operations import similarity_operations
-from manymatch.experiments.costs.query import Latency, Parse, query_latency
+from manymatch.experiments.costs.query import Parse, query_cost
 from manymatch.experiments.costs.timing import seconds
 from manymatch.experiments.costs.training_step import step_seconds
 from manymatch.methods.base import Method
+from manymatch.results.costs import Cost, StepCost, TestCost
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches, samples
 
@@ -29,46 +29,6 @@ _QUERIES, _STEPS, _DEPTH = 23, 7, 10
 _FIRST_IMAGES = 16
 
 _Item = TypeVar("_Item")
-
-
-@dataclass(frozen=True)
-class Test:
-    """Seconds to embed a split (read from its shards) and to rank it both ways, ten kept.
-
-    `scaled_from`: the images, with their captions, whose ranking was measured; `ranking` is that
-    time scaled to all pairs of the split. None: the ranking of the whole split was measured.
-    """
-
-    embedding: float
-    ranking: float
-    scaled_from: int | None
-
-
-@dataclass(frozen=True)
-class Step:
-    """The median seconds of a training step, and on how much; the memory is of a GPU."""
-
-    seconds: float
-    images: int
-    captions: int
-    peak_gpu_memory_mb: float | None
-
-
-@dataclass(frozen=True)
-class Cost:
-    """One row. `elements` vectors of `size` are compared; what is not trained has no `setting`."""
-
-    name: str
-    method: str
-    setting: str | None
-    elements: int
-    size: int
-    parameters: int
-    multiply_adds: int
-    """Of one similarity."""
-    step: Step
-    test: Test
-    query: Latency
 
 
 def cost_of(
@@ -81,29 +41,32 @@ def cost_of(
     queries: int = _QUERIES,
     ranking_seconds: float = math.inf,
 ) -> Cost:
-    """Measure a model whose embeddings of `split` were just made, which warms up what is timed.
+    """Measure a model that has just embedded `split`, so that the timed code is warm.
 
-    `parse` where the method reads graphs; `sizes` of the galleries that are searched by so many
-    `queries`; `ranking_seconds`: how long the ranking of the split may take (`rank_seconds`).
+    Args:
+        parse: parses a caption, for methods that read scene graphs.
+        sizes: the numbers of images in the galleries that are searched.
+        queries: how many captions search each gallery.
+        ranking_seconds: how long the ranking of the split may take (`rank_seconds`).
     """
-    method, found = trained.method, trained.found
+    method, embedded = trained.method, trained.embedded
     one = slice(0, 1)
     return Cost(
         name=trained.folder.name,
         method=trained.preset.method,
         setting=setting_of(trained.preset, trained.index),
-        elements=found.images.vectors.shape[1],
-        size=found.images.vectors.shape[2],
+        elements=embedded.images.vectors.shape[1],
+        size=embedded.images.vectors.shape[2],
         parameters=sum(parameter.numel() for parameter in method.parameters()),
         multiply_adds=similarity_operations(
-            method.score, found.images.rows(one), found.texts.rows(one)
+            method.score, embedded.images.rows(one), embedded.texts.rows(one)
         ),
         step=_step(trained, device),
         test=_test(trained, split, device, ranking_seconds),
-        query=query_latency(
+        query=query_cost(
             method,
             trained.vocabulary,
-            found.images,
+            embedded.images,
             _captions(trained.shards, split, queries),
             sizes,
             parse,
@@ -112,7 +75,7 @@ def cost_of(
     )
 
 
-def _step(trained: Trained, device: torch.device) -> Step:
+def _step(trained: Trained, device: torch.device) -> StepCost:
     training, on_gpu = trained.preset.training, device.type == "cuda"
     stream = batches(
         trained.shards,
@@ -123,59 +86,60 @@ def _step(trained: Trained, device: torch.device) -> Step:
         shuffle=(0, 0),
         drop_last=True,
     )
-    steps: list[Batch] = _enough((batch.to(device) for batch in stream), _STEPS)
+    steps: list[Batch] = _repeated((batch.to(device) for batch in stream), _STEPS)
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    took = step_seconds(trained.method, training, steps, device)
-    return Step(
-        seconds=took,
+    median = step_seconds(trained.method, training, steps, device)
+    return StepCost(
+        seconds=median,
         images=len(steps[0].image_ids),
         captions=len(steps[0].caption_ids),
         peak_gpu_memory_mb=torch.cuda.max_memory_allocated() / 2**20 if on_gpu else None,
     )
 
 
-def _test(trained: Trained, split: str, device: torch.device, most_seconds: float) -> Test:
+def _test(trained: Trained, split: str, device: torch.device, most_seconds: float) -> TestCost:
     def embedded() -> Embedded:
         stream = batches(trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH)
         return embed(trained.method, stream, device)
 
     embedding = seconds(embedded, device)
-    ranking, scaled_from = rank_seconds(trained.method, trained.found, device, most_seconds)
-    return Test(embedding, ranking, scaled_from)
+    ranking, scaled_from = rank_seconds(trained.method, trained.embedded, device, most_seconds)
+    return TestCost(embedding=embedding, ranking=ranking, scaled_from=scaled_from)
 
 
 def rank_seconds(
-    method: Method, found: Embedded, device: torch.device, most_seconds: float
+    method: Method, split: Embedded, device: torch.device, most_seconds: float
 ) -> tuple[float, int | None]:
-    """The seconds to rank a split both ways, and how many images they are `scaled_from` (`Test`).
+    """Time the ranking of a split in both directions: the seconds, and `TestCost.scaled_from`.
 
-    The first images tell how long all of them take. If that is more than `most_seconds`, as many
-    images are ranked as take about that long.
+    The first images show how long all images would take. If that is longer than `most_seconds`,
+    only as many images are ranked as take about that long.
     """
 
     def ranked(images: int) -> float:
-        """Seconds for all pairs of the split, from those of so many images."""
-        some = part(found, slice(0, images))
-        parts = some.images, some.texts, some.owner
-        took = seconds(
+        """Seconds for all pairs of the split, scaled from the first `images`."""
+        first = part(split, slice(0, images))
+        parts = first.images, first.texts, first.image_index
+        measured = seconds(
             lambda: rank(method.score, *parts, _DEPTH, t2i_score=method.t2i_score), device
         )
-        return took * len(found.images) * len(found.texts) / (len(some.images) * len(some.texts))
+        pairs = len(split.images) * len(split.texts)
+        return measured * pairs / (len(first.images) * len(first.texts))
 
-    first = min(_FIRST_IMAGES, len(found.images))
+    first = min(_FIRST_IMAGES, len(split.images))
     expected = ranked(first)
     if expected <= most_seconds:
-        return ranked(len(found.images)), None
-    images = max(first, int(len(found.images) * math.sqrt(most_seconds / expected)))
+        return ranked(len(split.images)), None
+    images = max(first, int(len(split.images) * math.sqrt(most_seconds / expected)))
     return ranked(images), images
 
 
 def _captions(shards: Path, split: str, count: int) -> list[str]:
     texts = (entry.text for sample in samples(shards, split) for entry in sample.captions)
-    return _enough(texts, count)
+    return _repeated(texts, count)
 
 
-def _enough(items: Iterable[_Item], count: int) -> list[_Item]:
-    """The first `count`; where there are fewer, all of them over and over."""
+def _repeated(items: Iterable[_Item], count: int) -> list[_Item]:
+    """The first `count` items; fewer items are repeated until there are `count`."""
     return list(islice(cycle(islice(items, count)), count))

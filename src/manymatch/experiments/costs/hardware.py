@@ -1,4 +1,4 @@
-"""What a time was measured on, in words."""
+"""The hardware that a time was measured on, as a text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PROCESSORS = Path("/proc/cpuinfo")
 
 
 def hardware(device: torch.device) -> str:
-    """ "NVIDIA A100", or "Intel Xeon ..., 2 threads": those that torch computes with."""
+    """The device that torch uses: "NVIDIA A100", or "Intel Xeon ..., 2 threads"."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -19,7 +19,7 @@ def hardware(device: torch.device) -> str:
 
 
 def processor() -> str:
-    """The processor's model where the system tells, else its architecture."""
+    """The model of the processor, or its architecture if the system does not name the model."""
     text = _PROCESSORS.read_text() if _PROCESSORS.is_file() else ""
-    found = (line.partition(":")[2] for line in text.splitlines() if line.startswith("model name"))
-    return next(found, "").strip() or platform.processor() or platform.machine()
+    models = (line.partition(":")[2] for line in text.splitlines() if line.startswith("model name"))
+    return next(models, "").strip() or platform.processor() or platform.machine()

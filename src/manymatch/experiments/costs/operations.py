@@ -1,4 +1,4 @@
-"""Operations of one similarity, counted as the papers count them."""
+"""Count the operations of one similarity as the papers do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manymatch.methods.base import Embeddings
 def multiply_adds(compute: Callable[[], Tensor]) -> int:
     """Multiply-adds of the matrix products in `compute()`: what the papers call FLOPs.
 
-    Element by element operations are left out, as they are there (DivE, section 4.4: K K D).
+    Elementwise operations are left out, as in the papers (DivE, section 4.4: K K D).
     """
     with FlopCounterMode(display=False) as counter:
         compute()
@@ -25,15 +25,15 @@ def multiply_adds(compute: Callable[[], Tensor]) -> int:
 def similarity_operations(score: Score, image: Embeddings, text: Embeddings) -> int:
     """`multiply_adds` of `score` for one image and one text.
 
-    Counted on the way that training takes: torch's counter does not see the products that the
-    fast ways of retrieval make in place.
+    The count is of the code that training uses: torch's counter does not see the in-place products
+    of the fast code for retrieval.
     """
     with torch.enable_grad():
         return multiply_adds(lambda: score(_tracked(image), _tracked(text)))
 
 
 def _tracked(embeddings: Embeddings) -> Embeddings:
-    """Copies, since those made in inference mode cannot have a gradient."""
+    """Copies that can have a gradient, unlike tensors of inference mode."""
     copies = embeddings.map(lambda part: part.detach().clone())
     copies.vectors.requires_grad_()
     return copies

@@ -1,10 +1,9 @@
-"""One text query, in the parts that a user waits for: parse, encode, search."""
+"""Measure one text query in the parts that a user waits for: parse, encode, search."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,6 +12,7 @@ import torch
 from manymatch.experiments.costs.gallery import grown, search
 from manymatch.experiments.costs.timing import median_seconds
 from manymatch.methods.base import Embeddings, Method
+from manymatch.results.costs import QueryCost
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.shards.batch import Batch
@@ -24,23 +24,13 @@ from manymatch.text.wordpieces import AnyVocabulary
 Parse = Callable[[str], SceneGraph]
 
 
-@dataclass(frozen=True)
-class Latency:
-    """Milliseconds: `parse` (None where a caption is not parsed), `encode`, and `search` by the
-    number of images in the gallery."""
-
-    parse: float | None
-    encode: float
-    search: dict[int, float]
-
-
 def parser(model: str) -> Parse:
-    """One caption to its graph with the spaCy model of that name."""
+    """A function that parses one caption to its scene graph with the spaCy model `model`."""
     pipeline = load_model(model)
     return lambda caption: next(graphs(pipeline, [caption], Counter()))
 
 
-def query_latency(
+def query_cost(
     method: Method,
     vocabulary: AnyVocabulary,
     images: Embeddings,
@@ -48,9 +38,13 @@ def query_latency(
     sizes: Sequence[int],
     parse: Parse | None,
     device: torch.device,
-) -> Latency:
-    """Medians over `captions`, each sent alone, past the first three; `images` grow to galleries
-    of all `sizes`. `parse` where the method reads graphs."""
+) -> QueryCost:
+    """Medians over `captions`, each sent alone; the first three are left out.
+
+    Args:
+        images: embeddings that are repeated until they fill galleries of all `sizes`.
+        parse: parses a caption, for methods that read scene graphs.
+    """
     numbering, score = Numbering(vocabulary), method.t2i_score or method.score
 
     def encode(entry: CaptionEntry) -> Embeddings:
@@ -65,11 +59,11 @@ def query_latency(
             look = partial(search, score, grown(images, size))
             searching[size] = 1000 * median_seconds(look, queries, device)
     parsing = 1000 * median_seconds(parse, captions, device) if parse else None
-    return Latency(parsing, 1000 * encoding, searching)
+    return QueryCost(parse=parsing, encode=1000 * encoding, search=searching)
 
 
 def _entry(caption: str, parse: Parse | None) -> CaptionEntry:
-    # A method that reads no graph gets one that costs nothing: the caption is its only object.
+    # A method that reads no graph gets a graph that costs nothing: one object, the caption.
     graph = parse(caption) if parse else SceneGraph((caption,), (caption,), ((),), ())
     return CaptionEntry("query", caption, graph)
 

@@ -1,4 +1,4 @@
-"""SCAN on the same data, for comparison: untrained, since no time depends on the weights."""
+"""SCAN on the same data, for comparison. The model is untrained: times do not depend on weights."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from manymatch.encoders.words import WordEncoder
 from manymatch.evaluation.embed import embed
 from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.trained import Trained
-from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, Cost, cost_of
+from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of
 from manymatch.experiments.costs.operations import similarity_operations
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
+from manymatch.results.costs import Cost
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
 from manymatch.similarities.cross_attention import cross_attention
@@ -29,27 +30,27 @@ NAME = "cross-attention"
 _TRAINING = Training(
     images_per_batch=128, captions_per_image=1, optimizer=Optimizer(name="adam", lr=2e-4)
 )
-"""SCAN's batch of 128 pairs, whose step SwAMP's table 12 times."""
+"""SCAN's batch of 128 pairs, as measured in SwAMP's table 12."""
 _WORD_SIZE, _MARGIN, _TEMPERATURE = 300, 0.2, 4.0
 _REGIONS, _REGION_WIDTH = 36, 2048
-"""The regions that stand for an image of which there are only pixels, as many and as wide as those
-of bottom-up attention."""
+"""Number and width of the random regions of an image that has only pixels: those of bottom-up
+attention."""
 
 _QUERIES = 5
 _RANKING_SECONDS = 60.0
-"""A split that takes longer to rank is ranked in part, and the time is scaled up."""
+"""If a split takes longer to rank, a part is ranked and the time is scaled up."""
 
 _MOST_IMAGES = 64
 _NUMBERS = {"cpu": 2**20, "cuda": 2**26}
-"""How many numbers the attention of a block of pairs may hold: on the CPU what fits its cache."""
+"""Size of the attention of a block of pairs; on the CPU the attention must fit in the cache."""
 
 
 def cross_attention_cost(
     trained: Trained, split: str, size: int, sizes: Sequence[int], device: torch.device
 ) -> Cost:
-    """The row of SCAN with vectors of `size`, on the data of the model `trained`.
+    """The costs of SCAN with vectors of length `size`, on the data of the model `trained`.
 
-    `sizes` of the galleries that are searched.
+    `sizes` are the numbers of images in the galleries that are searched.
     """
     pixels = trained.index.dtype == "uint8"
     scan = Scan(trained.vocabulary, None if pixels else trained.index.width, size).to(device)
@@ -59,7 +60,7 @@ def cross_attention_cost(
         folder=Path(NAME),
         method=scan,
         preset=Preset(method="scan", features=trained.preset.features, training=_TRAINING),
-        found=embed(scan, stream, device),
+        embedded=embed(scan, stream, device),
     )
     cost = cost_of(
         subject,
@@ -70,9 +71,10 @@ def cross_attention_cost(
         queries=_QUERIES,
         ranking_seconds=_RANKING_SECONDS,
     )
-    regions, words = map(_mean_length, (subject.found.images, subject.found.texts))
+    regions, words = map(_mean_length, (subject.embedded.images, subject.embedded.texts))
     operations = scan.operations(regions, words)
-    return replace(cost, setting=None, elements=regions, multiply_adds=operations)
+    changes = {"setting": None, "elements": regions, "multiply_adds": operations}
+    return cost.model_copy(update=changes)
 
 
 def _mean_length(sets: Embeddings) -> int:
@@ -80,7 +82,7 @@ def _mean_length(sets: Embeddings) -> int:
 
 
 class Scan(Method):
-    """Image-to-text with average pooling ("i-t AVG"), the form that SwAMP's table 12 times.
+    """Image-to-text attention with average pooling ("i-t AVG"), as measured in SwAMP's table 12.
 
     A linear layer over each region and a bi-GRU over the words: `vectors` are the regions `(n, R,
     D)` of an image and the words `(m, L, D)` of a caption, and `mask` marks the real ones.
@@ -92,7 +94,7 @@ class Scan(Method):
     made_up: Tensor
 
     def __init__(self, vocabulary: AnyVocabulary, feature_width: int | None, size: int) -> None:
-        """`feature_width` None: of images there are only pixels, and regions are made up."""
+        """`feature_width` is None if images have only pixels; then the regions are random."""
         width = feature_width or _REGION_WIDTH
         super().__init__(None, vocabulary, width)
         self.of_pixels, self.size = feature_width is None, size
@@ -113,7 +115,7 @@ class Scan(Method):
         return Embeddings(normalize(states, dim=2), mask=batch.word_mask)
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        """Block by block; captions of like length share a block, whose padding costs little."""
+        """Scores in blocks. Captions of similar length share a block and so need little padding."""
         order = texts.parts()["mask"].sum(1).argsort()
         of_pair = images.vectors.shape[1] * (texts.vectors.shape[1] + self.size)
         pairs = max(1, _NUMBERS[images.vectors.device.type] // of_pair)
@@ -126,12 +128,12 @@ class Scan(Method):
         return torch.cat(columns, 1)[:, order.argsort()]
 
     def _of_captions(
-        self, images: Sequence[Embeddings], texts: Embeddings, chosen: Tensor
+        self, images: Sequence[Embeddings], texts: Embeddings, captions: Tensor
     ) -> Tensor:
-        """`(n, c)` of all parts of the images and the chosen captions, without needless padding."""
-        mask = texts.parts()["mask"][chosen]
+        """`(n, c)`: the scores of all parts of the images with the captions in the given rows."""
+        mask = texts.parts()["mask"][captions]
         longest = int(mask.sum(1).max())
-        words, mask = texts.vectors[chosen, :longest], mask[:, :longest]
+        words, mask = texts.vectors[captions, :longest], mask[:, :longest]
         regions = [(part.vectors, part.parts()["mask"]) for part in images]
         scores = [cross_attention(words, mask, *part, _TEMPERATURE) for part in regions]
         return torch.cat(scores, 1).T
@@ -140,7 +142,7 @@ class Scan(Method):
         return {"triplet": triplet(self.score(images, texts), batch.owner, _MARGIN)}
 
     def operations(self, regions: int, words: int) -> int:
-        """Multiply-adds of the similarity of an image and a caption of such lengths."""
+        """Multiply-adds of the similarity of an image with `regions` and a caption with `words`."""
         image, text = (
             Embeddings(torch.ones(1, count, self.size), mask=torch.ones(1, count, dtype=torch.bool))
             for count in (regions, words)

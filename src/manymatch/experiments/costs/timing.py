@@ -1,4 +1,4 @@
-"""Wall-clock times, also of work that a GPU does behind the caller's back."""
+"""Wall-clock times, including the work that a GPU does asynchronously."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Item = TypeVar("_Item")
 
 
 def seconds(work: Callable[[], Any], device: torch.device) -> float:
-    """How long `work` takes until `device` has done it."""
+    """The seconds until `device` has finished `work`."""
     _wait(device)
     started = time.perf_counter()
     work()
@@ -24,8 +24,8 @@ def seconds(work: Callable[[], Any], device: torch.device) -> float:
 def median_seconds(
     work: Callable[[_Item], Any], items: Iterable[_Item], device: torch.device, warm_up: int = 3
 ) -> float:
-    """The median over `items` of the seconds that `work` takes, without the first `warm_up`,
-    beyond which there must be some."""
+    """The median over `items` of the seconds that `work` takes. The first `warm_up` items are left
+    out; there must be more items than that."""
     times = [seconds(lambda item=item: work(item), device) for item in items]  # type: ignore[misc]
     return median(times[warm_up:])
 

@@ -1,4 +1,4 @@
-"""A training step outside of training: forward, loss, backward, clipping, optimiser."""
+"""Time a training step by itself: forward, loss, backward, clipping, optimiser."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from manymatch.training.run_context import deterministic
 def step_seconds(
     method: Method, training: Training, batches: Sequence[Batch], device: torch.device
 ) -> float:
-    """The median over `batches` (already on `device`) past the first two; `method` stays as it is.
+    """The median over `batches`, which are on `device` already; the first two are left out.
 
-    By the same choice of algorithms as training's.
+    `method` is not changed. The choice of algorithms is that of training.
     """
     step = training_step(copy.deepcopy(method), training, device)
     with deterministic(device.type == "cpu"):
@@ -30,9 +30,9 @@ def step_seconds(
 def training_step(
     method: Method, training: Training, device: torch.device
 ) -> Callable[[Batch], None]:
-    """`step(batch)` trains `method` as late in training: all of it, by losses of full weight.
+    """`step(batch)` trains `method` as in a late epoch: all parameters, all losses at full weight.
 
-    In the preset's precision, but for 16-bit floats, whose gradients would need scaling.
+    The precision is the preset's, except for 16-bit floats, whose gradients would need scaling.
     """
     method.train()
     method.start_epoch(training.epochs)

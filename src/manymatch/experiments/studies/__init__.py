@@ -1,35 +1,35 @@
-"""The studies by name: what more there is to learn of a trained model than its recalls.
+"""The studies of trained models by name.
 
-A new one is a file here and a line in `STUDIES`.
+A new study is one file in this package and one line in `STUDIES`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from manymatch.system.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from manymatch.experiments.studies.findings import Findings
     from manymatch.experiments.studies.subject import Subject
+    from manymatch.results.studies import Study
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Where a study is, and whether it needs a method that gives captions entities."""
+    """The module and function of a study, and whether the study needs the entities of captions."""
 
     where: str
     entities: bool = False
 
-    def load(self) -> Callable[[Subject], Findings]:
-        """The function; imports its module only now."""
+    def load(self) -> Callable[[Subject], Study[Any]]:
+        """Import the module and return the function."""
         module, name = self.where.split(":")
-        found: Callable[[Subject], Findings] = getattr(import_module(module), name)
-        return found
+        function: Callable[[Subject], Study[Any]] = getattr(import_module(module), name)
+        return function
 
 
 STUDIES = {
@@ -41,7 +41,7 @@ STUDIES = {
 
 
 def study_kind(name: str) -> Kind:
-    """The study `name`; an unknown one is a `ConfigError` that names the nearest."""
+    """Look up a study; an unknown name is a `ConfigError` with the nearest name."""
     if name not in STUDIES:
         raise ConfigError(f"study '{name}' does not exist{nearest(name, STUDIES)}")
     return STUDIES[name]

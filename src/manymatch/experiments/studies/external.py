@@ -1,4 +1,4 @@
-"""The studies that need ranks alone, of a model whose scores come from files."""
+"""The studies that need only ranks, for scores that another program wrote to files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.ranks import Ranking
-from manymatch.experiments.studies.findings import Findings
 from manymatch.experiments.studies.reranking import recalls
 from manymatch.experiments.studies.rich_captions import rich_captions
+from manymatch.results.studies import Studies, StudiesByName, Study
 from manymatch.shards.sample import CaptionEntry
 from manymatch.shards.tables import read_images
 from manymatch.system import files
@@ -20,7 +20,7 @@ from manymatch.system.progress import say
 
 @dataclass(frozen=True)
 class External:
-    """How another model ranked a split, and the split's captions with their scene graphs."""
+    """The ranking of another model, and the split's captions with their scene graphs."""
 
     ranking: Ranking
     captions: list[CaptionEntry]
@@ -29,9 +29,9 @@ class External:
 def study_scores(
     subject: Subject, captions: Path, graphs: Path, target: Path, identity: dict[str, Any]
 ) -> None:
-    """Write `rich_captions` and the plain scores in `reranking`'s table to `target`.
+    """Write the study `rich_captions`, and `reranking` with only the plain scores, to `target`.
 
-    Without the table of scene graphs nothing is studied, and an earlier `target` is removed.
+    Without a table of scene graphs there is no study, and an earlier `target` is removed.
 
     Args:
         subject: the split as `evaluation.score` ranked it.
@@ -39,28 +39,30 @@ def study_scores(
         identity: `dataset`, `split`, `preset` and `method` of the results.
 
     Raises:
-        DataError: a table cannot be used, or lacks a caption of the split.
+        DataError: a table cannot be used, or has not all captions of the split.
     """
     if not graphs.is_file():
         files.remove(target)
-        say(f"{target.stem}: not studied, {graphs} is not there; run the stage 'scene_graphs'")
+        say(f"{target.stem}: no study, because {graphs} is missing. Run the stage 'scene_graphs'.")
         return
     split = identity["split"]
     external = External(subject.ranking, _captions(captions, graphs, split, subject))
-    plain = Findings(
-        "Re-ranking by entities",
-        "Another model's scores as they are: re-ranking needs scores of entities too.",
-        [recalls(split, [("plain", None, subject.ranking)])],
+    plain: Study[Any] = Study(
+        title="Re-ranking by entities",
+        about="Another model's scores as they are: re-ranking needs scores of entities too.",
+        tables=[recalls(split, [("plain", None, subject.ranking)])],
+        samples=[],
     )
-    found = {"rich_captions": rich_captions(external), "reranking": plain}
-    studies = {name: findings.to_dict() for name, findings in found.items()}
-    files.write_json(target, identity | {"studies": studies})
+    studies = {"rich_captions": rich_captions(external), "reranking": plain}
+    Studies(**identity, studies=StudiesByName.model_validate(studies)).write(target)
 
 
 def _captions(captions: Path, graphs: Path, split: str, subject: Subject) -> list[CaptionEntry]:
     images = read_images(captions, graphs)
     by_id = {each.id: each for image in images if image.split == split for each in image.captions}
     try:
-        return [by_id[caption_id] for caption_id in subject.found.caption_ids]
+        return [by_id[caption_id] for caption_id in subject.embedded.caption_ids]
     except KeyError as error:
-        raise DataError(f"{graphs}: no scene graph of caption {error}") from None
+        raise DataError(
+            f"{graphs}: no scene graph of the caption {error}. Run the stage 'scene_graphs' again."
+        ) from None

@@ -1,4 +1,4 @@
-"""Errors that a parser makes: a scene graph with one word, attribute or edge out of place."""
+"""Errors of a parser: a scene graph with one word, attribute or edge out of place."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, Relation, SceneGraph
 
 GraphError = Callable[[SceneGraph, Random], SceneGraph | None]
-"""The graph with one error, or None where it has no room for such an error."""
+"""The graph with one error, or None if the graph has no room for this error."""
 
 
 def drop_word(graph: SceneGraph, rng: Random) -> SceneGraph | None:
-    """Leave out one word of a phrase, and the phrase if it has no other; never the only object."""
-    places: list[tuple[str, Any, int]] = [
+    """Drop one word of a phrase, or the whole phrase if it has one word. The only object stays."""
+    words: list[tuple[str, Any, int]] = [
         *(("object", row, word) for row, text in enumerate(graph.objects) for word in _words(text)),
         *(
-            ("attribute", (row, place), word)
+            ("attribute", (row, position), word)
             for row, texts in enumerate(graph.attributes)
-            for place, text in enumerate(texts)
+            for position, text in enumerate(texts)
             for word in _words(text)
         ),
         *(
@@ -30,10 +30,10 @@ def drop_word(graph: SceneGraph, rng: Random) -> SceneGraph | None:
         ),
     ]
     if len(graph.objects) == 1 and len(_words(graph.objects[0])) == 1:
-        places = places[1:]
-    if not places:
+        words = words[1:]
+    if not words:
         return None
-    kind, where, word = rng.choice(places)
+    kind, where, word = rng.choice(words)
     return _WITHOUT[kind](graph, where, word)
 
 
@@ -41,37 +41,37 @@ def move_attribute(graph: SceneGraph, rng: Random) -> SceneGraph | None:
     """Give an attribute to another object."""
     free = [row for row, texts in enumerate(graph.attributes) if len(texts) < MAX_ATTRIBUTES]
     moves = [
-        (row, place, other)
+        (row, position, other)
         for row, texts in enumerate(graph.attributes)
-        for place in range(len(texts))
+        for position in range(len(texts))
         for other in free
         if other != row
     ]
     if not moves:
         return None
-    row, place, other = rng.choice(moves)
+    row, position, other = rng.choice(moves)
     attributes = [list(texts) for texts in graph.attributes]
-    attributes[other].append(attributes[row].pop(place))
+    attributes[other].append(attributes[row].pop(position))
     return replace(graph, attributes=tuple(map(tuple, attributes)))
 
 
 def move_edge(graph: SceneGraph, rng: Random) -> SceneGraph | None:
-    """Let a relation begin or end at another object; between the only two objects turn it round."""
+    """Move one end of a relation to another object, or reverse the relation of the only two."""
     moves = [
-        (place, end)
-        for place, edge in enumerate(graph.relations)
+        (position, end)
+        for position, edge in enumerate(graph.relations)
         for end in _other_ends(edge, len(graph.objects))
     ]
     if not moves:
         return None
-    place, (subject, other) = rng.choice(moves)
+    position, (subject, other) = rng.choice(moves)
     relations = list(graph.relations)
-    relations[place] = Relation(subject, relations[place].label, other)
+    relations[position] = Relation(subject, relations[position].label, other)
     return replace(graph, relations=tuple(relations))
 
 
 def any_error(graph: SceneGraph, rng: Random) -> SceneGraph | None:
-    """One of the three, each as likely where there is room for it."""
+    """One of the three errors, with equal probability among those that the graph has room for."""
     for error in rng.sample(ONE_KIND, len(ONE_KIND)):
         changed = error(graph, rng)
         if changed is not None:
@@ -109,10 +109,10 @@ def _without_object_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
 
 
 def _without_attribute_word(graph: SceneGraph, where: tuple[int, int], word: int) -> SceneGraph:
-    row, place = where
+    row, position = where
     texts = graph.attributes[row]
-    text = _without(texts[place], word)
-    kept = _replaced(texts, place, text) if text else _removed(texts, place)
+    text = _without(texts[position], word)
+    kept = _replaced(texts, position, text) if text else _removed(texts, position)
     return replace(graph, attributes=_replaced(graph.attributes, row, kept))
 
 
@@ -140,8 +140,8 @@ def _removed(items: tuple, row: int) -> tuple:
 
 
 def _other_ends(edge: Relation, count: int) -> list[tuple[int, int]]:
-    """Subject and object of the edge with one of them moved; turned round if there is no other."""
+    """The edge's ends with one end moved, or the reversed edge if there is no other object."""
     others = [row for row in range(count) if row not in (edge.subject, edge.object)]
     moved = [(row, edge.object) for row in others] + [(edge.subject, row) for row in others]
-    turned = [(edge.object, edge.subject)] if edge.subject != edge.object else []
-    return moved or turned
+    reverse = [(edge.object, edge.subject)] if edge.subject != edge.object else []
+    return moved or reverse

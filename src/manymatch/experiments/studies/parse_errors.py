@@ -1,4 +1,4 @@
-"""What errors of the parser cost a trained model.
+"""How much errors of the parser lower the recalls of a trained model.
 
 Pham et al., CORA, CVPR 2024, section 9 of the supplement.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 from statistics import fmean
-from typing import Any
 
-from manymatch.experiments.studies.findings import Cell, Findings, Table, shown
+from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.experiments.studies.graph_errors import (
     GraphError,
     any_error,
@@ -19,6 +18,9 @@ from manymatch.experiments.studies.graph_errors import (
     move_edge,
 )
 from manymatch.experiments.studies.subject import Subject
+from manymatch.results import studies as results
+from manymatch.results.graphs import Graph
+from manymatch.results.studies import Cell, Study, StudyTable
 from manymatch.shards.sample import CaptionEntry
 
 ERRORS: dict[str, GraphError] = {
@@ -29,25 +31,26 @@ ERRORS: dict[str, GraphError] = {
 }
 PARTS = (0.1, 0.2, 0.3)
 REPEATS = 3
-"""How often errors are drawn; the rsums are means."""
+"""Number of draws of errors; the rsums are means over the draws."""
 
 _SAMPLES = 3
 
 Changed = dict[int, CaptionEntry]
-"""Captions with an error in their graphs, by row."""
+"""Captions whose graph has an error, by row."""
 
 
-def parse_errors(subject: Subject, seed: int = 0) -> Findings:
+def parse_errors(subject: Subject, seed: int = 0) -> Study[results.GraphError]:
     """The rsum with one error in the graphs of 10%, 20% and 30% of the captions.
 
-    The same captions get the same errors for every model, and those of 10% are among the 20%.
+    The same captions get the same errors for every model. The captions of the 10% are among those
+    of the 20%.
     """
     captions = subject.captions
     wanted = [round(part * len(captions)) for part in PARTS]
-    whole = shown(subject.rsum(subject.found.texts))
+    whole = rounded(subject.rsum(subject.embedded.texts))
     rsums: list[list[Cell]] = []
     counts: list[list[Cell]] = []
-    samples: list[dict[str, Any]] = []
+    samples: list[results.GraphError] = []
     for name, error in ERRORS.items():
         draws = [
             with_errors(captions, error, wanted[-1], f"{seed + repeat} {name}")
@@ -57,18 +60,21 @@ def parse_errors(subject: Subject, seed: int = 0) -> Findings:
         counts.append([name, 0, *(min(count, len(draws[0])) for count in wanted)])
         samples += _samples(name, captions, draws[0])
     columns = ["Error", "none", *(f"{part:.0%}" for part in PARTS)]
-    return Findings(
-        "Errors of the parser",
-        "One error in the scene graphs of so many of the captions; where fewer have room for such "
-        f"an error, all that have. Means over {REPEATS} draws.",
-        [Table("rsum", columns, rsums), Table("Captions with an error", columns, counts)],
-        samples,
+    return Study[results.GraphError](
+        title="Errors of the parser",
+        about="One error in the scene graphs of so many of the captions; where fewer have room for "
+        f"such an error, all that have. Means over {REPEATS} draws.",
+        tables=[
+            StudyTable(title="rsum", columns=columns, rows=rsums),
+            StudyTable(title="Captions with an error", columns=columns, rows=counts),
+        ],
+        samples=samples,
     )
 
 
 def with_errors(captions: list[CaptionEntry], error: GraphError, count: int, seed: str) -> Changed:
-    """`count` captions with an error, in the order in which they are drawn; fewer, if fewer have
-    room for it."""
+    """Draw `count` captions and give each an error; fewer if fewer graphs have room for the
+    error. The captions are in the order of the draw."""
     changed: Changed = {}
     for row in Random(seed).sample(range(len(captions)), len(captions)):
         if len(changed) == count:
@@ -81,25 +87,26 @@ def with_errors(captions: list[CaptionEntry], error: GraphError, count: int, see
 
 
 def _mean_rsum(subject: Subject, draws: list[Changed], count: int) -> float:
-    return shown(fmean(_rsum(subject, changed, count) for changed in draws))
+    mean: float = rounded(fmean(_rsum(subject, changed, count) for changed in draws))
+    return mean
 
 
 def _rsum(subject: Subject, changed: Changed, count: int) -> float:
-    """With the first `count` of the changed captions in place."""
+    """The rsum with the first `count` changed captions in place of the original captions."""
     captions = list(subject.captions)
     for row in list(changed)[:count]:
         captions[row] = changed[row]
     return subject.rsum(subject.embed(captions))
 
 
-def _samples(name: str, captions: list[CaptionEntry], changed: Changed) -> list[dict[str, Any]]:
+def _samples(name: str, captions: list[CaptionEntry], changed: Changed) -> list[results.GraphError]:
     return [
-        {
-            "error": name,
-            "caption_id": captions[row].id,
-            "caption": captions[row].text,
-            "before": captions[row].graph.to_dict(),
-            "after": changed[row].graph.to_dict(),
-        }
+        results.GraphError(
+            error=name,
+            caption_id=captions[row].id,
+            caption=captions[row].text,
+            before=Graph.model_validate(captions[row].graph.to_dict()),
+            after=Graph.model_validate(changed[row].graph.to_dict()),
+        )
         for row in list(changed)[:_SAMPLES]
     ]

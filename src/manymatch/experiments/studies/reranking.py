@@ -1,41 +1,44 @@
-"""How much an image's score should hang on the caption's least likely entity (CORA, eq. 14)."""
+"""How much the caption's least likely entity should weigh in re-ranking (CORA, eq. 14)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.ranking.metrics import CUTS
+from manymatch.evaluation.ranking.metrics import CUTS, rounded
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.rerank import best_beta, reranked, rsum_by_beta
-from manymatch.experiments.studies.findings import Cell, Findings, Table, shown
 from manymatch.experiments.studies.subject import Subject
+from manymatch.results.studies import Cell, Study, StudyTable
 
 
-def reranking(subject: Subject) -> Findings:
+def reranking(subject: Subject) -> Study[Any]:
     """The validation rsum for each beta, and the split's recalls with the best beta."""
-    score, found = subject.trained.method.score, subject.found
+    score, embedded = subject.trained.method.score, subject.embedded
     rsums = rsum_by_beta(score, subject.held_out())
     beta = best_beta(rsums)
-    rows: list[list[Cell]] = [[each, shown(rsum)] for each, rsum in rsums.items()]
-    after = rank(reranked(score, beta), found.images, found.texts, found.owner)
-    return Findings(
-        "Re-ranking by entities",
-        "Score beta s(image, caption) + (1 - beta) min over the caption's entities of s(image, "
-        f"entity). The best beta on the split 'validation' is {beta:g}.",
-        [
-            Table("Validation", ["beta", "rsum"], rows),
+    rows: list[list[Cell]] = [[tried, rounded(rsum)] for tried, rsum in rsums.items()]
+    after = rank(reranked(score, beta), embedded.images, embedded.texts, embedded.image_index)
+    return Study(
+        title="Re-ranking by entities",
+        about="Score beta s(image, caption) + (1 - beta) min over the caption's entities of "
+        f"s(image, entity). The best beta on the split 'validation' is {beta:g}.",
+        tables=[
+            StudyTable(title="Validation", columns=["beta", "rsum"], rows=rows),
             recalls(subject.split, [("plain", None, subject.ranking), ("re-ranked", beta, after)]),
         ],
+        samples=[],
     )
 
 
-def recalls(split: str, rankings: Sequence[tuple[str, float | None, Ranking]]) -> Table:
-    """A row for each ranking of `split`: what the scores are, and their beta."""
+def recalls(split: str, rankings: Sequence[tuple[str, float | None, Ranking]]) -> StudyTable:
+    """The recalls of several rankings of `split`: each has a name and a beta."""
     columns = [f"{way} R@{cut}" for way in ("Image to text", "Text to image") for cut in CUTS]
     rows: list[list[Cell]] = []
     for name, beta, ranking in rankings:
         values = recall_of(ranking)
         cells = [values[way][f"r{cut}"] for way in ("i2t", "t2i") for cut in CUTS]
-        rows.append([name, beta, *map(shown, [*cells, values["rsum"]])])
-    return Table(f"Recalls on the split '{split}'", ["Scores", "beta", *columns, "rsum"], rows)
+        rows.append([name, beta, *map(rounded, [*cells, values["rsum"]])])
+    heads = ["Scores", "beta", *columns, "rsum"]
+    return StudyTable(title=f"Recalls on the split '{split}'", columns=heads, rows=rows)

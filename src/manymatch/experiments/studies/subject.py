@@ -1,4 +1,4 @@
-"""What is studied: a trained model on a split, and what studies ask of it."""
+"""The subject of a study: a trained model on a split."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _CAPTIONS_PER_BATCH = 320
 
 
 class Ranked(Protocol):
-    """What a study of ranks alone asks for: the ranks of a split, and its captions in the order of
-    their ranks."""
+    """The input of a study that needs only ranks: the ranking of a split, and the captions in the
+    order of their ranks."""
 
     @property
     def ranking(self) -> Ranking: ...
@@ -40,7 +40,7 @@ class Ranked(Protocol):
 
 @dataclass(frozen=True)
 class Subject:
-    """The model in `model`, with its embeddings of `split`."""
+    """The model in the folder `model`, with its embeddings of `split`."""
 
     model: Path
     shards: Path
@@ -54,11 +54,11 @@ class Subject:
         return cls(model, shards, split, device, embed_split(model, shards, split, device))
 
     @property
-    def found(self) -> Embedded:
-        return self.trained.found
+    def embedded(self) -> Embedded:
+        return self.trained.embedded
 
     def identity(self) -> dict[str, Any]:
-        """Which model and split a result is of."""
+        """The model and split that a result belongs to."""
         origin = self.trained.origin(__name__)
         kept = ("preset", "method", "seed", "checkpoint_sha256")
         return {
@@ -69,26 +69,26 @@ class Subject:
 
     @cached_property
     def ranking(self) -> Ranking:
-        method, found = self.trained.method, self.found
-        parts = found.images, found.texts, found.owner
+        method, embedded = self.trained.method, self.embedded
+        parts = embedded.images, embedded.texts, embedded.image_index
         return rank(method.score, *parts, t2i_score=method.t2i_score)
 
     @cached_property
     def captions(self) -> list[CaptionEntry]:
-        """The split's captions in the order of their embeddings."""
+        """The captions of the split in the order of their embeddings."""
         stored = samples(self.shards, self.split)
         return [caption for sample in stored for caption in sample.captions]
 
     def images(self, rows: Sequence[int]) -> Iterator[Sample]:
-        """Images of the split as stored, at ascending `rows`."""
+        """Read images of the split from the shards; `rows` are ascending."""
         return samples(self.shards, self.split, rows)
 
     def held_out(self) -> Embedded:
         """The model's embeddings of the split `validation`."""
-        return embed_split(self.model, self.shards, "validation", self.device).found
+        return embed_split(self.model, self.shards, "validation", self.device).embedded
 
     def embed(self, captions: Iterable[CaptionEntry]) -> Embeddings:
-        """Other captions as the model embeds them."""
+        """Embed other captions with the model."""
         numbering = Numbering(self.trained.vocabulary)
         numbered = (numbering.caption(caption) for caption in captions)
         with (
@@ -101,15 +101,16 @@ class Subject:
             return Embeddings.join([encode(batch.to(self.device)) for batch in _batches(numbered)])
 
     def rsum(self, texts: Embeddings) -> float:
-        """What the split's recalls sum up to with `texts` in place of its captions."""
-        method, found = self.trained.method, self.found
-        values = recall(method.score, found.images, texts, found.owner, t2i_score=method.t2i_score)
+        """The rsum of the split with `texts` in place of the captions."""
+        method, embedded = self.trained.method, self.embedded
+        parts = embedded.images, texts, embedded.image_index
+        values = recall(method.score, *parts, t2i_score=method.t2i_score)
         rsum: float = values["rsum"]
         return rsum
 
 
 def _batches(captions: Iterator[NumberedCaption]) -> Iterator[Batch]:
-    """Batches of captions, all of one image without features, which nothing looks at."""
+    """Batches of captions. All captions belong to one image without features, which is not used."""
     nothing, real = np.zeros((1, 1), np.float16), np.ones(1, dtype=bool)
     while some := list(islice(captions, _CAPTIONS_PER_BATCH)):
         yield collate([Item("none", nothing, real, None, some)])

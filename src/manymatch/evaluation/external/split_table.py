@@ -1,0 +1,139 @@
+"""The images and captions of a split, from a caption table, and their rows in other files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.protocols.labels import Labels, labels_in
+from manymatch.evaluation.tables import caption_columns, read_table
+from manymatch.foreign.numpy_file import load_array
+from manymatch.system.errors import DataError, first_line
+
+DEV, DEV_CAPTIONS = "dev", 5000
+"""SCAN's validation split, and how many of its captions count: Flickr30K has 5,070."""
+
+_COLUMNS = caption_columns("image_id", "caption_id", "split", "labels")
+
+
+@dataclass(frozen=True)
+class SplitTable:
+    """The images and captions of a split; `image_index (m,)` as in `Embedded`.
+
+    `caption_ids` are in the order of the images, `table_caption_ids` in the order of the table.
+    """
+
+    image_ids: list[str]
+    caption_ids: list[str]
+    table_caption_ids: list[str]
+    image_index: Tensor
+    labels: Labels
+
+
+def read_split(path: Path, split: str) -> SplitTable:
+    """Read the images and captions of a split.
+
+    Args:
+        path: the table of the stage `captions`, or a CSV file with the columns image_id and
+            caption_id and, optionally, split and labels (whole numbers with spaces between).
+            Without the column split, all rows are the split "test". The split `dev` is SCAN's, of
+            which SCAN's code scores the first 5,000 captions.
+
+    Raises:
+        DataError: the table cannot be used, or has no row of that split.
+    """
+    table = read_table(
+        path,
+        _COLUMNS,
+        "Run the stage 'captions', or give another table with --captions.",
+        read=_read_csv if path.suffix == ".csv" else None,
+    )
+    rows = table.filter(pc.equal(table["split"], split))
+    if split == DEV:
+        rows = rows.slice(0, DEV_CAPTIONS)
+    if not len(rows):
+        splits = ", ".join(sorted(map(str, pc.unique(table["split"]).to_pylist())))
+        raise DataError(
+            f"{path}: no row of the split '{split}'. Choose another split: {splits or 'none'}."
+        )
+    caption_ids = rows["caption_id"].to_pylist()
+    _check_unique(caption_ids, f"{path}: caption")
+    image_ids = pc.unique(rows["image_id"]).to_pylist()
+    image_index = pc.index_in(rows["image_id"], value_set=pa.array(image_ids)).to_numpy()
+    order = np.argsort(image_index, kind="stable")
+    return SplitTable(
+        image_ids=image_ids,
+        caption_ids=[caption_ids[row] for row in order],
+        table_caption_ids=caption_ids,
+        image_index=torch.from_numpy(image_index[order].astype(np.int64)),
+        labels=labels_in(table, image_ids, path),
+    )
+
+
+def _read_csv(path: Path) -> pa.Table:
+    as_text = dict.fromkeys(_COLUMNS.names, pa.string())
+    options = pa_csv.ConvertOptions(column_types=as_text, strings_can_be_null=False)
+    table = pa_csv.read_csv(path, convert_options=options)
+    if "split" not in table.column_names:
+        table = table.append_column("split", pa.array(["test"] * len(table), pa.string()))
+    texts = table["labels"].to_pylist() if "labels" in table.column_names else [""] * len(table)
+    labels = [[int(label) for label in text.split()] for text in texts]
+    ids = table.select(["image_id", "caption_id", "split"])
+    return ids.append_column("labels", pa.array(labels, pa.list_(pa.int32())))
+
+
+def read_ids(path: Path) -> list[str]:
+    """Read ids: a text file with one id a line, or a `.npy` array of whole numbers or text."""
+    try:
+        if path.suffix == ".npy":
+            return [str(name) for name in load_array(path).ravel().tolist()]
+        return path.read_text(encoding="utf-8").split()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: not a list of ids: {first_line(error)}") from None
+
+
+def rows_of(wanted: Sequence[str], stored: Sequence[str], where: str) -> Tensor:
+    """`(wanted,)`: the row at which each id is stored.
+
+    Raises:
+        DataError: an id is stored twice, is missing, or is not in the split.
+    """
+    _check_unique(stored, where)
+    row = {name: number for number, name in enumerate(stored)}
+    known = set(wanted)
+    unknown = next((name for name in stored if name not in known), None)
+    if unknown is not None:
+        raise DataError(
+            f"{where} '{unknown}' is not in the split. Check that both files belong to the same "
+            "split of the same data set."
+        )
+    missing = next((name for name in wanted if name not in row), None)
+    if missing is not None:
+        raise DataError(
+            f"{where} '{missing}' is missing; the file has {len(stored):,} of {len(wanted):,}. "
+            "Give files with all of the split."
+        )
+    return torch.tensor([row[name] for name in wanted])
+
+
+def _check_unique(ids: Sequence[str], where: str) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    seen: set[str] = set()
+    for row, name in enumerate(ids):
+        if name in seen:
+            raise DataError(
+                f"{where} '{name}' twice (row {row + 1}). If images are repeated for each of "
+                "their captions, keep the first of each."
+            )
+        seen.add(name)

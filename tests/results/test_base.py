@@ -1,0 +1,85 @@
+"""Reading of result files: each fault is one line with the file, the key and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from manymatch.results.provenance import Provenance
+from manymatch.results.retrieval import Recall
+from manymatch.results.synthetic import SyntheticRecall, SyntheticRun
+from manymatch.system.errors import DataError
+
+VALUES = {
+    "dataset": "scenes",
+    "preset": "cora",
+    "method": "cora",
+    "split": "test",
+    "seed": 0,
+    "features": "lite0",
+    "setting": "small-scale",
+    "images": 3,
+    "captions": 15,
+    "unknown": {"key": [1, 2.5, None]},
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "provenance" / "scenes" / "cora.json"
+    Provenance.model_validate(VALUES).write(path)
+    return path
+
+
+def test_unknown_keys_are_kept_and_values_that_nobody_set_are_not_written(path: Path) -> None:
+    assert Provenance.read(path).to_json() == VALUES
+    assert "members" not in path.read_text()
+
+
+def test_all_files_of_a_kind_are_read_by_name(path: Path) -> None:
+    for preset in ("a-b", "a"):
+        Provenance.model_validate(VALUES | {"preset": preset}).write(path.with_stem(preset))
+    results = Provenance.read_all(path.parents[2])
+    assert [result.preset for result in results] == ["a", "a-b", "cora"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda path: path.unlink(), "missing"),
+        (lambda path: path.write_text("{"), "JSON"),
+        (lambda path: path.write_bytes(b"\xff{}"), "JSON"),
+        (lambda path: path.write_text("{}"), "dataset: Field required"),
+        (lambda path: path.write_text(path.read_text().replace("15", '"x"')), "captions: "),
+        (lambda path: path.write_text(path.read_text().replace('"cora"', '"dive"')), "scenes/dive"),
+    ],
+)
+def test_a_fault_is_one_line_with_the_remedy(
+    path: Path, change: Callable[[Path], object], words: str
+) -> None:
+    change(path)
+    with pytest.raises(DataError) as fault:
+        Provenance.read(path)
+    message = str(fault.value)
+    assert message.startswith(f"{path}: ")
+    assert words in message
+    assert message.endswith("Run 'manymatch evaluate scenes cora' again.")
+    assert "\n" not in message
+
+
+def test_numbers_have_dotted_names() -> None:
+    ranks = {"r1": 1.0, "r5": 2.0, "r10": 3.0, "medr": 4.0, "meanr": 5.0}
+    recall = Recall.model_validate({"i2t": ranks, "t2i": ranks, "rsum": 12.0, "more": {"x": 7}})
+    numbers = recall.numbers()
+    assert (numbers["i2t.r1"], numbers["t2i.meanr"], numbers["rsum"]) == (1.0, 5.0, 12.0)
+    assert numbers["more.x"] == 7
+
+
+def test_a_key_that_is_a_word_of_python_is_written_by_its_own_name() -> None:
+    recall = SyntheticRecall(r1=1.0, medr=2.0)
+    run = SyntheticRun(
+        seed=0, pair=recall, class_=recall, assignment=None, seconds=1.0, processor_seconds=1.0
+    )
+    assert run.to_json()["class"] == {"r1": 1.0, "medr": 2.0}
