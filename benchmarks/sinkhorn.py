@@ -66,8 +66,7 @@ def _step(device: torch.device, steps: int) -> None:
     assert isinstance(method, SwAMP) and method.labels is not None
     optimizer = torch.optim.Adam(method.parameters(), lr=2e-4)
     spent: list[float] = []
-    for memory in (method.labels.images, method.labels.texts):
-        memory.assign = _clocked(memory.assign, spent, device)
+    method.labels.assign = _clocked(method.labels.assign, spent, device)
     wholes, parts = [], []
     queue = len(method.labels.images.queue.rows)
     for _ in range(queue // PAIRS + steps):  # the first fill the queue
@@ -83,12 +82,12 @@ def _step(device: torch.device, steps: int) -> None:
 
 
 def _clocked(
-    assign: Callable[[Tensor, Tensor], Tensor], spent: list[float], device: torch.device
-) -> Callable[[Tensor, Tensor], Tensor]:
-    def clocked(batch: Tensor, waiting: Tensor) -> Tensor:
-        found: list[Tensor] = []
-        spent.append(seconds(lambda: found.append(assign(batch, waiting)), device))
-        return found[0]
+    assign: Callable[..., Tensor], spent: list[float], device: torch.device
+) -> Callable[..., Tensor]:
+    def clocked(*arguments: Any) -> Tensor:
+        labels: list[Tensor] = []
+        spent.append(seconds(lambda: labels.append(assign(*arguments)), device))
+        return labels[0]
 
     return clocked
 

@@ -108,6 +108,10 @@ class SwappedLabels(nn.Module):
     def _labels(self, memory: Memory, vectors: Tensor, log_p: Tensor, prototypes: Tensor) -> Tensor:
         """Labels `(m, n_classes)` of one modality's batch, which enters the queue first."""
         queued = self._log_p(memory.queue.push(vectors), prototypes)
+        return self.assign(memory, log_p, queued)
+
+    def assign(self, memory: Memory, log_p: Tensor, queued: Tensor) -> Tensor:
+        """Labels of the batch's rows, `log_p (m, n_classes)`, together with the `queued` rows."""
         start = memory.potentials if len(memory.potentials) else None
         potentials, _ = class_potentials(
             torch.cat([log_p, queued]), self.eta, self.rounds, self.tolerance, start

@@ -148,7 +148,7 @@ def _without_shards(source: Source, tmp_path: Path) -> Source:
 
 
 FAULTS = {
-    "untrained": (_untrained, CheckpointError, "run 'train' first"),
+    "untrained": (_untrained, CheckpointError, "Run 'train' first"),
     "damaged": (_damaged, CheckpointError, "model.safetensors"),
     "no shards": (_without_shards, DataError, "index.json"),
 }
