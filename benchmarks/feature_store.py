@@ -62,7 +62,7 @@ def measure_memory(path: Path, images: int) -> None:
 def make_sparse(path: Path, images: int) -> None:
     """Write a sparse store of zeros, with correct checksums, that needs no space on the disk."""
     ids = [str(number) for number in range(images)]
-    layout.create(path, ids, REGIONS, WIDTH, False, {})
+    layout.create(path, ids, REGIONS, WIDTH, "float16", False, {})
     rows = RowFile(path, "r+b")
     zeros = np.zeros((REGIONS, WIDTH), np.float16)
     checksums = [layout.row_checksum(zeros, None, REGIONS, image_id) for image_id in ids]
