@@ -1,17 +1,17 @@
-"""The way of full-size data: published features -> HDF5 store -> shards, against plain copies.
+"""Full-size data from published features to the HDF5 store to shards, compared with plain copies.
 
     python benchmarks/data_path.py [--fraction 0.1] [--rounds 3] [--folder DIR]
 
-Made-up features of COCO's shape (123,287 images, 36 x 2048), or a fraction of it, are written as
+Random features of COCO's shape (123,287 images, 36 x 2048), or a fraction of them, are written as
 SCAN's array (295 kB an image) and as bottom-up attention's TSV (394 kB), imported to a store (148
-kB) and packed into shards. Every step is timed in turn with a plain copy of what it reads, in the
-same run, both from the disk and to it (`fsync`), and is printed:
+kB) and written to shards. Every step alternates with a plain copy of the file that the step reads.
+Both read from the disk and write to the disk (`fsync`). The benchmark prints, for every step:
 
-- bytes of its source a second, over those of the copy (wanted: at least 60%);
-- the same of all bytes that it reads and writes, which are fewer than the copy's;
-- its peak memory (wanted: at most 2 GiB).
+- bytes of the source per second, relative to the copy (wanted: at least 60%);
+- the same for all bytes that are read and written, which are fewer than the copy's;
+- processor time, and peak memory (wanted: at most 2 GiB).
 
-At once on the disk, at full size: 49 GB of source, its copy, and 18 GB of store; all are removed.
+At full size, 49 GB of source, its copy and 18 GB of store are on the disk. All are removed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where everything lies."""
+    """The paths of all files."""
 
     folder: Path
     images: int
@@ -120,7 +120,7 @@ class Place:
         (self.precomp / "train_caps.txt").write_text(texts)
 
     def features(self) -> Iterator[np.ndarray]:
-        """Different ones for each image, made at little cost."""
+        """Different features for every image, at little cost."""
         pool = np.random.default_rng(0).random(2 * REGIONS * WIDTH, dtype=np.float32)
         for image in range(self.images):
             start = image % (REGIONS * WIDTH)
@@ -167,7 +167,7 @@ def compare(
     work: Callable[[], None],
     options: argparse.Namespace,
 ) -> None:
-    """Print the speeds of `work` and of a plain copy; they alternate, and which is first too."""
+    """Print the speeds of `work` and of a plain copy. They alternate, and so does the first one."""
     pair = {"copy": lambda: plain_copy(source, target), "work": work}
     runs: dict[str, list[Run]] = {which: [] for which in pair}
     for turn in range(options.rounds):
@@ -181,24 +181,27 @@ def compare(
     copy, own = (statistics.median(run.seconds for run in runs[which]) for which in pair)
     moved = (size + runs["work"][0].written) / (2 * size)
     memory = max(run.memory for run in runs["work"])
+    processor = statistics.median(run.processor for run in runs["work"])
     print(
         f"{name}: {size / own / 2**20:.0f} MiB/s of the source, {copy / own:.0%} of a copy's "
         f"{size / copy / 2**20:.0f} (wanted {WANTED_RATIO:.0%}); of bytes read and written "
-        f"{moved * copy / own:.0%}; peak memory {memory:.2f} GiB (at most {WANTED_GIB:.0f})"
+        f"{moved * copy / own:.0%}; processor time {processor:.1f} s; "
+        f"peak memory {memory:.2f} GiB (at most {WANTED_GIB:.0f})"
     )
 
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds, peak memory in GiB, and bytes written."""
+    """Seconds, seconds of processor time, peak memory in GiB, and bytes written."""
 
     seconds: float
+    processor: float
     memory: float
     written: int
 
 
 def in_child(task: Callable[[], None], target: Path) -> Run:
-    """`task`, which writes `target`, in a process of its own."""
+    """Run `task`, which writes `target`, in a separate process."""
     context = multiprocessing.get_context("fork")
     ours, its = context.Pipe(duplex=False)
     process = context.Process(target=_measured, args=(task, target, its))
@@ -210,15 +213,15 @@ def in_child(task: Callable[[], None], target: Path) -> Run:
 
 
 def _measured(task: Callable[[], None], target: Path, answer: Connection) -> None:
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), time.process_time()
     task()
     files = [path for path in (target, *target.rglob("*")) if path.is_file()]
     for path in files:
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    seconds = time.perf_counter() - started
+    seconds, processor = time.perf_counter() - started, time.process_time() - processor
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    answer.send(Run(seconds, memory, sum(path.stat().st_size for path in files)))
+    answer.send(Run(seconds, processor, memory, sum(path.stat().st_size for path in files)))
 
 
 def plain_copy(source: Path, target: Path) -> None:

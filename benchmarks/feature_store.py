@@ -1,14 +1,14 @@
-"""Feature store: memory over a store greater than memory, and speed against a plain read.
+"""Feature store: memory use with a store larger than memory, and speed compared with plain reads.
 
     python benchmarks/feature_store.py [--gib 36] [--real-gib 2] [--folder DIR]
 
-Three parts, each printed:
+The benchmark prints:
 - peak memory of a process that reads all of a sparse store of `--gib` GiB, sequentially and in
   random batches (at most 2 GiB);
-- time to read a real store of `--real-gib` GiB in order, over that of a plain read of the same
-  bytes into one small buffer (wanted: at most 1.3). A row is checked when it is first read: that
-  costs nothing behind a disk, and shows where the file is in memory already;
-- random batches of 128 images a second.
+- time to read a real store of `--real-gib` GiB in order, relative to a plain read of the same
+  bytes into one small buffer (wanted: at most 1.3). Checking a row at the first read costs nothing
+  if the file comes from the disk, but shows if the file is already in memory;
+- random batches of 128 images per second.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def measure_memory(path: Path, images: int) -> None:
 
 
 def make_sparse(path: Path, images: int) -> None:
-    """A store of zeros that takes no disk, with right checksums."""
+    """Write a sparse store of zeros, with correct checksums, that needs no space on the disk."""
     ids = [str(number) for number in range(images)]
-    layout.create(path, ids, REGIONS, WIDTH, False, {})
+    layout.create(path, ids, REGIONS, WIDTH, "float16", False, {})
     rows = RowFile(path, "r+b")
     zeros = np.zeros((REGIONS, WIDTH), np.float16)
     checksums = [layout.row_checksum(zeros, None, REGIONS, image_id) for image_id in ids]
@@ -92,7 +92,7 @@ Action = Callable[[Path], None]
 
 
 def compare(path: Path, state: str, reader: Action, prepare: Action = lambda path: None) -> None:
-    """Print the ratio of `reader` to plain reading; the two alternate, and which is first too."""
+    """Print the ratio of `reader` to plain reads. They alternate, and so does the first one."""
     pair = [plain_read, reader]
     times: dict[Action, list[float]] = {action: [] for action in pair}
     for turn in range(ROUNDS + 1):

@@ -6,20 +6,13 @@ files need the same checks of names.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import gzip
 import shutil
-import stat
-import struct
 import tarfile
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO
 
+from manymatch.fetching.archive_members import Member, archive_faults, opened_archive
 from manymatch.fetching.disk import require_space
 from manymatch.system.errors import SourceError
 from manymatch.system.files import replacing
@@ -31,32 +24,7 @@ MAX_EXPANSION = 100
 _SMALL = 16 * 2**20
 """Bytes that every archive may unpack to, however small it is."""
 _LONGEST_NAME, _LONGEST_PATH = 255, 1024
-_LONGEST_HEADER = 2**20
-_BLOCK = 512
-_READ = 2**20
-
-_DAMAGE = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    # The standard library raises these for some damaged headers.
-    ValueError,
-    OverflowError,
-    NotImplementedError,
-)
-
-
-@dataclass(frozen=True)
-class _Member:
-    """A file or folder in an archive. `fault`: why this kind of member is refused, if it is."""
-
-    name: str
-    size: int
-    is_folder: bool
-    fault: str | None
-    open: Callable[[], IO[bytes]]
+_READ_BYTES = 2**20
 
 
 def is_archive(path: Path) -> bool:
@@ -78,7 +46,7 @@ def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda 
     with replacing(folder) as partial:
         partial.mkdir()
 
-        def write(member: _Member, path: tuple[str, ...]) -> None:
+        def write(member: Member, path: tuple[str, ...]) -> None:
             _write(archive, member, partial.joinpath(*path))
 
         _go_through(archive, "unpacking", wanted, partial, write)
@@ -94,7 +62,7 @@ def _go_through(
     doing: str,
     wanted: Callable[[str], bool],
     room: Path,
-    use: Callable[[_Member, tuple[str, ...]], None],
+    use: Callable[[Member, tuple[str, ...]], None],
 ) -> int:
     """Call `use` with every folder and every `wanted` file, and with the parts of its path.
 
@@ -104,9 +72,9 @@ def _go_through(
         The number of wanted files.
     """
     count = 0
-    with _damage(archive):
+    with archive_faults(archive):
         budget = _Budget(archive, room)
-        with _opened(archive) as members:
+        with opened_archive(archive) as members:
             for member in track(members, f"{doing} {archive.name}"):
                 if member.fault or member.is_folder or wanted(member.name):
                     budget.spend(member)
@@ -115,10 +83,10 @@ def _go_through(
     return count
 
 
-def _read_through(member: _Member, path: tuple[str, ...]) -> None:
+def _read_through(member: Member, path: tuple[str, ...]) -> None:
     if not member.is_folder:
         with member.open() as source:
-            while source.read(_READ):
+            while source.read(_READ_BYTES):
                 pass
 
 
@@ -130,7 +98,7 @@ class _Budget:
         self._members = MAX_MEMBERS
         self._bytes = max(_SMALL, MAX_EXPANSION * archive.stat().st_size)
 
-    def spend(self, member: _Member) -> None:
+    def spend(self, member: Member) -> None:
         self._members -= 1
         self._bytes -= member.size
         if self._members < 0:
@@ -141,7 +109,7 @@ class _Budget:
         require_space(self._folder, member.size, self._archive.name)
 
 
-def _write(archive: Path, member: _Member, target: Path) -> None:
+def _write(archive: Path, member: Member, target: Path) -> None:
     try:
         if member.is_folder:
             target.mkdir(parents=True, exist_ok=True)
@@ -155,11 +123,11 @@ def _write(archive: Path, member: _Member, target: Path) -> None:
 
 def member_names(archive: Path) -> list[str]:
     """The names of all members of the archive."""
-    with _damage(archive), _opened(archive) as members:
+    with archive_faults(archive), opened_archive(archive) as members:
         return [member.name for member in members]
 
 
-def _safe_parts(archive: Path, member: _Member) -> tuple[str, ...]:
+def _safe_parts(archive: Path, member: Member) -> tuple[str, ...]:
     """The parts of the member's path below the folder. Unusual paths are refused."""
     name, path = member.name, PurePosixPath(member.name)
     if member.fault:
@@ -182,122 +150,3 @@ def _safe_parts(archive: Path, member: _Member) -> tuple[str, ...]:
 def _refusal(archive: Path, name: str, fault: str) -> SourceError:
     shown = ascii(name if len(name) <= 200 else name[:200] + "...")
     return SourceError(f"{archive}: member {shown}: {fault}. Nothing was unpacked")
-
-
-@contextlib.contextmanager
-def _damage(archive: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise SourceError(f"{archive}: no such archive") from None
-    except (*_DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and not _is_damage(error):
-            raise
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise SourceError(
-            f"{archive}: the archive is damaged or cut off ({reason}). Download it again"
-        ) from None
-
-
-def _is_damage(error: OSError) -> bool:
-    """Whether the error is a wrong checksum of gzip, or an impossible position in a header."""
-    return isinstance(error, gzip.BadGzipFile) or error.errno == errno.EINVAL
-
-
-@contextlib.contextmanager
-def _opened(archive: Path) -> Iterator[Iterator[_Member]]:
-    """The members of the archive. The first bytes decide its kind."""
-    with archive.open("rb") as stream:
-        start = stream.read(4)
-        stream.seek(0)
-        if start.startswith(b"PK"):
-            with zipfile.ZipFile(stream) as opened:
-                yield _zip_members(opened)
-        elif start.startswith(b"\x1f\x8b"):
-            with gzip.GzipFile(fileobj=stream) as plain:
-                yield _tar_members(plain)
-        else:
-            yield _tar_members(stream)
-
-
-class _TarStream:
-    """The bytes of a tar file, for two checks that `tarfile` does not make.
-
-    `tarfile` reads extended headers into memory, whatever length they claim: `read` refuses long
-    ones. `tarfile` accepts a file that is cut off after a member: `last` reveals it.
-    """
-
-    def __init__(self, stream: BinaryIO | gzip.GzipFile) -> None:
-        self._stream = stream
-        self.last = b""
-
-    def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _LONGEST_HEADER:
-            raise tarfile.ReadError(f"a header claims {size} bytes")
-        self.last = self._stream.read(size)
-        return self.last
-
-    def seek(self, position: int, whence: int = 0) -> int:
-        return self._stream.seek(position, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
-
-
-def _tar_members(stream: BinaryIO | gzip.GzipFile) -> Iterator[_Member]:
-    guarded = _TarStream(stream)
-    with tarfile.open(fileobj=guarded, mode="r:") as opened:  # type: ignore[call-overload]
-        for info in iter(opened.next, None):
-            opened.members.clear()  # `tarfile` would keep every header
-            yield _tar_member(opened, info)
-        if guarded.last != bytes(_BLOCK):
-            raise tarfile.ReadError("the end mark is missing")
-        _read_padding(stream)
-
-
-def _read_padding(stream: BinaryIO | gzip.GzipFile) -> None:
-    """Read what follows the end mark: gzip checks its checksum at the end. It is never long."""
-    left = _READ
-    while left and (block := stream.read(left)):
-        left -= len(block)
-
-
-def _tar_member(opened: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
-    fault = None
-    if info.issym() or info.islnk():
-        fault = "it is a link"
-    elif not (info.isfile() or info.isdir()):
-        fault = "it is neither a file nor a folder"
-    size = info.size if info.isfile() else 0
-    return _Member(info.name, size, info.isdir(), fault, lambda: _tar_content(opened, info))
-
-
-def _tar_content(opened: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
-    content = opened.extractfile(info)
-    if content is None:
-        raise tarfile.ReadError(f"{info.name!a} has no content")
-    return content
-
-
-def _zip_members(opened: zipfile.ZipFile) -> Iterator[_Member]:
-    for info in opened.infolist():
-        yield _Member(
-            info.filename,
-            info.file_size,
-            info.is_dir(),
-            _zip_fault(info),
-            lambda info=info: opened.open(info),  # type: ignore[misc]
-        )
-
-
-def _zip_fault(info: zipfile.ZipInfo) -> str | None:
-    kind = stat.S_IFMT(info.external_attr >> 16)
-    if kind == stat.S_IFLNK:
-        return "it is a link"
-    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        return "it is neither a file nor a folder"
-    if info.flag_bits & 1:
-        return "it is encrypted"
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return f"compression method {info.compress_type} is not supported"
-    return None

@@ -1,0 +1,164 @@
+"""The members of tar, tar.gz and zip files in one form, and the faults of damaged archives."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from manymatch.system.errors import SourceError
+
+_LONGEST_HEADER = 2**20
+_BLOCK = 512
+_READ_BYTES = 2**20
+
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    # The standard library raises these for some damaged headers.
+    ValueError,
+    OverflowError,
+    NotImplementedError,
+)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file or folder in an archive. `fault`: why this kind of member is refused, if it is."""
+
+    name: str
+    size: int
+    is_folder: bool
+    fault: str | None
+    open: Callable[[], IO[bytes]]
+
+
+@contextlib.contextmanager
+def archive_faults(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise SourceError(f"{archive}: no such archive") from None
+    except (*_DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and not _isarchive_faults(error):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SourceError(
+            f"{archive}: the archive is damaged or cut off ({reason}). Download it again"
+        ) from None
+
+
+def _isarchive_faults(error: OSError) -> bool:
+    """Whether the error is a wrong checksum of gzip, or an impossible position in a header."""
+    return isinstance(error, gzip.BadGzipFile) or error.errno == errno.EINVAL
+
+
+@contextlib.contextmanager
+def opened_archive(archive: Path) -> Iterator[Iterator[Member]]:
+    """The members of the archive. The first bytes decide its kind."""
+    with archive.open("rb") as stream:
+        start = stream.read(4)
+        stream.seek(0)
+        if start.startswith(b"PK"):
+            with zipfile.ZipFile(stream) as opened:
+                yield _zip_members(opened)
+        elif start.startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=stream) as plain:
+                yield _tar_members(plain)
+        else:
+            yield _tar_members(stream)
+
+
+class _TarStream:
+    """The bytes of a tar file, for two checks that `tarfile` does not make.
+
+    `tarfile` reads extended headers into memory, whatever length they claim: `read` refuses long
+    ones. `tarfile` accepts a file that is cut off after a member: `last` reveals it.
+    """
+
+    def __init__(self, stream: BinaryIO | gzip.GzipFile) -> None:
+        self._stream = stream
+        self.last = b""
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header claims {size} bytes")
+        self.last = self._stream.read(size)
+        return self.last
+
+    def seek(self, position: int, whence: int = 0) -> int:
+        return self._stream.seek(position, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+
+def _tar_members(stream: BinaryIO | gzip.GzipFile) -> Iterator[Member]:
+    guarded = _TarStream(stream)
+    with tarfile.open(fileobj=guarded, mode="r:") as opened:  # type: ignore[call-overload]
+        for info in iter(opened.next, None):
+            opened.members.clear()  # `tarfile` would keep every header
+            yield _tar_member(opened, info)
+        if guarded.last != bytes(_BLOCK):
+            raise tarfile.ReadError("the end mark is missing")
+        _read_padding(stream)
+
+
+def _read_padding(stream: BinaryIO | gzip.GzipFile) -> None:
+    """Read what follows the end mark: gzip checks its checksum at the end. It is never long."""
+    left = _READ_BYTES
+    while left and (block := stream.read(left)):
+        left -= len(block)
+
+
+def _tar_member(opened: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
+    fault = None
+    if info.issym() or info.islnk():
+        fault = "it is a link"
+    elif not (info.isfile() or info.isdir()):
+        fault = "it is neither a file nor a folder"
+    size = info.size if info.isfile() else 0
+    return Member(info.name, size, info.isdir(), fault, lambda: _tar_content(opened, info))
+
+
+def _tar_content(opened: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    content = opened.extractfile(info)
+    if content is None:
+        raise tarfile.ReadError(f"{info.name!a} has no content")
+    return content
+
+
+def _zip_members(opened: zipfile.ZipFile) -> Iterator[Member]:
+    for info in opened.infolist():
+        yield Member(
+            info.filename,
+            info.file_size,
+            info.is_dir(),
+            _zip_fault(info),
+            lambda info=info: opened.open(info),  # type: ignore[misc]
+        )
+
+
+def _zip_fault(info: zipfile.ZipInfo) -> str | None:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind == stat.S_IFLNK:
+        return "it is a link"
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        return "it is neither a file nor a folder"
+    if info.flag_bits & 1:
+        return "it is encrypted"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return f"compression method {info.compress_type} is not supported"
+    return None
