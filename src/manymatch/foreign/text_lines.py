@@ -54,5 +54,5 @@ def columns(text: str, count: int, where: str) -> list[str]:
     """The `count` parts of a line, which are separated by tabs."""
     parts = text.split("\t")
     if len(parts) != count:
-        raise DataError(f"{where}: expected {count} parts separated by tabs, not {len(parts)}")
+        raise DataError(f"{where}: expected {count} parts separated by tabs, found {len(parts)}")
     return parts
