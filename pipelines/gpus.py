@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
@@ -12,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
-from typing import TextIO
+
+from filelock import FileLock, Timeout
 
 from manymatch.system.errors import ConfigError
 
@@ -78,8 +78,7 @@ def _taken(ids: list[str], count: int, tell: Callable[[str], None]) -> Iterator[
 def _take(ids: list[str], count: int, held: contextlib.ExitStack) -> list[str]:
     """Up to `count` free GPUs, claimed until `held` is closed."""
     taken: list[str] = []
-    with _lock_file("taking") as turn:  # else each of two runs could take a GPU the other needs
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    with _lock_file("taking"):  # else each of two runs could take a GPU the other needs
         for name in ids:
             if len(taken) < count and _lock(name, held):
                 taken.append(name)
@@ -87,18 +86,15 @@ def _take(ids: list[str], count: int, held: contextlib.ExitStack) -> list[str]:
 
 
 def _lock(name: str, held: contextlib.ExitStack) -> bool:
-    file = _lock_file(f"gpu-{name}")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
+        held.enter_context(_lock_file(f"gpu-{name}").acquire(blocking=False))
+    except Timeout:
         return False
-    held.enter_context(file)
     return True
 
 
-def _lock_file(name: str) -> TextIO:
+def _lock_file(name: str) -> FileLock:
     """A lock file for all runs of this user on this machine, in every checkout."""
     folder = Path(tempfile.gettempdir(), f"manymatch-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
-    return (folder / f"{name}.lock").open("a")
+    return FileLock(folder / f"{name}.lock")

@@ -9,7 +9,6 @@ that two experiments share a run that they have in common.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from typing import Any
 
 from manymatch import __version__
 from manymatch.system import files
+from manymatch.system.locks import locked
 
 Numbers = dict[str, Any]
 """What a run measured, as JSON values."""
@@ -49,8 +49,7 @@ class Run:
     def alone(self) -> Iterator[None]:
         """Wait until no other process works on this run, and keep other processes out."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+        with locked(self.folder / "lock", f"{self.folder}: waiting for the same run"):
             yield
 
     @contextlib.contextmanager
