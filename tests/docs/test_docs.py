@@ -12,6 +12,8 @@ import pytest
 from PIL import Image
 from workspace import Workspace
 
+from manymatch.reporting.readme import readme_block
+
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# ((?:src|presets)/\S+)\n")
 
@@ -105,7 +107,8 @@ def test_every_link_of_the_pages_leads_somewhere(root: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_committed_readme_shows_the_committed_leaderboard(root: Path) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_a_committed_page_shows_the_committed_leaderboard(root: Path, page: str) -> None:
     """As committed: a run on another machine may change the leaderboard of this checkout."""
 
     def committed(path: str) -> str:
@@ -115,6 +118,7 @@ def test_the_committed_readme_shows_the_committed_leaderboard(root: Path) -> Non
             pytest.skip("not a git checkout")
         return found.stdout
 
-    text = committed("README.md")
-    shown = text.split("<!-- results -->")[1].split("<!-- /results -->")[0]
-    assert shown.strip() == committed("reports/leaderboard.md").strip()
+    board = committed("reports/leaderboard.md")
+    shown = committed(page).split("<!-- results -->")[1].split("<!-- /results -->")[0]
+    expected = readme_block(board, Path("leaderboard.md")) if page == "README.md" else board
+    assert shown.strip() == expected.strip()

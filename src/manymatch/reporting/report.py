@@ -1,32 +1,53 @@
-"""The stage `report`: all results that are there, on one page and in one table."""
+"""The stage `report`: all results on pages, and the leaderboard as CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from manymatch.reporting import claims, leaderboard, page
-from manymatch.reporting.ablations import to_markdown
+from manymatch.reporting import ablations, claims, leaderboard, page
+from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
 from manymatch.system import files
 from manymatch.system.progress import say
 
 
 def report(reports: Path) -> None:
-    """Write `index.html`, `leaderboard.csv` and `leaderboard.md` in the folder `reports`.
+    """Write `index.html`, `pages/*.html` and `leaderboard.{csv,md,tex}` in the folder `reports`.
 
-    Reads `metrics/D/P.json` and `provenance/D/P.json`, `ablations/D/N.json`, `clusters/D/P.json`,
-    `synthetic/N.json`, `sketches/N.json`, `studies/D/P.json`, `efficiency/D.json`, and where they
-    are on this machine `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line,
-    with the file) if there is no result or a malformed one; earlier outputs then stay as they were.
+    Reads all result files of the folder; curves and run files may be missing.
+
+    Raises:
+        DataError: there is no result, or a file is malformed. The message is one line with the
+            file. Earlier outputs then stay as they were.
     """
     results = AllResults.read(reports)
-    of_methods = [to_markdown(each) for each in results.ablations if each.of_methods]
-    tables = [leaderboard.to_markdown(results.runs), *of_methods]
+    methods = [ablation for ablation in results.ablations if ablation.of_methods]
+    pages = page.render(results)
     outputs = {
-        "index.html": page.render(results),
         "leaderboard.csv": leaderboard.to_csv(results.runs),
-        "leaderboard.md": "\n".join([*tables, *claims.to_markdown(results.ablations)]),
+        "leaderboard.md": _markdown(results, methods),
+        "leaderboard.tex": _latex(results, methods),
+        "index.html": pages.pop("index.html"),
     }
     for name, text in outputs.items():
         files.write_text(reports / name, text)
+    with files.replacing(reports / "pages") as folder:
+        folder.mkdir()
+        for address, text in pages.items():
+            (folder / Path(address).name).write_text(text, encoding="utf-8")
     say(f"{len(results.runs)} results: open {reports / 'index.html'}")
+
+
+def _markdown(results: AllResults, methods: list[Ablation]) -> str:
+    tables = [leaderboard.to_markdown(results.runs), *map(ablations.to_markdown, methods)]
+    return "\n".join([*tables, *claims.to_markdown(results.ablations)])
+
+
+def _latex(results: AllResults, methods: list[Ablation]) -> str:
+    head = "% The tables need the package booktabs: \\usepackage{booktabs}"
+    tables = [
+        f"% {ablation.name}: {ablations.sizes(ablation)}\n"
+        + ablations.table(ablation).to_latex(merge=True)
+        for ablation in methods
+    ]
+    return "\n\n".join([head, leaderboard.to_latex(results.runs), *tables]) + "\n"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from manymatch.results.curves import Curves, read_curves
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
+from manymatch.results.rankings import PositiveRanks, read_positive_ranks
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.system.errors import DataError
 
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
+Direction = Literal["i2t", "t2i"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,18 @@ class Run:
     curves: Curves
     samples: Samples | None
     sets: SetDetails | None = None
+    folder: Path | None = None
+    """The folder of the run files."""
+
+    @cached_property
+    def positive_ranks(self) -> dict[Direction, PositiveRanks | None]:
+        """The ranks in the run file of each direction; None: the file is not on this machine."""
+        if self.folder is None:
+            return {"i2t": None, "t2i": None}
+        return {
+            "i2t": read_positive_ranks(self.folder / "i2t.trec"),
+            "t2i": read_positive_ranks(self.folder / "t2i.trec"),
+        }
 
     @property
     def dataset(self) -> str:
@@ -59,13 +74,13 @@ def read_runs(reports: Path) -> list[Run]:
 
 
 def _read_run(reports: Path, dataset: str, preset: str) -> Run:
-    samples, sets = (
-        reports / "runs" / dataset / preset / name for name in ("samples.json", "sets.json")
-    )
+    folder = reports / "runs" / dataset / preset
+    samples, sets = folder / "samples.json", folder / "sets.json"
     return Run(
         metrics=Metrics.read(reports / "metrics" / dataset / f"{preset}.json"),
         provenance=Provenance.read(reports / "provenance" / dataset / f"{preset}.json"),
         curves=read_curves(reports / "curves" / dataset / preset),
         samples=Samples.read(samples) if samples.is_file() else None,
         sets=SetDetails.read(sets) if sets.is_file() else None,
+        folder=folder,
     )
