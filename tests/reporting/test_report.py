@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from report_pages import pages_of
 
-from manymatch.reporting import queries, sections
+from manymatch.reporting import page, queries
 from manymatch.reporting.blocks import Note, View
 from manymatch.reporting.report import report
 from manymatch.results.all_results import AllResults
@@ -124,7 +124,7 @@ def test_a_section_is_added_by_one_function(reports: Path, monkeypatch: pytest.M
         names = ", ".join(run.preset for run in results.runs)
         return View("All presets", "Presets", [Note(names)]) if names else None
 
-    monkeypatch.setattr(sections, "PARTS", [*sections.PARTS, sections.Part("Names", (section,))])
+    monkeypatch.setattr(page, "PARTS", [*page.PARTS, page.Part("Names", (section,))])
     pages = pages_of(reports)
     assert '<p class="note">cora, vsepp</p>' in pages["scenes-names"]
     assert "<h3>All presets</h3>" in pages["flickr8k-names"]

@@ -4,20 +4,78 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
-from manymatch.reporting import ablations, leaderboard, sections
+from manymatch.reporting.ablations import gallery
 from manymatch.reporting.blocks import Block, View
+from manymatch.reporting.leaderboard import anchor as anchor_of
+from manymatch.reporting.leaderboard import sizes
+from manymatch.reporting.sections import (
+    ablations,
+    caption_queries,
+    claims,
+    clusters,
+    costs,
+    elements,
+    hardest,
+    image_queries,
+    leaderboard,
+    methods,
+    provenance,
+    published,
+    recall_curve,
+    sets,
+    sketches,
+    studies,
+    synthetic,
+    training,
+)
 from manymatch.results.all_results import AllResults
 
 _TEMPLATES = Path(__file__).parent / "templates"
+
+Section = Callable[[AllResults], View | None]
+"""Makes a section of the given results; None: the results have nothing to show."""
+
+
+class Part(NamedTuple):
+    """A page of each data set; the sections get the results on this data set alone."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+
+PARTS = [
+    Part(
+        "Results",
+        (
+            leaderboard.section,
+            recall_curve.section,
+            published.section,
+            methods.section,
+            training.section,
+            provenance.section,
+        ),
+    ),
+    Part("Experiments", (claims.section, ablations.section)),
+    Part("Queries", (hardest.section, image_queries.section, caption_queries.section)),
+    Part("Sets", (sets.section, elements.section)),
+    Part("Studies", (studies.section, clusters.section)),
+    Part("Efficiency", (costs.section,)),
+]
+
+OVERVIEW: list[Section] = [leaderboard.section, methods.section, claims.section]
+"""The sections of each data set on the first page."""
+
+WITHOUT_DATASET = Part("Other experiments", (synthetic.section, sketches.section))
+"""The page of the experiments that belong to no data set of the pipeline."""
 
 
 @dataclass
@@ -78,9 +136,9 @@ def _environment() -> jinja2.Environment:
 
 def _overview(results: AllResults) -> Page:
     views = {
-        f"{leaderboard.anchor(dataset)}-{anchor}": (dataset, view)
+        f"{anchor_of(dataset)}-{anchor}": (dataset, view)
         for dataset in _datasets(results)
-        for anchor, view in _views(sections.OVERVIEW, _on(results, dataset))
+        for anchor, view in _views(OVERVIEW, _on(results, dataset))
     }
     return Page("index.html", "Overview", "", views)
 
@@ -88,22 +146,20 @@ def _overview(results: AllResults) -> Page:
 def _pages(results: AllResults) -> Iterator[Page]:
     """The pages of each data set, then the page of the other experiments; none without a view."""
     for dataset in _datasets(results):
-        for number, part in enumerate(sections.PARTS):
-            name = leaderboard.anchor(f"{dataset} {part.title.lower()}" if number else dataset)
+        for number, part in enumerate(PARTS):
+            name = anchor_of(f"{dataset} {part.title.lower()}" if number else dataset)
             views = _views(part.sections, _on(results, dataset))
             by_anchor = {anchor: ("", view) for anchor, view in views}
             if by_anchor:
                 yield Page(f"pages/{name}.html", part.title, dataset, by_anchor)
-    part = sections.WITHOUT_DATASET
+    part = WITHOUT_DATASET
     views = _views(part.sections, results)
     by_anchor = {anchor: ("", view) for anchor, view in views}
     if by_anchor:
         yield Page("pages/other-experiments.html", part.title, "", by_anchor)
 
 
-def _views(
-    functions: Iterable[sections.Section], results: AllResults
-) -> Iterator[tuple[str, View]]:
+def _views(functions: Iterable[Section], results: AllResults) -> Iterator[tuple[str, View]]:
     """The views that have something to show, by the names of their modules."""
     for section in functions:
         if view := section(results):
@@ -130,8 +186,8 @@ def _data_line(results: AllResults) -> str:
     parts = []
     for dataset in _datasets(results):
         own = _on(results, dataset)
-        galleries = leaderboard.sizes(own.runs)
+        galleries = sizes(own.runs)
         if not galleries and own.ablations:
-            galleries = ablations.gallery(own.ablations[0])
+            galleries = gallery(own.ablations[0])
         parts.append(f"{dataset} ({galleries})" if galleries else dataset)
     return "; ".join(parts)

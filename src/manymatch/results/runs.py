@@ -18,6 +18,9 @@ from manymatch.system.errors import DataError
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 Direction = Literal["i2t", "t2i"]
 
+_TOLERANCE = 0.1
+"""The most percent by which rounding may separate the recall of a run file from the metric."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -33,13 +36,21 @@ class Run:
 
     @cached_property
     def positive_ranks(self) -> dict[Direction, PositiveRanks | None]:
-        """The ranks in the run file of each direction; None: the file is not on this machine."""
-        if self.folder is None:
-            return {"i2t": None, "t2i": None}
-        return {
-            "i2t": read_positive_ranks(self.folder / "i2t.trec"),
-            "t2i": read_positive_ranks(self.folder / "t2i.trec"),
-        }
+        """The ranks in the run file of each direction. None: the file is not on this machine, or
+        its recalls are not those of the metrics, because the data set has other ids."""
+        return {"i2t": self._positive_ranks("i2t"), "t2i": self._positive_ranks("t2i")}
+
+    def _positive_ranks(self, way: Direction) -> PositiveRanks | None:
+        ranks = read_positive_ranks(self.folder / f"{way}.trec") if self.folder else None
+        metrics = self.metrics.i2t if way == "i2t" else self.metrics.t2i
+        recalls = {1: metrics.r1, 5: metrics.r5, 10: metrics.r10}
+        if ranks is None or any(
+            abs(ranks.recall(k) - recall) > _TOLERANCE
+            for k, recall in recalls.items()
+            if k <= ranks.depth
+        ):
+            return None
+        return ranks
 
     @property
     def dataset(self) -> str:

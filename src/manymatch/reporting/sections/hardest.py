@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from manymatch.reporting.blocks import Block, Note, View
 from manymatch.reporting.leaderboard import styles
-from manymatch.reporting.sections.recall_curve import usable_ranks
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.retrieval import RetrievedCaption, RetrievedImage
@@ -65,7 +64,7 @@ def _table(title: str, way: Direction, queries: dict[str, Cell], runs: Sequence[
 def _ranks(run: Run, way: Direction) -> dict[str, tuple[int, str]]:
     """Each query's rank as number and text: from the run file, or else from the sample. If none of
     the known answers is a positive, the number is the next rank and the text says so."""
-    if known := usable_ranks(run, way):
+    if known := run.positive_ranks[way]:
         return {key: _rank(rank, known.depth) for key, rank in known.ranks.items()}
     ranks = {}
     for query_id, retrieved in _sampled(run, way):

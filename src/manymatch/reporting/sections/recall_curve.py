@@ -6,7 +6,6 @@ from manymatch.reporting.blocks import Grid, Note, View
 from manymatch.reporting.chart import LogAxis, Series, line_chart
 from manymatch.reporting.leaderboard import styles
 from manymatch.results.all_results import AllResults
-from manymatch.results.rankings import PositiveRanks
 from manymatch.results.runs import Direction, Run
 
 _WAYS: tuple[tuple[Direction, str], ...] = (("i2t", "image → text"), ("t2i", "text → image"))
@@ -15,9 +14,6 @@ _KNOWN = (1, 5, 10)
 """The K for which the metrics hold R@K."""
 
 _DRAWN = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-
-_TOLERANCE = 0.1
-"""The most percent by which rounding may separate the recall of a run file from the metric."""
 
 
 def section(results: AllResults) -> View | None:
@@ -49,22 +45,8 @@ def section(results: AllResults) -> View | None:
 
 
 def _points(run: Run, way: Direction) -> list[tuple[int, float]]:
-    ranks = usable_ranks(run, way)
-    known = [(k, _metric(run, way, k)) for k in _KNOWN]
-    if ranks is None:
-        return known
-    return sorted(dict([(k, ranks.recall(k)) for k in _DRAWN if k <= ranks.depth] + known).items())
-
-
-def usable_ranks(run: Run, way: Direction) -> PositiveRanks | None:
-    """The ranks of the run file; None unless their recalls are those of the metrics."""
-    ranks = run.positive_ranks[way]
-    if ranks is None:
-        return None
-    known = [k for k in _KNOWN if k <= ranks.depth]
-    agree = all(abs(ranks.recall(k) - _metric(run, way, k)) <= _TOLERANCE for k in known)
-    return ranks if agree else None
-
-
-def _metric(run: Run, way: Direction, k: int) -> float:
-    return run.metrics.numbers()[f"{way}.r{k}"]
+    numbers, ranks = run.metrics.numbers(), run.positive_ranks[way]
+    points = {k: numbers[f"{way}.r{k}"] for k in _KNOWN}
+    if ranks:
+        points |= {k: ranks.recall(k) for k in _DRAWN if k <= ranks.depth}
+    return sorted(points.items())
