@@ -21,7 +21,7 @@ METHODS = ("vsepp", "cora")
 TINY = {
     "params.yaml": {
         "datasets": ["scenes"],
-        "methods": list(METHODS),
+        "presets": list(METHODS),
         "features": ["lite0"],
         "sources.scenes.train": 48,
         "sources.scenes.validation": 16,

@@ -115,7 +115,7 @@ def judge(said: dict[str, str], assembled: Machine, workers: tuple[Machine, ...]
     if "report" not in ran["three"] or any("shards" in stage for stage in ran["three"]):
         sys.exit("the third machine did not assemble what was there")
     for method in METHODS:
-        file = Path("reports", "metrics", "scenes", f"{method}.json")
+        file = Path("reports", "results", "scenes", f"{method}.json")
         owner = next(w for w in workers if f"train@scenes-{method}" in trained[w.folder.name])
         if (owner.folder / file).read_text() != (assembled.folder / file).read_text():
             sys.exit(f"{file}: the third machine has other numbers")

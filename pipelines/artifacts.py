@@ -1,4 +1,4 @@
-"""What a finished run shows on its page: metrics, what changed in them, where the report is."""
+"""The artifacts on the page of a finished run: metrics, their changes, a link to the report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipelines.graph import Stage
 LAYOUT = Layout()
 METRICS = LAYOUT.reports / "metrics"
 REPORT_URL = "MANYMATCH_REPORT_URL"
-"""The environment variable that says where the folder `reports` is served."""
+"""The environment variable with the address of the folder `reports`."""
 
 
 def publish(stages: Sequence[Stage]) -> None:
@@ -32,28 +32,28 @@ def publish(stages: Sequence[Stage]) -> None:
 
 
 def _link_report() -> None:
-    again = "`prefect deployment run report` makes it from the results that are there"
+    again = "`prefect deployment run report` makes the report from the present results"
     if (LAYOUT.reports / "index.html").is_file():
         text = "Report of all results"
         create_link_artifact(_report_url(), link_text=text, key="report", description=again)
     else:
-        create_markdown_artifact(f"There is no report yet: {again}.", key="report")
+        create_markdown_artifact(f"There is no report yet. {again}.", key="report")
 
 
 def _evaluated(stages: Sequence[Stage]) -> list[Run]:
-    """The results of those stages, as the leaderboard reads them."""
+    """The results of these stages, as the leaderboard reads them."""
     written = {out for stage in stages for out in stage.outs}
     if not any(out.is_relative_to(METRICS) for out in written):
         return []
     runs = read_runs(LAYOUT.reports)
-    return [run for run in runs if LAYOUT.metrics(run.dataset, run.preset) in written]
+    return [run for run in runs if LAYOUT.result(run.dataset, run.preset).metrics in written]
 
 
 def _difference() -> str:
-    found: list[str] = []
-    if code := process.run(["dvc", "metrics", "diff", "--md"], found.append):
-        return f"The metrics could not be compared: {found[-1] if found else f'exit code {code}'}"
-    table = [line for line in found if line.startswith("|")]
+    output: list[str] = []
+    if code := process.run(["dvc", "metrics", "diff", "--md"], output.append):
+        return f"The metrics could not be compared: {output[-1] if output else f'exit code {code}'}"
+    table = [line for line in output if line.startswith("|")]
     return "\n".join(table) or "No metric differs from the last commit."
 
 

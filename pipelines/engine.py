@@ -1,9 +1,10 @@
-"""`python -m pipelines.engine`: the process of one run, as a worker starts it (`prefect.yaml`).
+"""`python -m pipelines.engine`: the process that a worker starts for one run (`prefect.yaml`).
 
-A worker that is told to end kills what it has started at once, and a killed engine cannot say how
-its run ended. So the worker starts this, and the engine behind it is in a session of its own: it
-sees that its starter is gone (`orphan.py`) and ends as Crashed. Signals are passed on to it.
-Standard library only: it must start at once.
+A worker that must end kills its children at once, and a killed engine cannot report how its run
+ended. So the worker starts this process, and this process starts Prefect's engine in a session of
+its own. The engine sees that its starter is gone (`orphan.py`) and reports the run as Crashed.
+Signals are passed on to the engine. This module imports only the standard library, because it must
+start at once.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ import subprocess
 import sys
 
 STARTER = "MANYMATCH_STARTER"
-"""The environment variable that tells an engine the number of the process that started it."""
+"""The environment variable with the process id of the engine's starter."""
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
 def main(command: list[str]) -> int:
-    """Run the command until it ends, or whoever started this does; its code, as a shell's."""
+    """Run the command until it ends or the worker ends; returns the exit code, as a shell does."""
     worker = os.getppid()
     environment = os.environ | {STARTER: str(os.getpid())}
     engine = subprocess.Popen(command, env=environment, start_new_session=True)
     signal.signal(signal.SIGTERM, lambda *_: engine.terminate())
-    # Control-C in the worker's terminal is meant for the worker.
+    # Control-C in the worker's terminal is for the worker.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while os.getppid() == worker:
         try:

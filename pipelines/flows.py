@@ -1,7 +1,7 @@
-"""The flows. Each runs some of DVC's stages with all that they need, in the order of DVC's graph.
+"""The flows. Each flow runs some of DVC's stages with all stages that they need, in DVC's order.
 
-`prefect.yaml` names their deployments. Parameters are checked before anything runs; a fault ends
-the run as Failed with one line. How overrides work: `pipelines/settings.py`.
+`prefect.yaml` names the deployments of the flows. Parameters are checked before anything runs; an
+error ends the run as Failed with one line. `pipelines/settings.py` explains overrides.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from pipelines.stage import CACHED, task_of
 
 LAYOUT = Layout()
 ALL = "all"
-"""In place of a data set: all that `params.yaml` names."""
+"""Stands for all data sets that `params.yaml` names."""
 Overrides = list[str] | str
-"""`["training.epochs=2", "seed=1"]`, or the same in one text with spaces between."""
+"""`["training.epochs=2", "seed=1"]`, or one text with spaces between the overrides."""
 Parts = Annotated[int, Field(ge=1, le=1000)]
 BeforeStage = Callable[[Stage, Mapping[str, str]], None]
-"""What to do before a stage runs, and in which environment."""
+"""Called with a stage and its environment before the stage runs."""
 
 speak_plainly()
 
 
 def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
-    """Prefect calls this when a run has crashed or was cancelled."""
+    """Log what to do next; Prefect calls this function after a run crashed or was cancelled."""
     flow_run_logger(flow_run).warning(
-        "%s. Finished stages are kept, and an unfinished one goes on from its own checkpoints: "
-        "start the same run again",
+        "%s. Finished stages are kept, and an unfinished stage continues from its own checkpoints. "
+        "Start the same run again.",
         state.name,
     )
 
@@ -58,38 +58,38 @@ _flow = partial(flow, on_crashed=[_say_what_next], on_cancellation=[_say_what_ne
 def prepare(
     dataset: Name = ALL, overrides: Overrides = "", parts: Parts = 1, cluster: str = ""
 ) -> State:
-    """Everything that training reads: shards of one data set, or of all in `params.yaml`.
+    """Make everything that training reads, for one data set or for all in `params.yaml`.
 
-    The heavy stages run in so many `parts` side by side: on this machine, or on the `cluster` that
-    has its Dask scheduler there, such as tcp://10.0.0.5:8786.
+    Heavy stages run in `parts` side by side: on this machine, or on the Dask cluster whose
+    scheduler has the address `cluster`, such as tcp://10.0.0.5:8786.
     """
 
-    def chosen(graph: Graph) -> list[Stage]:
+    def stages(graph: Graph) -> list[Stage]:
         shards = LAYOUT.shards(_folder(dataset, graph.root), "")
         return graph.with_needs(graph.writing(shards))
 
     return _run(
-        chosen,
+        stages,
         _changes(overrides),
         partial(_divided, parts, cluster) if parts > 1 or cluster else None,
     )
 
 
-@_flow(flow_run_name="train {dataset}-{method}")
-def train(method: Name, dataset: Name = "scenes", overrides: Overrides = "") -> State:
-    """Train and evaluate one preset, `presets/DATASET/METHOD.yaml`.
+@_flow(flow_run_name="train {dataset}-{preset}")
+def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> State:
+    """Train and evaluate one preset, `presets/DATASET/PRESET.yaml`.
 
-    If `params.yaml` does not name the method or data set yet, they are added there. Overrides
+    A preset or data set that `params.yaml` does not name yet is added to that file. Overrides
     without a file belong to the preset.
     """
 
     def changes() -> list[Change]:
-        preset = preset_path(LAYOUT.presets, dataset, method)
-        added = settings.named(dataset, method)
-        return added + settings.overridden(_texts(overrides), preset)
+        path = preset_path(LAYOUT.presets, dataset, preset)
+        added = settings.named(dataset, preset)
+        return added + settings.overridden(_texts(overrides), path)
 
-    places = LAYOUT.model(dataset, method), LAYOUT.metrics(dataset, method)
-    return _run(lambda graph: graph.with_needs(graph.writing(*places)), changes)
+    outputs = LAYOUT.model(dataset, preset), LAYOUT.result(dataset, preset).metrics
+    return _run(lambda graph: graph.with_needs(graph.writing(*outputs)), changes)
 
 
 @_flow(flow_run_name="evaluate {dataset}")
@@ -103,27 +103,28 @@ def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
 
 @_flow()
 def report() -> State:
-    """Write the report of the results that are there; nothing else is run."""
-    return _run(lambda graph: graph.writing(LAYOUT.reports / "index.html"), _changes(""))
+    """Write the report of the present results; no stage that makes results is run."""
+    outputs = LAYOUT.code, LAYOUT.reports / "index.html"
+    return _run(lambda graph: graph.writing(*outputs), _changes(""))
 
 
 @_flow()
 def reproduce(overrides: Overrides = "") -> State:
-    """All stages of `params.yaml`, as `dvc repro` does."""
+    """Run all stages of `params.yaml`, as `dvc repro` does."""
     return _run(lambda graph: list(graph.stages), _changes(overrides))
 
 
 def _divided(parts: int, cluster: str) -> BeforeStage:
-    from pipelines.parts import dividing  # Dask takes its time to be imported
+    from pipelines.parts import dividing  # importing Dask is slow
 
     return dividing(parts, cluster)
 
 
 def _folder(dataset: str, root: Path) -> str:
-    """The data set's folder in each kind of outputs; with `ALL`, that kind itself."""
+    """The name of the data set's folder in a folder of outputs; "" stands for all data sets."""
     known = read_params(root / LAYOUT.params).datasets
     if dataset not in (*known, ALL):
-        raise ConfigError(f"params.yaml: no data set '{dataset}'{nearest(dataset, known)}")
+        raise ConfigError(f"params.yaml: datasets: no '{dataset}'{nearest(dataset, known)}")
     return "" if dataset == ALL else dataset
 
 
@@ -133,7 +134,9 @@ def _texts(overrides: Overrides) -> list[str]:
     try:
         return shlex.split(overrides)
     except ValueError as error:
-        raise ConfigError(f"overrides: {error} in: {overrides}") from None
+        raise ConfigError(
+            f"overrides: {error} in {overrides!r}. Write KEY=VALUE with spaces between."
+        ) from None
 
 
 def _changes(overrides: Overrides) -> Callable[[], list[Change]]:
@@ -145,18 +148,18 @@ def _run(
     changes: Callable[[], list[Change]],
     prepared: Callable[[], BeforeStage] | None = None,
 ) -> State:
-    """Run the chosen stages one after another, each as a task, until one fails."""
+    """Run the stages that `choose` selects, each as a task, until a stage fails."""
     logger = get_run_logger()
-    chosen = partial(_chosen, choose)
+    select = partial(_selected, choose)
     try:
         shared = sharing.shared(logger.warning)
         before = prepared() if prepared else None
         with (
             ended_with_worker(logger.error),
-            settings.settled(changes, logger.info, chosen),
+            settings.settled(changes, logger.info, select),
             gpus.claimed(logger.info) as environment,
         ):
-            stages = chosen(Path())
+            stages = select(Path())
             logger.info("stages, in DVC's order: %s", ", ".join(stage.name for stage in stages))
             states = _run_stages(stages, environment, before, shared)
         if states[-1].is_completed():
@@ -167,11 +170,14 @@ def _run(
     return _summary(stages, states)
 
 
-def _chosen(choose: Callable[[Graph], list[Stage]], root: Path) -> list[Stage]:
+def _selected(choose: Callable[[Graph], list[Stage]], root: Path) -> list[Stage]:
     """The stages to run in the checkout `root`; a `ConfigError` if there is none."""
     if stages := choose(read_graph(root)):
         return stages
-    raise ConfigError("params.yaml names nothing that this run could do")
+    raise ConfigError(
+        "params.yaml: no stage belongs to this run. Add its data set and preset to the lists "
+        "'datasets' and 'presets'."
+    )
 
 
 def _run_stages(

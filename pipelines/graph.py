@@ -1,4 +1,4 @@
-"""The stages as DVC has them: their names, their order, what each needs and writes."""
+"""DVC's stages: their names, their order, their needs and outputs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from manymatch.system.errors import ConfigError, ManyMatchError
 
 
 class RemoteFailed(ManyMatchError):
-    """A remote of DVC that cannot be reached, or not be read."""
+    """DVC's remote cannot be reached or read."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of dvc.yaml: its addressing (`train@scenes-cora`), its command, the stages whose
-    outputs it reads, and its outputs, relative to the checkout."""
+    """One stage of dvc.yaml: its name in DVC (`train@scenes-cora`), its command, the stages whose
+    outputs it reads, and its outputs relative to the checkout."""
 
     name: str
     command: str
@@ -32,27 +32,27 @@ class Stage:
 
     @property
     def kind(self) -> str:
-        """Its name without the entry of the matrix: `train`."""
+        """The name without the entry of the matrix: `train`."""
         return self.name.partition("@")[0]
 
-    def writes(self, place: Path) -> bool:
-        """Whether an output is `place` or lies in it."""
-        return any(out.is_relative_to(place) for out in self.outs)
+    def writes(self, path: Path) -> bool:
+        """Whether an output is `path` or lies in it."""
+        return any(out.is_relative_to(path) for out in self.outs)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """All stages of the checkout `root`, each behind those that it needs."""
+    """All stages of the checkout `root`; every stage stands after the stages that it needs."""
 
     root: Path
     stages: tuple[Stage, ...]
 
-    def writing(self, *places: Path) -> list[Stage]:
-        """The stages that write to any of `places`."""
-        return [stage for stage in self.stages if any(map(stage.writes, places))]
+    def writing(self, *paths: Path) -> list[Stage]:
+        """The stages that write to any of `paths`."""
+        return [stage for stage in self.stages if any(map(stage.writes, paths))]
 
     def with_needs(self, wanted: Iterable[Stage]) -> list[Stage]:
-        """`wanted` and everything before them, in DVC's order."""
+        """The stages `wanted` and all stages that they need, in DVC's order."""
         names = {stage.name for stage in wanted}
         for stage in reversed(self.stages):
             if stage.name in names:
@@ -61,7 +61,7 @@ class Graph:
 
 
 def read_graph(root: Path) -> Graph:
-    """DVC's own graph of the checkout `root`; a fault in dvc.yaml is a `ConfigError`."""
+    """DVC's own graph of the checkout `root`; an error in dvc.yaml is a `ConfigError`."""
     try:
         with Repo(str(root)) as repo:
             graph = repo.index.graph
@@ -69,18 +69,23 @@ def read_graph(root: Path) -> Graph:
             ordered = list(nx.dfs_postorder_nodes(graph))
             return Graph(root, tuple(_stage(node, graph.successors, root) for node in ordered))
     except DvcException as error:
-        # What is wrong with the file's form, DVC's own commands alone show.
+        # Only DVC's own commands show the errors in the file's form.
         hint = "; 'dvc status' shows them" if isinstance(error, PrettyDvcException) else ""
         raise ConfigError(f"dvc.yaml: {' '.join(str(error).split())}{hint}") from None
 
 
 def is_made(root: Path, name: str, pull: bool) -> bool:
-    """Whether the stage's outputs are up to date, or DVC has them from an earlier run with the same
-    inputs, here or (`pull`) in its default remote: it then puts them in their places. So too if
-    another process is about to make them.
+    """Whether the stage's outputs are made, or another process is making them.
+
+    Outputs of an earlier run with the same inputs are put into the checkout.
+
+    Args:
+        root: the checkout.
+        name: the stage.
+        pull: search DVC's default remote too, not only the cache of this machine.
 
     Raises:
-        RemoteFailed: the remote cannot be reached, or not be read.
+        RemoteFailed: the remote cannot be reached or read.
     """
     try:
         with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
@@ -101,22 +106,22 @@ def is_made(root: Path, name: str, pull: bool) -> bool:
 
 
 def _pull(repo: Repo, stage: object) -> None:
-    """Take from the remote what stages ran with, and the outputs if `stage` is among them."""
+    """Take the run cache from the remote, and the outputs of `stage` if the cache has them."""
     try:
         remote = repo.cloud.get_remote()
         with contextlib.suppress(FileNotFoundError):  # nothing was pushed yet
-            remote.fs.info(remote.path)  # DVC takes a remote that does not answer for an empty one
-        with contextlib.suppress(RunCacheNotSupported):  # over HTTP: it has outputs alone
+            remote.fs.info(remote.path)  # DVC treats a remote that does not answer as empty
+        with contextlib.suppress(RunCacheNotSupported):  # an HTTP remote holds only outputs
             repo.stage_cache.pull(None)
         repo.stage_cache.restore(stage, pull=True)
     except (RunCacheNotFoundError, LockError):
         raise
-    except Exception as error:  # each kind of storage has its own
+    except Exception as error:  # every kind of storage has its own errors
         raise RemoteFailed(f"DVC's remote: {' '.join(str(error).split())}") from None
 
 
 def _stage(node: object, needs: Callable[..., Iterable[object]], root: Path) -> Stage:
-    before = tuple(each.addressing for each in needs(node))  # type: ignore[attr-defined]
+    before = tuple(need.addressing for need in needs(node))  # type: ignore[attr-defined]
     outs = tuple(
         Path(out.fs_path).relative_to(root.resolve())
         for out in node.outs  # type: ignore[attr-defined]

@@ -1,44 +1,38 @@
-"""A run whose worker is gone ends too, instead of going on where nobody sees or can cancel it."""
+"""A run ends with its worker, because without the worker nobody could see or cancel the run."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 
+from manymatch.system.parent import call_when_parent_ends
 from pipelines.engine import STARTER
 
 NEXT = (
-    "Next: 'make serve' for a new worker, then start the same run again; an unfinished stage goes "
-    "on from its own checkpoints"
+    "Next: start a new worker with 'make serve', then start the same run again. An unfinished "
+    "stage continues from its own checkpoints."
 )
-_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @contextlib.contextmanager
 def ended_with_worker(tell: Callable[[str], None]) -> Iterator[None]:
     """While the block runs, terminate this process if the worker that started it ends.
 
-    Prefect turns the signal into the state Crashed. Does nothing where there is no worker.
+    Prefect turns the signal into the state Crashed. A process without a worker is left alone.
     """
     if STARTER not in os.environ:
         yield
         return
-    left = threading.Event()
-    starter = int(os.environ[STARTER])
-    threading.Thread(target=_watch, args=(starter, left, tell), daemon=True).start()
+
+    def end() -> None:
+        tell(f"the worker has ended, and so does the run. {NEXT}")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    # `pipelines/engine.py` is the parent of this process until it or its worker ends.
+    watch = call_when_parent_ends(end, int(os.environ[STARTER]))
     try:
         yield
     finally:
-        left.set()
-
-
-def _watch(starter: int, left: threading.Event, tell: Callable[[str], None]) -> None:
-    """`pipelines/engine.py` is the parent of this process until it or its worker ends."""
-    while os.getppid() == starter:
-        if left.wait(_SECONDS_BETWEEN_LOOKS):
-            return
-    tell(f"the worker has ended, and so does the run. {NEXT}")
-    os.kill(os.getpid(), signal.SIGTERM)
+        watch.set()

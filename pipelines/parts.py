@@ -1,8 +1,8 @@
-"""Heavy stages in parts, side by side on a Dask cluster; the stage itself then joins them.
+"""Heavy stages in parts, side by side on a Dask cluster. The stage itself then joins the parts.
 
 A part is `manymatch STAGE ... --part K/N` (`src/manymatch/system/parts.py`). A worker of the
-cluster starts a part in its own checkout. The checkouts must have the same inputs, and one folder
-`data/parts`.
+cluster makes a part in its own checkout. All checkouts must have the same inputs and share the
+folder `data/parts`.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ from pipelines.stage import StageFailed
 HEAVY = frozenset({"features", "scene_graphs", "shards"})
 """The kinds of stages whose command takes `--part`."""
 _LOCAL = {
-    # Threads suffice: the work is in processes that they start.
+    # Threads suffice, because they start processes that do the work.
     "processes": False,
     "n_workers": 1,
-    # Dask's pages, which cannot be left out, are for this machine alone.
+    # Dask always serves its pages; only this machine may reach them.
     "dashboard_address": "127.0.0.1:0",
     "worker_dashboard_address": "127.0.0.1:0",
 }
 
-speak_plainly()  # a cluster's workers read this file alone
+speak_plainly()  # a cluster's workers import only this file
 
 
 def dividing(parts: int, cluster: str) -> Callable[[Stage, Mapping[str, str]], None]:
-    """What to do before a stage: if it is heavy and has to run, make its parts.
+    """A function to call before each stage: it makes the parts of a heavy stage that has to run.
 
-    `cluster` is the address of a Dask scheduler; without one ("") the parts run on this machine,
-    in the environment of the run. The workers of a cluster have their own.
+    Args:
+        parts: the number of parts.
+        cluster: the address of a Dask scheduler. "" makes the parts on this machine, in the
+            environment of the run; the workers of a cluster have their own environment.
 
     Raises:
-        ConfigError: there is no scheduler at this address.
+        ConfigError: no scheduler answers at this address.
     """
     if cluster:
         _reach(cluster)
@@ -71,21 +73,21 @@ def _reach(cluster: str) -> None:
         raise ConfigError(f"cluster={cluster}: expected tcp://HOST:PORT") from None
     except OSError as error:
         raise ConfigError(
-            f"cluster={cluster}: no Dask scheduler can be reached there ({error}); start it, or "
-            "leave cluster out to make the parts on this machine"
+            f"cluster={cluster}: no Dask scheduler can be reached there ({error}). Start it, or "
+            "leave out 'cluster' to make the parts on this machine."
         ) from None
 
 
 def _runner(cluster: str, parts: int) -> TaskRunner[Any]:
     if cluster:
         return DaskTaskRunner(address=cluster)
-    logging.getLogger("distributed").setLevel(logging.WARNING)  # it tells of every connection
+    logging.getLogger("distributed").setLevel(logging.WARNING)  # it logs every connection
     return DaskTaskRunner(cluster_kwargs={**_LOCAL, "threads_per_worker": parts})
 
 
 @flow(flow_run_name="{stage} in {parts} parts")
 def divided(stage: str, command: str, parts: int, environment: dict[str, str]) -> None:
-    """Make all parts of a stage; `StageFailed` if one of them cannot be made."""
+    """Make all parts of a stage; `StageFailed` if a part cannot be made."""
     numbers = list(range(1, parts + 1))
     futures = part.map(unmapped(command), numbers, unmapped(parts), unmapped(environment))
     wait(futures)
@@ -95,7 +97,7 @@ def divided(stage: str, command: str, parts: int, environment: dict[str, str]) -
 
 @task(name="part", task_run_name="part {number} of {parts}", cache_policy=NO_CACHE)
 def part(command: str, number: int, parts: int, environment: dict[str, str]) -> None:
-    """Make one part; its output is passed on line by line."""
+    """Make one part and log its output line by line."""
     whole = f"{command} --part {number}/{parts}"
     tell = get_run_logger().info
     code, output = process.run_keeping(12, shlex.split(whole), tell, environment, _wanted())
@@ -104,13 +106,13 @@ def part(command: str, number: int, parts: int, environment: dict[str, str]) -> 
 
 
 def _wanted() -> Callable[[], bool]:
-    """Whether somebody still waits for what this thread of a Dask worker computes: not if the run
-    was cancelled or its process killed, as the scheduler then tells the worker."""
+    """A function that says whether a run still waits for this task of a Dask worker. The scheduler
+    drops the task when the run is cancelled or its process is killed."""
     worker = distributed.get_worker()
     key = worker.get_current_task()
 
     def wanted() -> bool:
-        computed = worker.state.tasks.get(key)
-        return computed is not None and computed.state == "executing"
+        current = worker.state.tasks.get(key)
+        return current is not None and current.state == "executing"
 
     return wanted

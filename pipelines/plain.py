@@ -1,7 +1,7 @@
-"""Logs of runs that failed by a fault of a user, or of a stage: what is wrong, and no traceback.
+"""Logs without tracebacks for errors that a user can correct.
 
-Prefect logs one at every error; here it would only tell how Prefect's own functions call each
-other. A defect of ours keeps its traceback.
+Prefect logs a traceback for every error. For an error with its own message the traceback would show
+only how Prefect's functions call each other. A defect of this package keeps its traceback.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ _RUNS = "prefect.flow_runs", "prefect.task_runs"
 
 
 def speak_plainly() -> None:
-    """Let the logs of all runs of this process pass through `plain`."""
+    """Filter the logs of all runs of this process with `plain`."""
     for name in _RUNS:
         logging.getLogger(name).addFilter(plain)
 
 
 def plain(record: logging.LogRecord) -> bool:
-    """Whether a record is to be logged; the traceback of a fault that has its own words is taken
-    from it. By `FailedRun` Prefect repeats how the run ended, which its log has already."""
+    """Whether to log a record; the traceback of a `ManyMatchError` is removed from the record.
+
+    Prefect's `FailedRun` only repeats how the run ended, so it is not logged.
+    """
     error = record.exc_info[1] if record.exc_info else None
     if error is None or isinstance(error, ManyMatchError):
-        record.exc_info = None  # where there is no error, Prefect would log "NoneType: None"
+        record.exc_info = None  # without an error, Prefect would log "NoneType: None"
     return not isinstance(error, FailedRun)

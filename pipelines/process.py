@@ -1,4 +1,4 @@
-"""Commands in a process group of their own, whose output is passed on line by line."""
+"""Commands in process groups of their own; their output is passed on line by line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pathlib import Path
 from pipelines import guard
 
 SECONDS_BETWEEN_UPDATES = 5.0
-"""A progress bar that redraws itself is passed on no more often than this."""
+"""Least time between two lines of a progress bar that redraws itself."""
 _SECONDS_BETWEEN_LOOKS = 1.0
 _END = re.compile(rb"\r?\n|\r(?!\Z)")
-# A carriage return at the very end may be half of a Windows line end: wait for the next piece.
+# A carriage return at the end of a piece may be half of a Windows line end.
 
 _BIN = Path(sys.executable).parent
 OWN = {"PATH": f"{_BIN}{os.pathsep}{os.environ.get('PATH', '')}", "PYTHONUNBUFFERED": "1"}
-"""Stages call `manymatch` and `python`: the environment that this process runs in comes first."""
+"""Environment in which stages find this process's own `manymatch` and `python` first."""
 
 
 def run(
@@ -36,10 +36,10 @@ def run(
 ) -> int:
     """Run `command` in `folder`, pass each line of its output to `tell`, return its exit code.
 
-    However this function is left, nothing of the command's process group stays behind: an
-    exception (a run that is cancelled) interrupts it, and kills it after `guard.GRACE` seconds.
-    No exception reaches a thread other than the main one: there, `wanted` is asked every second,
-    and the command ended in the same way once it is false.
+    No process of the command's group survives this function. An exception, such as a cancelled
+    run, interrupts the command and kills it after `guard.GRACE` seconds. Exceptions reach only the
+    main thread, so in other threads `wanted` is called every second; the command ends in the same
+    way when `wanted` returns False.
     """
     process = subprocess.Popen(
         [sys.executable, guard.__file__, *command],
@@ -67,7 +67,7 @@ def run(
         raise
     finally:
         over.set()
-        # Whatever is left by now.
+        # Processes of the group that still run.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -87,7 +87,7 @@ def run_keeping(
     environment: Mapping[str, str] | None = None,
     wanted: Callable[[], bool] | None = None,
 ) -> tuple[int, list[str]]:
-    """`run`, and with the exit code the `last` lines of the output."""
+    """Call `run`; returns the exit code and the `last` lines of the output."""
     kept: deque[str] = deque(maxlen=last)
 
     def listen(line: str) -> None:
@@ -99,7 +99,7 @@ def run_keeping(
 
 
 def lines(stream: int) -> Iterator[str]:
-    """The lines of a file descriptor as they come; of a redrawn line (`\\r`), now and then one."""
+    """The lines of a file descriptor as they arrive; a redrawn line (`\\r`) only now and then."""
     rest, last_update = b"", 0.0
     while chunk := os.read(stream, 65536):
         rest += chunk

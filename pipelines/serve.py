@@ -1,8 +1,8 @@
 """`make serve` and `make stop`: the service of this checkout on this machine.
 
-A Prefect server on SQLite, a page with the reports, a work pool with its queues, the deployments of
-`prefect.yaml`, and a worker; all on 127.0.0.1. The processes are written down under Prefect's home
-(`.prefect`), so that `stop` ends exactly these.
+The service is a Prefect server on SQLite, a page with the reports, a work pool with its queues, the
+deployments of `prefect.yaml`, and a worker; all on 127.0.0.1. A note of each process lies under
+Prefect's home (`.prefect`), so that `stop` ends exactly these processes.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.progress import say
 from pipelines import gpus, process
 from pipelines.artifacts import LAYOUT, REPORT_URL
-from pipelines.crashed_runs import end_left_over
+from pipelines.crashed_runs import end_crashed_runs
 from pipelines.started import Started
 
 POOL = "manymatch"
 PROCESSES = WORKER, REPORTS, SERVER = "worker", "reports", "server"
-"""In the order in which they are ended: the runs tell the server how they end."""
+"""In the order in which `stop` ends them: runs must still reach the server when they end."""
 WORKER_NAME = "service"
-"""By this name the server knows whose runs are those of the worker that is started here."""
+"""The name of the worker that `serve` starts; the server stores it with the worker's runs."""
 _HOST = "127.0.0.1"
 _API = re.compile(rf"http://{re.escape(_HOST)}:(\d{{1,5}})/api")
 _LAST_PORT = 65534
-"""One less than there are: the reports take the next one."""
+"""One less than the highest port, because the reports use the port after the server's."""
 _PATIENCE = 180.0
-"""Seconds that a server may take to answer; a busy machine is slow."""
+"""Seconds that a server may need before it answers on a busy machine."""
 _WORK = ["prefect", "worker", "start", "--pool", POOL, "--type", ProcessWorker.type]
-# Not for what serves and works: there the plug-in has nothing to do, and would only log errors.
+# The plug-in serves commands that people type. In the server and the worker it only logs errors.
 _ENVIRONMENT = process.OWN | {"PREFECT_PLUGINS_ENABLED": "false"}
 
 COMMANDS = """\
@@ -58,7 +58,7 @@ In this folder, with the environment active (. .venv/bin/activate):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the service is: the server's port, and its notes and logs."""
+    """The server's port, and the notes and logs of the processes."""
 
     port: int
     started: Started
@@ -73,24 +73,29 @@ class Place:
 
     @property
     def reports(self) -> str:
-        """The reports are served beside the server, one port on."""
+        """The page of the reports, on the port after the server's."""
         return f"http://{_HOST}:{self.port + 1}"
 
 
 def place() -> Place:
-    """As `prefect.toml` or the environment say; only servers on this machine are ours to start."""
+    """The service that `prefect.toml` or the environment describes.
+
+    Raises:
+        ConfigError: the server's address is not on this machine.
+    """
     settings = get_current_settings()
-    found = _API.fullmatch(settings.api.url or "")
-    if not found or not 1 <= int(found[1]) <= _LAST_PORT:
+    address = _API.fullmatch(settings.api.url or "")
+    if not address or not 1 <= int(address[1]) <= _LAST_PORT:
         raise ConfigError(
-            f"api.url (prefect.toml, or PREFECT_API_URL): expected http://{_HOST}:PORT/api with a "
-            f"port up to {_LAST_PORT}, found '{settings.api.url or ''}'"
+            f"api.url: 'make serve' cannot start a server at '{settings.api.url or ''}'. Set "
+            f"http://{_HOST}:PORT/api with a port up to {_LAST_PORT} in prefect.toml, or in "
+            "PREFECT_API_URL."
         )
-    return Place(int(found[1]), Started(settings.home.resolve() / "service"))
+    return Place(int(address[1]), Started(settings.home.resolve() / "service"))
 
 
 def serve() -> None:
-    """Start what does not run yet, deploy everything, and say what to type."""
+    """Start the processes that do not run yet, deploy everything, and print what to type."""
     here = place()
     began = time.monotonic()
     new = [name for name in PROCESSES if not here.started.find(name)]
@@ -121,8 +126,8 @@ def _start(here: Place, name: str, command: list[str], port: int | None = None) 
         return
     if port and _taken(port):
         raise ConfigError(
-            f"port {port} of {_HOST} is used by another program: end it, or choose another port "
-            "in prefect.toml (api.url and server.api.port)"
+            f"port {port} of {_HOST} is used by another program. End that program, or set another "
+            "port in prefect.toml (api.url and server.api.port)."
         )
     here.started.start(name, command, _ENVIRONMENT | {REPORT_URL: here.reports})
 
@@ -139,22 +144,24 @@ def _wait_for_server(here: Place) -> None:
             if httpx.get(f"{here.api}/health").is_success:
                 return
         if time.monotonic() > deadline:
-            raise ManyMatchError(f"the server has not answered in {_PATIENCE:.0f} s; try again")
+            raise ManyMatchError(
+                f"the server has not answered in {_PATIENCE:.0f} s. Run 'make serve' again."
+            )
         time.sleep(0.2)
     log = here.started.log(SERVER)
-    raise ManyMatchError(f"the server ended: {here.started.last_line(SERVER)} (all in {log})")
+    raise ManyMatchError(f"the server ended: {here.started.last_line(SERVER)}. See {log}.")
 
 
 async def _prepare(without_worker: bool) -> None:
-    """What a worker needs on the server: the pool, and no run of a worker before it."""
+    """Make the pool; without a worker, set the runs of an earlier worker to Crashed."""
     async with get_client() as client:
         await make_pool(client)
-        if without_worker and (names := await end_left_over(client, WORKER_NAME)):
-            say(f"{', '.join(names)}: Crashed, since no process works on them any more")
+        if without_worker and (names := await end_crashed_runs(client, WORKER_NAME)):
+            say(f"{', '.join(names)}: Crashed, because no process works on them any more")
 
 
 async def make_pool(client: PrefectClient) -> None:
-    """The pool, and a queue for runs on GPUs (at most one a GPU) beside that of the others."""
+    """Make the pool, a queue for runs on GPUs (at most one for each GPU) and one for others."""
     with contextlib.suppress(ObjectAlreadyExists):
         template = ProcessWorker.get_default_base_job_template()
         await client.create_work_pool(
@@ -162,13 +169,13 @@ async def make_pool(client: PrefectClient) -> None:
         )
     if (kind := (await client.read_work_pool(POOL)).type) != ProcessWorker.type:
         raise ConfigError(
-            f"the work pool '{POOL}' is of type '{kind}', and 'make serve' works with "
-            f"'{ProcessWorker.type}': start its workers as docs/scaling.md says, or remove it "
-            f"with 'prefect work-pool delete {POOL}'"
+            f"the work pool '{POOL}' is of type '{kind}', but 'make serve' needs "
+            f"'{ProcessWorker.type}'. Start its workers as docs/scaling.md says, or remove the "
+            f"pool with 'prefect work-pool delete {POOL}'."
         )
     limits = {"gpu": len(gpus.present()), "cpu": (psutil.cpu_count(logical=False) or 1) // 2}
     for name, limit in limits.items():
-        # A queue that is there keeps the limit that somebody may have set.
+        # An existing queue keeps its limit, which a person may have set.
         with contextlib.suppress(ObjectAlreadyExists):
             await client.create_work_queue(
                 name, work_pool_name=POOL, concurrency_limit=max(1, limit)
@@ -183,14 +190,14 @@ def _deploy() -> None:
 
 
 def stop() -> None:
-    """End what `serve` started."""
+    """End the processes that `serve` started."""
     here = place()
     ended = _end(here, PROCESSES)
     say(f"ended: {', '.join(ended) or 'nothing ran'}")
 
 
 def _end(here: Place, names: Sequence[str]) -> list[str]:
-    """End those of the service's processes; the names of those that ran."""
+    """End these processes of the service; returns the names of those that ran."""
     return [name for name in names if here.started.end(name)]
 
 

@@ -1,12 +1,12 @@
-"""What a run changes in the settings before it starts, written where it belongs and said aloud.
+"""Changes of settings that a run makes before its first stage.
 
-DVC's stages read their settings from files: `presets/DATASET/METHOD.yaml` (the preset of a model)
-and `params.yaml` (all the rest). So an override is written into its file, as `dvc exp run -S` does,
-and stays there: files, models and metrics agree, `git diff` shows what was changed, `dvc metrics
-diff` what it did, and `git checkout FILE` takes it back. A run without overrides takes the files as
-they are. Nothing is written unless all of it is valid.
+DVC's stages read their settings from files: `presets/DATASET/PRESET.yaml` (the preset of a model)
+and `params.yaml` (all other settings). So an override is written into its file, as `dvc exp run -S`
+does, and stays there. Files, models and metrics then agree: `git diff` shows the change, `dvc
+metrics diff` shows its effect, and `git checkout FILE` reverts it. A run without overrides reads
+the files as they are. Nothing is written unless all changes are valid.
 
-A run that changes files has the checkout to itself from then on; others wait for it to end.
+While a run that changed files works, other runs of the checkout wait.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOCK = Path(".dvc", "tmp", "settings.lock")
 
 @dataclass(frozen=True)
 class Change:
-    """A dotted `key` of a settings file that is to become `value`."""
+    """The new `value` of a dotted `key` in a settings file."""
 
     file: Path
     key: str
@@ -50,8 +50,8 @@ class Change:
 def overridden(overrides: Sequence[str], preset: Path | None = None) -> list[Change]:
     """The changes that texts `KEY=VALUE` or `FILE:KEY=VALUE` ask for.
 
-    A key without a file belongs to `preset` if a preset has such a setting (`training.epochs`), to
-    `params.yaml` if not (`shards.images_per_shard`). An unknown one is a `ConfigError`.
+    A key without a file belongs to `preset` if a preset has such a setting (`training.epochs`),
+    else to `params.yaml` (`shards.images_per_shard`). An unknown key is a `ConfigError`.
     """
     return [_change(text, preset) for text in overrides]
 
@@ -61,18 +61,18 @@ def _change(text: str, preset: Path | None) -> Change:
     if not (name and equals):
         raise ConfigError(f"override '{text}': expected KEY=VALUE, such as training.epochs=2")
     file, _, key = name.rpartition(":")
-    place = _settings_file(file, text) if file else _owner(key, preset, text)
-    return Change(place, key, yaml_value(value, f"override '{text}'"))
+    path = _settings_file(file, text) if file else _file_of(key, preset, text)
+    return Change(path, key, yaml_value(value, f"override '{text}'"))
 
 
 def _settings_file(name: str, text: str) -> Path:
     known = [str(LAYOUT.params), *map(str, sorted(LAYOUT.presets.glob("*/*.yaml")))]
     if name not in known:
-        raise ConfigError(f"override '{text}': no such file of settings{nearest(name, known)}")
+        raise ConfigError(f"override '{text}': no settings file '{name}'{nearest(name, known)}")
     return Path(name)
 
 
-def _owner(key: str, preset: Path | None, text: str) -> Path:
+def _file_of(key: str, preset: Path | None, text: str) -> Path:
     first = key.partition(".")[0]
     if preset and first in Preset.model_fields:
         return preset
@@ -82,16 +82,16 @@ def _owner(key: str, preset: Path | None, text: str) -> Path:
     raise ConfigError(f"override '{text}': unknown setting '{first}'{nearest(first, known)}")
 
 
-def named(dataset: str, method: str) -> list[Change]:
-    """What `params.yaml` lacks for the preset `method` on `dataset` to have its stages."""
+def named(dataset: str, preset: str) -> list[Change]:
+    """The names that `params.yaml` lacks so far: with them `preset` has its stages on `dataset`."""
     params = read_params(LAYOUT.params)
-    if f"{dataset}-{method}" in params.warm_starts:
+    if f"{dataset}-{preset}" in params.warm_starts:
         return []
-    preset = read_preset(preset_path(LAYOUT.presets, dataset, method))
-    wanted = {"datasets": dataset, "methods": method, "features": preset.features}
+    features = read_preset(preset_path(LAYOUT.presets, dataset, preset)).features
+    names = {"datasets": dataset, "presets": preset, "features": features}
     return [
         Change(LAYOUT.params, key, [*getattr(params, key), name])
-        for key, name in wanted.items()
+        for key, name in names.items()
         if name not in getattr(params, key)
     ]
 
@@ -102,16 +102,22 @@ def settled(
     tell: Callable[[str], None],
     judge: Callable[[Path], object] = lambda copy: None,
 ) -> Iterator[None]:
-    """Run the block with all changes of `wanted()` in the files; say what was changed.
+    """Run the block with all changes of `wanted()` in the files, and tell each change.
 
-    Raises `ConfigError` (one line, nothing written) if a setting is unknown or does not fit, or
-    `judge` refuses a checkout with the changes: a copy of the settings and of dvc.yaml.
+    Args:
+        wanted: the changes; called again once the files can no longer change.
+        tell: receives each message.
+        judge: called with a copy of the changed settings and dvc.yaml; raises `ConfigError` if they
+            do not suit the run.
+
+    Raises:
+        ConfigError: a setting is unknown or does not fit, or `judge` refuses. Nothing is written.
     """
     _LOCK.parent.mkdir(parents=True, exist_ok=True)
     with _LOCK.open("a") as lock:
-        _take(lock.fileno(), fcntl.LOCK_SH, "for a run that has changed settings to end", tell)
+        _take(lock.fileno(), fcntl.LOCK_SH, "for a run that changed settings to end", tell)
         if _missing(wanted()):
-            _take(lock.fileno(), fcntl.LOCK_EX, "to change settings until other runs end", tell)
+            _take(lock.fileno(), fcntl.LOCK_EX, "for other runs to end, to change settings", tell)
             _apply(_missing(wanted()), tell, judge)
         _tell_differences(tell)
         yield
@@ -126,20 +132,21 @@ def _take(lock: int, kind: int, purpose: str, tell: Callable[[str], None]) -> No
 
 
 def _missing(changes: list[Change]) -> list[Change]:
-    """Those that the files do not have yet."""
-    return [each for each in changes if _get(_load(each.file), each.key) != each.value]
+    """The changes that are not in the files yet."""
+    return [change for change in changes if _get(_load(change.file), change.key) != change.value]
 
 
 def _apply(
     changes: list[Change], tell: Callable[[str], None], judge: Callable[[Path], object]
 ) -> None:
     notes = [
-        f"{each.file}: {each.key} is now {each.value} (was {_get(_load(each.file), each.key)}) and "
-        f"stays so; 'git checkout {each.file}' takes it back"
-        for each in changes
+        f"{change.file}: {change.key} is now {change.value} (was "
+        f"{_get(_load(change.file), change.key)}) and stays so; "
+        f"'git checkout {change.file}' reverts the file"
+        for change in changes
     ]
-    ordered = sorted(changes, key=lambda each: str(each.file))
-    by_file = groupby(ordered, key=lambda each: each.file)
+    ordered = sorted(changes, key=lambda change: str(change.file))
+    by_file = groupby(ordered, key=lambda change: change.file)
     texts = {file: _changed(file, list(group)) for file, group in by_file}
     _check(texts, judge)
     for file, text in texts.items():
@@ -149,10 +156,10 @@ def _apply(
 
 
 def _changed(file: Path, changes: list[Change]) -> str:
-    """The file's text with the changes, its comments and order kept."""
+    """The file's text with the changes; comments and order stay."""
     value = _load(file)
-    for each in changes:
-        _put(value, each.key.split("."), each.value, f"{file}: {each.key}")
+    for change in changes:
+        _put(value, change.key.split("."), change.value, f"{file}: {change.key}")
     if file == LAYOUT.params:
         validate(Params, _plain(value), str(file))
     else:
@@ -164,7 +171,7 @@ def _changed(file: Path, changes: list[Change]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As other readers have it, without comments."""
+    """The value as plain YAML, without comments."""
     return yaml.safe_load(_text(value))
 
 
@@ -175,7 +182,7 @@ def _text(value: Any) -> str:
 
 
 def _check(texts: dict[Path, str], judge: Callable[[Path], object]) -> None:
-    """Let `manymatch check` and `judge` look at the changed files in a copy of all settings."""
+    """Run `manymatch check` and `judge` in a copy of all settings with the changed files."""
     with tempfile.TemporaryDirectory() as copy:
         files.write_text(Path(copy, ".dvc", "config"), "[core]\nno_scm = true\n")
         for name in (LAYOUT.params, LAYOUT.presets, Path("ablations"), Path("dvc.yaml")):
@@ -185,34 +192,34 @@ def _check(texts: dict[Path, str], judge: Callable[[Path], object]) -> None:
                 shutil.copy(name, copy)
         for file, text in texts.items():
             Path(copy, file).write_text(text, encoding="utf-8")
-        said: list[str] = []
-        if process.run(["manymatch", "check"], said.append, folder=Path(copy)):
-            raise ConfigError(said[-1].removeprefix("error: "))
+        output: list[str] = []
+        if process.run(["manymatch", "check"], output.append, folder=Path(copy)):
+            raise ConfigError(output[-1].removeprefix("error: "))
         judge(Path(copy))
 
 
 def _tell_differences(tell: Callable[[str], None]) -> None:
-    """Say which settings are not the committed ones: nobody should be surprised by them."""
+    """Name the settings files that differ from the last commit, so that no result is a surprise."""
     command = ["git", "diff", "--name-only", "HEAD", "--", "params.yaml", "presets"]
-    found = subprocess.run(command, capture_output=True, text=True)
-    for name in found.stdout.split():
-        tell(f"{name} differs from the last commit; this run takes it as it is")
+    answer = subprocess.run(command, capture_output=True, text=True)
+    for name in answer.stdout.split():
+        tell(f"{name} differs from the last commit; this run uses it as it is")
 
 
 def _yaml() -> YAML:
-    """A reader and writer that leaves untouched lines as they are."""
-    kept = YAML()
-    kept.preserve_quotes = True
-    kept.width = 4096
-    kept.indent(mapping=2, sequence=4, offset=2)
-    kept.representer.add_representer(
+    """A reader and writer that keeps unchanged lines as they are."""
+    yaml_file = YAML()
+    yaml_file.preserve_quotes = True
+    yaml_file.width = 4096
+    yaml_file.indent(mapping=2, sequence=4, offset=2)
+    yaml_file.representer.add_representer(
         type(None), lambda self, _: self.represent_scalar("tag:yaml.org,2002:null", "null")
     )
-    return kept
+    return yaml_file
 
 
 def _load(file: Path) -> Any:
-    read_yaml(file)  # its faults are one line
+    read_yaml(file)  # reports an invalid file in one line
     return _yaml().load(file.read_text(encoding="utf-8"))
 
 

@@ -1,8 +1,8 @@
 """Stages' outputs shared between machines through DVC's default remote.
 
-`MANYMATCH_SHARE=1` in a worker's environment turns it on. Before a stage runs, DVC looks in the
-remote whether it ran anywhere with the same inputs, and takes its outputs from there; after it has
-run, outputs and what they were made from are pushed. Nobody has to commit or merge `dvc.lock`.
+`MANYMATCH_SHARE=1` in a worker's environment turns sharing on. Before a stage runs, DVC searches
+the remote for a run of the stage with the same inputs and takes the outputs of that run. After a
+stage has run, its outputs and its run cache are pushed. Nobody has to commit or merge `dvc.lock`.
 """
 
 from __future__ import annotations
@@ -24,45 +24,46 @@ from pipelines.graph import RemoteFailed, is_made
 
 SHARE = "MANYMATCH_SHARE"
 RETRY_DELAYS: list[float] = [10, 20, 40]
-"""Seconds until what failed, perhaps by the network, is tried again."""
+"""Seconds to wait before each new attempt, since a network may have failed."""
 
 
 class PushFailed(ManyMatchError):
-    """Outputs that did not reach the remote."""
+    """The outputs of a stage did not reach the remote."""
 
 
 def shared(tell: Callable[[str], None]) -> bool:
-    """Whether stages are shared; says so if their remote is a folder without anything in it.
+    """Whether stages are shared; `tell` gets a warning if the remote is an empty folder.
 
     Raises:
-        ConfigError: there is no remote to share them through.
+        ConfigError: DVC has no default remote.
     """
-    chosen = os.environ.get(SHARE, "0")
-    if chosen not in ("0", "1"):
-        raise ConfigError(f"{SHARE}={chosen}: expected 1 or 0")
-    if chosen == "1":
+    value = os.environ.get(SHARE, "0")
+    if value not in ("0", "1"):
+        raise ConfigError(f"{SHARE}={value}: expected 1 or 0")
+    if value == "1":
         _check_remote(tell)
-    return chosen == "1"
+    return value == "1"
 
 
 def _check_remote(tell: Callable[[str], None]) -> None:
     with Repo(str(Path())) as repo:
         if not repo.config["core"].get("remote"):
             raise ConfigError(
-                f"{SHARE}=1: DVC has no default remote; name one that every machine reaches, "
+                f"{SHARE}=1: DVC has no default remote. Add a remote that every machine reaches: "
                 "dvc remote add --default shared URL"
             )
         try:
             remote = repo.cloud.get_remote()
         except (ImportError, RemoteMissingDepsError) as error:
             raise ConfigError(
-                f"{SHARE}=1: DVC's remote: {error}; pip install --constraint constraints.txt "
-                "--editable '.[remotes]' has what SSH and S3 need"
+                f"{SHARE}=1: DVC's remote: {error}. Install what SSH and S3 need: "
+                "pip install --constraint constraints.txt --editable '.[remotes]'"
             ) from None
         if isinstance(remote.fs, LocalFileSystem) and _is_empty(Path(remote.path)):
             tell(
-                f"DVC's remote {remote.path} is empty: either nothing was pushed to it yet, or its "
-                "disk is not mounted here; then cancel this run, which will compute what it lacks"
+                f"DVC's remote {remote.path} is empty. Either nothing was pushed yet, or the disk "
+                "is not mounted. If it is not mounted, cancel this run: the run will compute "
+                "outputs that the remote has."
             )
 
 
@@ -71,25 +72,25 @@ def _is_empty(folder: Path) -> bool:
 
 
 def pull(name: str) -> None:
-    """Put the outputs of the stage `name` in their places if a machine has pushed them, and the
-    stage has to run; else do nothing."""
+    """Take the outputs of the stage `name` from the remote, if the stage is out of date and a
+    machine has pushed them."""
     try:
         is_made(Path(), name, pull=True)
     except RemoteFailed as error:
         raise RemoteFailed(
-            f"{error}; {name} was not run, as another machine may have its outputs. Start the run "
-            f"again once the remote can be reached, or without it: {SHARE}=0"
+            f"{error}. {name} was not run, because another machine may have its outputs. Start the "
+            f"run again when the remote can be reached, or work without it: {SHARE}=0"
         ) from None
 
 
 def push(name: str, tell: Callable[[str], None]) -> None:
-    """Push the outputs of the stage `name`, and what it ran with, to the remote."""
+    """Push the outputs and the run cache of the stage `name` to the remote."""
     command = ["dvc", "--wait-for-lock", "push", "--run-cache", name]
     code, output = process.run_keeping(1, command, tell)
     if code:
         raise PushFailed(
-            f"{name} is finished here, but could not be pushed: {' '.join(output)}; "
-            "start the run again to push it"
+            f"{name} is finished here, but could not be pushed: {' '.join(output)}. "
+            "Start the run again to push it."
         )
 
 
@@ -99,7 +100,7 @@ _network_task: Any = partial(
     retries=len(RETRY_DELAYS),
     retry_delay_seconds=RETRY_DELAYS,
 )
-"""What failed may be the network."""
+"""A task that is tried again, since the network may have failed."""
 
 
 @_network_task(name="pull", task_run_name="pull {name}")

@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them, and are found again by it."""
+"""Processes that outlive the command that started them; a note of each lets `stop` find it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from manymatch.system import files
 from pipelines import guard
 
 _SECONDS_TO_END = guard.GRACE + 20.0
-"""Between one signal and the next: a stage is interrupted first, and then its run reports."""
+"""Time between two signals: a stage is interrupted first, and then its run reports."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """The processes written down in `folder`, one file each, with their logs beside them.
+    """The processes with a note in `folder`, and their logs.
 
-    A process is told by its number and the time of its start: numbers are used again.
+    A note holds a process id and a start time, because the system reuses process ids.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Started:
         files.write_json(self._note(name), {"pid": process.pid, "begun": begun})
 
     def find(self, name: str) -> psutil.Process | None:
-        """The process, if it still runs."""
+        """The process if it still runs, else None."""
         if not self._note(name).is_file():
             return None
         note = json.loads(self._note(name).read_text())
@@ -57,18 +57,18 @@ class Started:
             return None
 
     def end(self, name: str) -> bool:
-        """End the process and all that it started; whether it still ran.
+        """End the process and its children; returns whether the process still ran.
 
-        What it started has time to end by itself: the run of a worker that ends tells the server.
+        The children get time to end by themselves: a worker's run tells the server how it ended.
         """
         if process := self.find(name):
             left = [*process.children(recursive=True), process]
             process.terminate()
             for send in (psutil.Process.terminate, psutil.Process.kill):
                 _, left = psutil.wait_procs(left, timeout=_SECONDS_TO_END)
-                for each in left:
+                for running in left:
                     with contextlib.suppress(psutil.NoSuchProcess):
-                        send(each)
+                        send(running)
             psutil.wait_procs(left, timeout=_SECONDS_TO_END)
         self._note(name).unlink(missing_ok=True)
         return process is not None

@@ -51,7 +51,7 @@ def new_workspace(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
         shutil.copy(root / ".dvc" / "config", folder / ".dvc" / "config")
         workspace = Workspace(folder)
         workspace.run("git", "init", "-q")
-        runs = {"datasets": ["scenes"], "methods": ["vsepp", "cora"], "features": ["lite0"]}
+        runs = {"datasets": ["scenes"], "presets": ["vsepp", "cora"], "features": ["lite0"]}
         workspace.edit("params.yaml", {**runs, "ensembles": [], "ablations": {}})
         workspace.edit("params.yaml", {f"sources.scenes.{key}": n for key, n in TINY.items()})
         workspace.edit("params.yaml", {"shards.images_per_shard": 16, "evaluation.samples": 3})

@@ -38,8 +38,8 @@ def test_every_committed_preset_is_a_preset(root: Path) -> None:
 def test_the_committed_params_are_valid_and_name_presets(root: Path) -> None:
     params = read_params(root / "params.yaml")
     for dataset in params.datasets:
-        for method in params.methods:
-            assert preset_path(root / "presets", dataset, method).is_file()
+        for preset in params.presets:
+            assert preset_path(root / "presets", dataset, preset).is_file()
         assert params.source(dataset)
     for features in params.features:
         assert params.extraction_of(features)

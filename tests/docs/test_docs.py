@@ -47,7 +47,7 @@ def run_commands(page: Path, workspace: Workspace) -> None:
 
 
 def metrics(workspace: Workspace, dataset: str, method: str) -> dict:
-    path = workspace.folder / "reports" / "metrics" / dataset / f"{method}.json"
+    path = workspace.folder / "reports" / "results" / dataset / f"{method}.json"
     return json.loads(path.read_text())
 
 
@@ -79,7 +79,7 @@ def test_a_dataset_is_added_as_the_page_says(
         "params.yaml",
         {
             "datasets": ["pairs"],
-            "methods": ["vsepp"],
+            "presets": ["vsepp"],
             "sources.pairs": {"folder": str(pairs_folder(tmp_path))},
         },
     )

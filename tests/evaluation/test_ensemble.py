@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def test_it_ranks_by_the_mean_of_the_whole_matrices(
 
 
 def shown_scores(models: Models, name: str) -> list[float]:
-    lines = (models.out / "runs" / name / "i2t.trec").read_text().splitlines()
+    lines = (models.written(name).run / "i2t.trec").read_text().splitlines()
     return [float(line.split()[4]) for line in lines]
 
 
@@ -98,14 +97,16 @@ def test_captions_rank_by_their_own_score_where_a_member_has_one(
 def test_it_writes_what_the_report_reads(models: Models) -> None:
     models.make("a"), models.make("narrow", seed=3, width=6)
     Metrics.model_validate(models.ensemble("a", "narrow"))
-    written = json.loads((models.out / "a+narrow.provenance.json").read_text())
+    written = models.provenance("a+narrow")
     record = Provenance.model_validate(written)
     assert (record.preset, record.method, record.seed) == ("a+narrow", "vsepp", "0+3")
     assert (record.features, record.setting) == ("grid+narrow", "small-scale")
     assert [(member.preset, member.seed) for member in record.members] == [("a", 0), ("narrow", 3)]
     hashes = {member["checkpoint_sha256"] for member in written["members"]}
     assert len(hashes) == 2
-    shown = Samples.model_validate_json((models.out / "runs/a+narrow/samples.json").read_text())
+    shown = Samples.model_validate_json(
+        (models.written("a+narrow").run / "samples.json").read_text()
+    )
     assert len(shown.images) == len(shown.captions) == 3
 
 
@@ -119,7 +120,7 @@ def test_members_of_other_galleries_are_refused(models: Models) -> None:
     with pytest.raises(DataError, match="not the same images in the same order") as fault:
         models.ensemble("a", "narrow")
     assert "\n" not in str(fault.value)
-    assert not (models.out / "a+narrow.json").exists()
+    assert not models.written("a+narrow").full.exists()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import torch
 from tiny_data import TinyData, make_data
 
 from manymatch.config.galleries import IMAGES
+from manymatch.config.layout import ResultFiles
 from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import evaluate as stage
@@ -53,15 +54,13 @@ class _Stage:
             self.out / "models" / "untrained",
             self.data.shards,
             self.relevance,
-            self.out / "metrics.json",
-            self.out / "provenance.json",
-            self.out / "run",
+            ResultFiles.inside(self.out),
             captions=self.captions,
             split=self.split,
             depth=5,
             samples=3,
         )
-        return json.loads((self.out / "metrics.json").read_text())
+        return json.loads((self.out / "results.json").read_text())
 
     def judge(self, *pairs: tuple[str, str]) -> None:
         rows = [{"image_id": image, "caption_id": caption} for image, caption in pairs]

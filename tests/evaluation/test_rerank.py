@@ -18,6 +18,7 @@ from torch.nn.functional import normalize
 from untrained import save_untrained
 from untrained_models import Models, edit, make_models
 
+from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Together
@@ -86,9 +87,10 @@ class _Stage:
     def __call__(self, name: str, settings: dict[str, Any] | None = None) -> dict[str, Any]:
         out = self.folder
         model = save_untrained(out / "made", self.data, name, settings)
-        places = ("relevance.parquet", "metrics.json", "provenance.json", "run")
-        stage.rerank([(model, self.data.shards)], *(out / place for place in places), samples=3)
-        return json.loads((out / "metrics.json").read_text())
+        written = ResultFiles.inside(out)
+        members = [(model, self.data.shards)]
+        stage.rerank(members, out / "relevance.parquet", written, samples=3)
+        return json.loads(written.full.read_text())
 
 
 @pytest.fixture
@@ -164,7 +166,7 @@ def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models: Models, beta: f
 def test_an_ensemble_is_re_ranked_with_its_best_beta(models: Models) -> None:
     names = [models.make("a", "cora"), models.make("narrow", "cora", seed=1, width=6)]
     values = models.rerank(*names)
-    record = json.loads((models.out / "a+narrow.provenance.json").read_text())
+    record = models.provenance("a+narrow")
     assert record["preset"] == "a+narrow+rerank" and len(record["members"]) == 2
     owner = torch.arange(8).repeat_interleave(3)
 

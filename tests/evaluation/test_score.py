@@ -21,21 +21,21 @@ from numpy.lib.format import write_array_header_2_0
 from safetensors.numpy import save_file
 
 from manymatch.cli import app
+from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import CAPTIONS, RELEVANCE
 from manymatch.evaluation.external.external_scores import Made
 from manymatch.evaluation.external.listed import read_listed
 from manymatch.evaluation.external.score import score as scored
-from manymatch.evaluation.outcome import Places
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.provenance import git_revision
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.similarities import smooth_chamfer
 from manymatch.system.errors import ConfigError, DataError, ManyMatchError
 from manymatch.system.files import sha256
+from manymatch.system.machine import MachineRecord
 
 IMAGES = ["i0", "i1", "i2", "i3", "i4"]
 CLASSES = [1, 2, 1, 9, 9]
@@ -235,7 +235,7 @@ def test_several_matrices_are_ranked_by_their_mean(files: Files) -> None:
     other = np.random.default_rng(5).permutation(45).reshape(5, 9).astype("f4")
     paths = files.made("a.npy", files.table), files.made("b.h5", other)
     out = files.folder / "out"
-    places = Places(out / "m.json", out / "p.json", out / "run")
+    places = ResultFiles.inside(out)
     found = score("scenes", Made(scores=paths), files.captions, written=places)
     assert found == _expected((files.table + other) / 2) != _expected(files.table)
     hashes = [sha256(Path(path)) for path in paths]
@@ -255,17 +255,17 @@ def test_judgments_beyond_the_pairs(files: Files) -> None:
 
 def test_what_is_written_is_what_the_report_reads(files: Files) -> None:
     out = files.folder / "out"
-    places = Places(out / "m.json", out / "p.json", out / "run")
+    places = ResultFiles.inside(out)
     made = Made(scores=(files.made("s.npy", files.table),))
     found = score("scenes", made, files.captions, name="theirs", written=places)
-    assert json.loads(places.metrics.read_text()) == found
+    assert json.loads(places.full.read_text()) == found
     Metrics.model_validate(found)
     record = Provenance.model_validate_json(places.provenance.read_text())
     assert (record.setting, record.preset, record.images) == ("external", "theirs", 5)
     told = json.loads(places.provenance.read_text())
     assert told["data_sha256"] == sha256(files.captions)
     assert told["scores_sha256"] == sha256(Path(made.scores[0]))
-    assert told["git_revision"] == git_revision(Path())
+    assert MachineRecord.read(places.machine).root["score"].seconds is not None
     best = TEXTS[int(files.table[0].argmax())]
     first = (places.run / "i2t.trec").read_text().splitlines()[0].split()
     assert first == ["i0", "Q0", best, "1", f"{files.table[0].max():.9g}", "theirs"]
@@ -470,7 +470,7 @@ def test_the_command_prints_and_writes(
     assert printed["classes"].keys() == {"all_classes", "zero_shot"}
     assert not Path("reports").exists()
     app([*words, "--as", "theirs"], standalone_mode=False)
-    assert json.loads(Path("reports/metrics/cub/theirs.json").read_text()) == printed
+    assert json.loads(Path("reports/results/cub/theirs.json").read_text()) == printed
     assert Path("reports/runs/cub/theirs/t2i.trec").is_file()
     with pytest.raises(ConfigError, match=r"no dataset 'cuub'; did you mean 'cub'\?.*--protocol"):
         app([words[0], "cuub", *words[2:]], standalone_mode=False)

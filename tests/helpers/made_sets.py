@@ -118,7 +118,7 @@ def _places(elements: int, rng: random.Random) -> list[list[list[int]]]:
 
 def add_sets(reports: Path, dataset: str, preset: str, elements: int, alive: bool) -> None:
     """Make an existing result one of a set method."""
-    path = reports / "metrics" / dataset / f"{preset}.json"
+    path = reports / "results" / dataset / f"{preset}.json"
     metrics = json.loads(path.read_text()) | {"sets": set_metrics(elements, alive)}
     path.write_text(json.dumps(metrics))
     folder = reports / "runs" / dataset / preset

@@ -57,7 +57,7 @@ def make_checkout(root: Path, work: Path) -> Checkout:
     judged = [{"image_id": "test.0", "caption_id": "test.1#0"}]
     schema = RELEVANCE.with_metadata({"complete": "true"})
     pq.write_table(pa.Table.from_pylist(judged, schema=schema), layout.relevance("tiny"))
-    params = {"datasets": ["tiny"], "methods": [], "features": ["grid"]}
+    params = {"datasets": ["tiny"], "presets": [], "features": ["grid"]}
     layout.params.write_text(yaml.safe_dump({**params, "sources": {}, "extraction": {}}))
     (layout.presets / "tiny").mkdir(parents=True)
     for name, change in {"vsepp": {}, "cora": {"method": "cora", "model": CORA}}.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import torch
 from tiny_data import make_data
 from torch import Tensor
 
+from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import embed, ensemble, evaluate, rerank
@@ -51,21 +54,25 @@ class Models:
 
     def ensemble(self, *names: str) -> dict[str, Any]:
         members = [self.member(name) for name in names]
-        ensemble.ensemble(members, *self.places("+".join(names)), depth=5, samples=3)
-        return json.loads((self.out / f"{'+'.join(names)}.json").read_text())
+        return self._run(ensemble.ensemble, members, name="+".join(names))
 
     def rerank(self, *names: str) -> dict[str, Any]:
         members = [self.member(name) for name in names]
-        rerank.rerank(members, *self.places("+".join(names)), depth=5, samples=3)
-        return json.loads((self.out / f"{'+'.join(names)}.json").read_text())
+        return self._run(rerank.rerank, members, name="+".join(names))
 
     def evaluate(self, name: str) -> dict[str, Any]:
-        evaluate.evaluate(*self.member(name), *self.places(name), depth=5, samples=3)
-        return json.loads((self.out / f"{name}.json").read_text())
+        return self._run(partial(evaluate.evaluate, *self.member(name)), name=name)
 
-    def places(self, name: str) -> list[Path]:
-        parts = ("relevance.parquet", f"{name}.json", f"{name}.provenance.json", f"runs/{name}")
-        return [self.out / part for part in parts]
+    def _run(self, stage: Callable[..., None], *models: Any, name: str) -> dict[str, Any]:
+        written = self.written(name)
+        stage(*models, self.out / "relevance.parquet", written, depth=5, samples=3)
+        return json.loads(written.full.read_text())
+
+    def written(self, name: str) -> ResultFiles:
+        return Layout(self.out).result("tiny", name)
+
+    def provenance(self, name: str) -> dict[str, Any]:
+        return json.loads(self.written(name).provenance.read_text())
 
     def scores(self, name: str) -> Tensor:
         """The whole matrix on the test split."""

@@ -48,7 +48,7 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     settings["sources"]["youcook2"]["folder"] = "given"
     published = {"youcook2": {"format": "clips", "path": "given"}}
     settings["extraction"]["howto100m"]["published"] = published
-    settings |= {"datasets": ["youcook2"], "methods": ["swamp", "contrastive"]}
+    settings |= {"datasets": ["youcook2"], "presets": ["swamp", "contrastive"]}
     settings["features"] = ["howto100m"]
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "presets" / "youcook2").mkdir(parents=True)
@@ -72,7 +72,7 @@ def test_clips_go_the_way_of_images(checkout: Path) -> None:
     for name in ("swamp", "contrastive"):
         run("train", "youcook2", name)
         run("evaluate", "youcook2", name)
-        found = json.loads((checkout / "reports/metrics/youcook2" / f"{name}.json").read_text())
+        found = json.loads((checkout / "reports/results/youcook2" / f"{name}.json").read_text())
         # Of 24 clips; by chance it would be a fifth, and 12.
         assert found["t2i"]["r5"] > 60 and found["i2t"]["r5"] > 60
         assert 1 <= found["t2i"]["medr"] <= 4

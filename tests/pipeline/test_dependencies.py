@@ -1,91 +1,208 @@
-"""dvc.yaml names for each stage the sources that the stage imports: no fewer, so that no edit is
-missed, and no file that is not there."""
+"""An edit of the source code changes the hash files of exactly those stages that can run it."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+import contextlib
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-ENTRY = {
-    "download": "datasets/download.py",
-    "captions": "datasets/captions.py",
-    "features": "features/extract.py",
-    "scene_graphs": "scene_graphs/parse.py",
-    "shards": "shards/write.py",
-    "train": "training/train.py",
-    "evaluate": "evaluation/evaluate.py",
-    "ensemble": "evaluation/ensemble.py",
-    "ablate": "experiments/ablation/ablate.py",
-    "report": "reporting/report.py",
+from manymatch.cli.code import entries_by_stage
+from manymatch.config.params import Params, read_params
+from manymatch.system.code_hash import Code
+
+RUNS = {
+    "datasets": ["scenes", "flickr30k"],
+    "presets": ["vsepp", "cora", "dive"],
+    "features": ["lite0", "butd"],
+    "ensembles": ["vsepp+cora"],
+    "ablations": {"dive-alpha": "scenes"},
 }
-SHARED = ("config", "datasets/base.py", "scene_graphs/graph.py")
-"""Besides single files at the package's root: settings, which stages depend on as parameters, and
-the tables' schemas, whose changes show in the tables."""
-MODELS = (
-    "methods",
-    "encoders",
-    "layers",
-    "pooling",
-    "similarities",
-    "losses",
-    "shards/augment.py",
-    "features/",
-)
-"""What a trained model brings along: evaluation runs again because the model changed."""
+MODELS = {f"{dataset}/{name}" for dataset in RUNS["datasets"] for name in RUNS["presets"]}
+TRAIN = {f"train/{model}" for model in MODELS}
+EVALUATE = {f"evaluate/{model}" for model in MODELS}
+ENSEMBLE = {f"ensemble/{dataset}/vsepp+cora" for dataset in RUNS["datasets"]}
+LEARNING = TRAIN | EVALUATE | ENSEMBLE | {"ablate/dive-alpha"}
 
 
-def imported(source: Path, package: Path) -> Iterator[Path]:
-    """The package's own files that a file imports, at whatever depth in it."""
-    for node in ast.walk(ast.parse(source.read_text())):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manymatch"):
-            parts = node.module.split(".")[1:] if node.module else []
-            folder = package.joinpath(*parts)
-            names = [folder / f"{alias.name}.py" for alias in node.names]
-            modules = [name for name in names if name.is_file()]
-            yield from modules or [folder.with_suffix(".py")]
+def of(preset: str, *kinds: str) -> set[str]:
+    return {f"{kind}/{dataset}/{preset}" for dataset in RUNS["datasets"] for kind in kinds}
 
 
-def closure(entry: Path, package: Path) -> set[Path]:
-    found, todo = set(), [entry]
-    while todo:
-        source = todo.pop()
-        if source.is_file() and source not in found:
-            found.add(source)
-            todo += imported(source, package)
-    return {path.relative_to(package) for path in found}
+def append(text: str) -> Callable[[str], str]:
+    return lambda source: source + text
 
 
-def named(root: Path, stage: str) -> list[str]:
-    """The sources among a stage's dependencies, for the dataset `scenes`."""
-    found = yaml.safe_load((root / "dvc.yaml").read_text())["stages"][stage]
-    deps = found.get("do", found)["deps"]
-    prefix = "src/manymatch/"
-    sources = [dep.removeprefix(prefix) for dep in deps if dep.startswith(prefix)]
-    return [source.replace("${item.dataset}", "scenes") for source in sources]
+def replace(old: str, new: str) -> Callable[[str], str]:
+    def change(source: str) -> str:
+        assert old in source
+        return source.replace(old, new, 1)
+
+    return change
 
 
-@pytest.mark.parametrize("stage", ENTRY)
-def test_every_imported_source_is_a_dependency(root: Path, stage: str) -> None:
-    package = root / "src" / "manymatch"
-    ignored = (*SHARED, *(MODELS if stage in ("evaluate", "ensemble") else ()))
-    needed = {
-        str(path)
-        for path in closure(package / ENTRY[stage], package)
-        if len(path.parts) > 1 and not str(path).startswith(ignored) and path.name != "__init__.py"
-    }
-    assert needed, "the closure of imports was not found"
-    deps = named(root, stage)
-    assert [path for path in sorted(needed) if not path.startswith(tuple(deps))] == []
+EDITS: dict[str, tuple[str, Callable[[str], str], set[str]]] = {
+    "a comment": ("training/train.py", append("\n# A remark.\n"), set()),
+    "a docstring": ("methods/vsepp.py", replace('"""', '"""Well: '), set()),
+    "layout": ("losses/triplet.py", replace("\n\n\ndef ", "\n\n\n\n\ndef "), set()),
+    "an import for type checkers": (
+        "methods/base.py",
+        replace("if TYPE_CHECKING:\n", "if TYPE_CHECKING:\n    import fractions\n"),
+        set(),
+    ),
+    "a new file of a method": ("methods/another.py", append("ANSWER = 42\n"), set()),
+    "a new name of a method": (
+        "methods/__init__.py",
+        replace("METHODS = {\n", 'METHODS = {\n    "another": "manymatch.methods.another:A",\n'),
+        set(),
+    ),
+    "a new name of a data set": (
+        "datasets/__init__.py",
+        replace("DATASETS = {\n", 'DATASETS = {\n    "another": "Another",\n'),
+        set(),
+    ),
+    "a function that no stage calls": ("system/files.py", append("\n\ndef idle(): ...\n"), set()),
+    "the version": (
+        "__init__.py",
+        replace('__version__ = "', '__version__ = "9'),
+        EVALUATE | ENSEMBLE,
+    ),
+    "a default of presets": (
+        "config/preset.py",
+        replace("lr: Positive = 5e-4", "lr: Positive = 6e-4"),
+        LEARNING,
+    ),
+    "a default of the captions": (
+        "config/params.py",
+        replace("minimum_count: Count = 1", "minimum_count: Count = 2"),
+        {"captions/scenes", "captions/flickr30k"},
+    ),
+    "a default of the evaluation": (
+        "config/params.py",
+        replace("depth: Count = 100", "depth: Count = 50"),
+        EVALUATE | ENSEMBLE,
+    ),
+    "a similarity of one method": (
+        "similarities/smooth_chamfer.py",
+        append("\nEPSILON = 1.0\n\n\ndef smooth_chamfer(images, texts, alpha): ...\n"),
+        of("dive", "train", "evaluate") | {"ablate/dive-alpha"},
+    ),
+    "a set module's attention map": (
+        "pooling/slot_attention.py",
+        replace("class SlotAttention(", "class SlotAttention(object, "),
+        of("dive", "train", "evaluate") | {"ablate/dive-alpha"},
+    ),
+    "a protocol": (
+        "evaluation/protocols/precision_at_r.py",
+        replace("return ", "return not "),
+        EVALUATE | ENSEMBLE | {"ablate/dive-alpha"},
+    ),
+    "a template of the report": ("reporting/templates/page.html", append("<hr>"), {"report"}),
+    "a table of the report": ("reporting/published_costs.csv", append("a,b\n"), {"report"}),
+    "a downloader": (
+        "fetching/transfer.py",
+        replace("return ", "return not "),
+        {"download/flickr30k", "captions/flickr30k"},
+    ),
+    "a drawing of scenes": (
+        "scenes/drawing/animals.py",
+        append("\nDRAWINGS.clear()\n"),
+        {"download/scenes", "captions/scenes"},
+    ),
+    "a backbone": (
+        "features/lite0.py",
+        replace("return ", "return not "),
+        {"features/scenes/lite0", "features/flickr30k/lite0"},
+    ),
+    "an importer": (
+        "features/importers/scan.py",
+        replace("return ", "return not "),
+        {"features/flickr30k/butd"},
+    ),
+    "the parser": ("scene_graphs/rules.py", replace("return ", "return not "), {"scene_graphs"}),
+    "the writer of shards": ("shards/pack.py", replace("return ", "return not "), {"shards"}),
+}
 
 
-@pytest.mark.parametrize("stage", ENTRY)
-def test_every_named_source_is_there(root: Path, stage: str) -> None:
-    sources = named(root, stage)
-    assert sources
-    assert [path for path in sources if not (root / "src" / "manymatch" / path).exists()] == []
+@pytest.fixture(scope="module")
+def params(root: Path) -> Params:
+    params = read_params(root / "params.yaml").model_dump() | RUNS
+    params["extraction"]["butd"]["published"] = {"flickr30k": {"format": "scan", "path": "given"}}
+    return Params.model_validate(params)
+
+
+@pytest.fixture(scope="module")
+def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    copy = tmp_path_factory.mktemp("package") / "manymatch"
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(root / "src" / "manymatch", copy, ignore=ignored))
+
+
+@pytest.fixture(scope="module")
+def stages(
+    root: Path, params: Params, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[str]]:
+    """The entries of every stage, with the same presets for both data sets."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for dataset in params.datasets:
+        (folder / "presets" / dataset).mkdir(parents=True)
+        for name in params.presets:
+            shutil.copy(root / f"presets/scenes/{name}.yaml", folder / "presets" / dataset)
+    with contextlib.chdir(folder):
+        return entries_by_stage(params)
+
+
+@pytest.fixture(scope="module")
+def listings(package: Path, stages: dict[str, list[str]]) -> Callable[[], dict[str, str]]:
+    """The content of every stage's file, from the copy of the package."""
+
+    def make() -> dict[str, str]:
+        code = Code(package)
+        return {stage: code.listing(*entries) for stage, entries in stages.items()}
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def before(listings: Callable[[], dict[str, str]]) -> dict[str, str]:
+    return listings()
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_changes_the_files_of_the_stages_that_run_it(
+    package: Path,
+    listings: Callable[[], dict[str, str]],
+    before: dict[str, str],
+    edit: str,
+) -> None:
+    name, change, expected = EDITS[edit]
+    path = package / name
+    source = path.read_text() if path.exists() else None
+    path.write_text(change(source or ""))
+    try:
+        after = listings()
+    finally:
+        if source is None:
+            path.unlink()
+        else:
+            path.write_text(source)
+    assert {stage for stage in after if after[stage] != before[stage]} == expected
+    assert len(after) == len(before) > 20
+
+
+def test_every_stage_depends_on_its_own_file_and_on_no_source(
+    root: Path, stages: dict[str, list[str]]
+) -> None:
+    known = yaml.safe_load((root / "dvc.yaml").read_text())["stages"]
+    warm = {"warm_train": "train", "warm_evaluate": "evaluate"}
+    kinds = {stage.partition("/")[0] for stage in stages}
+    assert {warm.get(name, name) for name in known} == {"code", *kinds}
+    assert "src/manymatch" in known.pop("code")["deps"]
+    for name, stage in known.items():
+        deps = stage.get("do", stage)["deps"]
+        assert not [dep for dep in deps if dep.startswith("src")]
+        (own,) = [dep for dep in deps if dep.startswith("data/code/")]
+        assert own.startswith(f"data/code/{warm.get(name, name)}")

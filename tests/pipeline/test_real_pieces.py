@@ -22,14 +22,14 @@ def results(
 
     def run(dataset: str, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
         workspace = new_workspace()
-        workspace.edit("params.yaml", {"datasets": [dataset], "methods": [METHOD]})
+        workspace.edit("params.yaml", {"datasets": [dataset], "presets": [METHOD]})
         changes = {"only_present": True, **settings}
         workspace.edit("params.yaml", {f"sources.{dataset}.{k}": v for k, v in changes.items()})
         output = workspace.run("dvc", "repro")
         assert len(stages_run(output)) == 8
         board = (workspace.folder / "reports" / "leaderboard.md").read_text()
         assert f"| {METHOD} |" in board and "small-scale" in board
-        metrics = workspace.folder / "reports" / "metrics" / dataset / f"{METHOD}.json"
+        metrics = workspace.folder / "reports" / "results" / dataset / f"{METHOD}.json"
         return json.loads(metrics.read_text()), output
 
     return run

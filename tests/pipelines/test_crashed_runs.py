@@ -51,8 +51,8 @@ def test_only_a_run_of_this_worker_that_nobody_works_on_is_crashed(
 ) -> None:
     dead, alive, elsewhere = run("dead", "mine"), run("alive", "mine"), run("there", "other")
     client = Client([dead, alive, elsewhere, Run("not yet taken", {})])
-    monkeypatch.setattr(crashed_runs, "worked_on", lambda: {str(alive.id)})
-    assert asyncio.run(crashed_runs.end_left_over(client, "mine")) == ["dead"]  # type: ignore[arg-type]
+    monkeypatch.setattr(crashed_runs, "running_ids", lambda: {str(alive.id)})
+    assert asyncio.run(crashed_runs.end_crashed_runs(client, "mine")) == ["dead"]  # type: ignore[arg-type]
     ((changed, state),) = client.states.items()
     assert changed == dead.id and state.name == "Crashed"
     assert state.message and "start the same run again" in state.message
@@ -63,8 +63,8 @@ def test_a_live_engine_tells_its_run() -> None:
     environment = os.environ | {"PREFECT__FLOW_RUN_ID": "abc"}
     engine = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE)
     try:
-        while "abc" not in crashed_runs.worked_on():
+        while "abc" not in crashed_runs.running_ids():
             assert engine.poll() is None
     finally:
         engine.communicate()
-    assert "abc" not in crashed_runs.worked_on()
+    assert "abc" not in crashed_runs.running_ids()

@@ -28,14 +28,14 @@ def names_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_train_ends_with_the_metrics_of_its_model() -> None:
     names = flows.train.fn("cora")
-    assert names[0] == "download@scenes" and len(names) == 7
+    assert names[:2] == ["code", "download@scenes"] and len(names) == 8
     assert names[-2:] == ["train@scenes-cora", "evaluate@scenes-cora"]
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "all"])
 def test_prepare_ends_with_the_shards(dataset: str) -> None:
     names = flows.prepare.fn(dataset)
-    assert names[-1] == "shards@scenes-lite0" and len(names) == 5
+    assert names[-1] == "shards@scenes-lite0" and len(names) == 6
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "all"])
@@ -47,21 +47,21 @@ def test_evaluate_brings_every_model_up_to_date(dataset: str) -> None:
 
 
 def test_report_runs_nothing_else_and_reproduce_everything(root: Path) -> None:
-    assert flows.report.fn() == ["report"]
+    assert flows.report.fn() == ["code", "report"]
     assert flows.reproduce.fn() == [stage.name for stage in read_graph(root).stages]
 
 
 def test_an_unknown_data_set_names_the_nearest() -> None:
     for flow in (flows.prepare, flows.evaluate):
-        with pytest.raises(ConfigError, match=r"no data set 'scens'; did you mean 'scenes'\?"):
+        with pytest.raises(ConfigError, match=r"no 'scens'; did you mean 'scenes'\?"):
             flow.fn("scens")
 
 
 @pytest.mark.parametrize(
-    "given", [{"method": "../cora"}, {"method": "cora", "overrides": {"a": 1}}, {}]
+    "given", [{"preset": "../cora"}, {"preset": "cora", "overrides": {"a": 1}}, {}]
 )
 def test_parameters_are_typed(given: dict[str, object]) -> None:
-    with pytest.raises(Exception, match=r"method|overrides"):
+    with pytest.raises(Exception, match=r"preset|overrides"):
         flows.train.validate_parameters(given)
 
 

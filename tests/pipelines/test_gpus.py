@@ -64,7 +64,7 @@ def test_a_run_that_wants_none_sees_none(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("text", ["two", "", "-1", "1.5"])
 def test_anything_but_a_number_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(gpus.WANTED, text)
-    with pytest.raises(ConfigError, match=f"^MANYMATCH_GPUS={text}: expected how many"):
+    with pytest.raises(ConfigError, match=f"^MANYMATCH_GPUS={text}: expected a number"):
         claim([])
 
 

@@ -14,7 +14,13 @@ from service import Service, run_id
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service")]
 
-DATA = ["download@scenes", "captions@scenes", "features@scenes-lite0", "scene_graphs@scenes"]
+DATA = [
+    "code",
+    "download@scenes",
+    "captions@scenes",
+    "features@scenes-lite0",
+    "scene_graphs@scenes",
+]
 CORA = [*DATA, "shards@scenes-lite0", "train@scenes-cora", "evaluate@scenes-cora"]
 LONG = {"overrides": ["training.epochs=2000"]}
 
@@ -27,7 +33,7 @@ def test_train_cora_as_typed(service: Service) -> None:
     assert sorted(service.stages(run)) == sorted(CORA)
     assert list(service.stages(run))[-3:] == CORA[-3:]
     assert (service.folder / "models" / "scenes" / "cora" / "model.safetensors").is_file()
-    metrics = service.folder / "reports" / "metrics" / "scenes" / "cora.json"
+    metrics = service.folder / "reports" / "results" / "scenes" / "cora.json"
     assert json.loads(metrics.read_text())["rsum"] > 0
     log = service.log(run)
     assert "> manymatch train scenes cora" in log and "epoch 2/2: loss" in log
@@ -39,9 +45,12 @@ def test_train_cora_as_typed(service: Service) -> None:
 def test_unchanged_stages_are_cached_and_the_report_is_linked(service: Service) -> None:
     runs = [service.begin("train/train-cora"), service.begin("report/report")]
     cached, made = (service.ended(run) for run in runs)
-    assert cached["message"] == "0 stages ran, 7 had not changed"
+    assert cached["message"] == "0 stages ran, 8 had not changed"
     assert set(service.stages(runs[0]).values()) == {"Cached"}
-    assert made["type"] == "COMPLETED" and service.stages(runs[1]) == {"report": "Completed"}
+    assert made["type"] == "COMPLETED" and service.stages(runs[1]) == {
+        "code": "Cached",
+        "report": "Completed",
+    }
     assert f"http://127.0.0.1:{service.port + 1}/index.html" in service.artifacts(runs[1])["report"]
 
 
@@ -82,7 +91,7 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
     (worker,) = service.processes("prefect", "worker", "start")
     worker.kill()
     assert service.ended(first, within=40)["type"] == "CRASHED"
-    service.says(first, "has ended, and so does the run. Next: 'make serve'")
+    service.says(first, "has ended, and so does the run. Next: ")
     service.gone("manymatch", within=10)
 
     service.serve()
@@ -107,7 +116,7 @@ def test_runs_queue_cancel_and_survive_a_new_server(service: Service) -> None:
     # Another queue, so that both run at once and meet at DVC's lock.
     second = service.begin("train/train-cora", work_queue_name="cpu")
     third = service.begin("train/train-cora")
-    service.says(second, "train@scenes-cora waits for process")
+    service.says(second, "train@scenes-cora waits for the end")
     assert service.state(third)["type"] == "SCHEDULED"
     service.cancel(third)
 
@@ -139,7 +148,7 @@ def test_neither_a_power_cut_nor_stop_leaves_a_run_that_blocks_the_queue(service
         process.kill()
     psutil.wait_procs(everything)
     assert service.stored_state(first) == "RUNNING"
-    assert "Crashed, since no process works on them" in service.serve()
+    assert "Crashed, no process works on them" in service.serve()
     assert "start the same run again" in service.state(first)["message"]
     assert service.state(first)["type"] == "CRASHED"
 

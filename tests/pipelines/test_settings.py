@@ -54,7 +54,7 @@ def test_only_the_overridden_lines_change() -> None:
     assert read_preset(CORA).training.epochs == 2
     assert said[0] == (
         "presets/scenes/cora.yaml: training.epochs is now 2 (was 8) and stays so; "
-        "'git checkout presets/scenes/cora.yaml' takes it back"
+        "'git checkout presets/scenes/cora.yaml' reverts the file"
     )
     assert len(said) == 3
 
@@ -87,8 +87,8 @@ def test_a_file_may_be_named_and_the_same_value_changes_nothing() -> None:
         ("training.epochs", "expected KEY=VALUE"),
         ("training.epochs=[", "not a YAML value"),
         ("training.epochs.more=1", "'epochs' is a value, not a group"),
-        ("presets/scenes/corra.yaml:seed=1", "no such file of settings; did you mean"),
-        ("../elsewhere.yaml:seed=1", "no such file of settings"),
+        ("presets/scenes/corra.yaml:seed=1", "no settings file .*; did you mean"),
+        ("../elsewhere.yaml:seed=1", "no settings file"),
         pytest.param("model.sise=2", "sise", marks=pytest.mark.slow),
     ],
 )
@@ -103,8 +103,8 @@ def test_a_fault_is_one_line_and_nothing_is_written(override: str, said: str) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("seed: [1\nmethods: []\n", r"^params.yaml:2: expected"),
-        ("seed: 1\nmethods: []\nseed: 2\n", "^params.yaml:3: the key 'seed' is there twice"),
+        ("seed: [1\npresets: []\n", r"^params.yaml:2: expected"),
+        ("seed: 1\npresets: []\nseed: 2\n", "^params.yaml:3: the key 'seed' is there twice"),
         ("- seed\n", r"^params.yaml: expected a mapping"),
     ],
 )
@@ -119,14 +119,14 @@ def test_a_broken_file_that_is_to_be_changed_is_one_line(text: str, said: str) -
 def test_a_change_that_leaves_a_run_nothing_to_do_is_not_written(root: Path) -> None:
     shutil.copy(root / "dvc.yaml", "dvc.yaml")
     before = snapshot()
-    changes = settings.overridden(["methods=[vsepp]"])
+    changes = settings.overridden(["presets=[vsepp]"])
 
     def trained(graph: Graph) -> list[Stage]:
         return graph.writing(Path("models/scenes/cora"))
 
-    chosen = partial(flows._chosen, trained)
+    chosen = partial(flows._selected, trained)
     with (
-        pytest.raises(ConfigError, match="names nothing that this run could do"),
+        pytest.raises(ConfigError, match="no stage belongs to this run"),
         settings.settled(lambda: changes, [].append, chosen),
     ):
         pass
@@ -134,14 +134,14 @@ def test_a_change_that_leaves_a_run_nothing_to_do_is_not_written(root: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_method_that_params_does_not_name_is_added() -> None:
+def test_a_preset_that_params_does_not_name_is_added() -> None:
     assert settings.named("scenes", "cora") == []
     said: list[str] = []
     with settings.settled(lambda: settings.named("scenes", "dive"), said.append):
         pass
-    methods = yaml.safe_load(Path("params.yaml").read_text())["methods"]
+    methods = yaml.safe_load(Path("params.yaml").read_text())["presets"]
     assert methods == ["vsepp", "swamp", "maxmatch", "cora", "dive"]
-    assert "params.yaml: methods is now" in said[0]
+    assert "params.yaml: presets is now" in said[0]
     assert settings.named("scenes", "dive") == []
 
 
@@ -152,7 +152,7 @@ def test_a_run_that_changes_settings_has_the_checkout_to_itself() -> None:
     with settings.settled(list, heard.put):
         other = context.Process(target=_change_in_turn, args=(heard, release))
         other.start()
-        assert heard.get(timeout=60) == "waiting to change settings until other runs end"
+        assert heard.get(timeout=60) == "waiting for other runs to end, to change settings"
         assert read_preset(CORA).training.epochs == 8
     assert "training.epochs is now 2" in heard.get(timeout=60)
     release.set()

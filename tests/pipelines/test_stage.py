@@ -44,11 +44,11 @@ def run(name: str, said: list[str] | None = None) -> str | None:
 def test_a_stage_runs_only_if_something_changed() -> None:
     said: list[str] = []
     assert run("first", said) is None and "> cat setting > one" in said
-    assert run("first") == "nothing that this stage depends on has changed"
+    assert run("first") == "no dependency of this stage has changed"
     Path("setting").write_text("other\n")
     assert run("first") is None
     Path("setting").write_text("quick\n")
-    assert run("first") == "these inputs were run before: outputs are taken from DVC's cache"
+    assert "are taken from DVC's cache" in (run("first") or "")
     assert Path("one").read_text() == "quick\n"
 
 
@@ -72,14 +72,14 @@ def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_write
             begun.set()
 
     def let_go(line: str) -> None:
-        if "second waits for process" in line:
+        if "second waits for the end" in line:
             hold.unlink()
 
     runner = threading.Thread(target=run_stage, args=("second", listen, {}))
     runner.start()
     assert begun.wait(60)
-    assert "others are using it" in (run("first") or "")
-    assert run_stage("second", let_go, {}) == "nothing that this stage depends on has changed"
+    assert "other processes use its files" in (run("first") or "")
+    assert run_stage("second", let_go, {}) == "no dependency of this stage has changed"
     runner.join(60)
     assert not hold.exists() and Path("two").read_text() == "quick\n"
 

@@ -183,15 +183,21 @@ def provenance(dataset: str, preset: str) -> dict:
         "checkpoint_sha256": "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea",
         "data_sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
         "version": "0.1.0",
-        "git_revision": "0b6663f5c0ffee0b6663f5c0ffee0b6663f5c0ff",
-        "device": "cpu (2 threads)",
-        "seconds": 192.4,
-        "peak_memory_mb": 1234.5,
         "images": 300,
         "captions": 1500,
         "parameters": 3_412_480,
         "resolved": {"method": preset, "features": "lite0", "training": {"epochs": 30, "seed": 0}},
     }
+
+
+USAGE = {
+    "date": "2026-01-02T03:04:05+00:00",
+    "host": "here",
+    "device": "cpu (2 threads)",
+    "seconds": 192.4,
+    "peak_memory_mb": 1234.5,
+    "git_revision": "0b6663f5c0ffee0b6663f5c0ffee0b6663f5c0ff",
+}
 
 
 def write_json(path: Path, value: object) -> None:
@@ -210,8 +216,9 @@ def write_curve(folder: Path, name: str, values: list[float]) -> None:
 def write_result(reports: Path, dataset: str, preset: str, *, judged: bool = True) -> None:
     """All files of one result."""
     noise = METHODS[preset]
-    write_json(reports / "metrics" / dataset / f"{preset}.json", metrics(noise, judged))
+    write_json(reports / "results" / dataset / f"{preset}.json", metrics(noise, judged))
     write_json(reports / "provenance" / dataset / f"{preset}.json", provenance(dataset, preset))
+    write_json(reports / "machine" / dataset / f"{preset}.json", {"train": USAGE})
     write_json(reports / "runs" / dataset / preset / "samples.json", samples(noise, judged))
     curves = reports / "curves" / dataset / preset
     terms = ["loss", "triplet"] if preset == "vsepp" else ["loss", "global", "entity", "specific"]

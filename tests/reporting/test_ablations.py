@@ -202,7 +202,7 @@ def test_a_re_ranked_result_is_marked_and_has_no_training(reports: Path) -> None
     record = json.loads((provenance / "cora.json").read_text())
     again = {**record, "preset": "cora+rerank", "rerank_beta": 0.65}
     (provenance / "cora+rerank.json").write_text(json.dumps(again))
-    metrics = reports / "metrics" / "scenes"
+    metrics = reports / "results" / "scenes"
     (metrics / "cora+rerank.json").write_text((metrics / "cora.json").read_text())
     page = pages_of(reports)["scenes"]
     assert "Re-ranking, beta" in page and ">0.65</td>" in page
@@ -214,7 +214,7 @@ def test_a_re_ranked_result_is_marked_and_has_no_training(reports: Path) -> None
 
 def test_a_re_ranked_ensemble_is_marked_as_both(reports: Path) -> None:
     _write_ensemble(reports)
-    for folder in ("provenance", "metrics"):
+    for folder in ("provenance", "results"):
         path = reports / folder / "scenes" / "cora+cora-1.json"
         record = json.loads(path.read_text())
         if folder == "provenance":
@@ -228,7 +228,7 @@ def test_a_re_ranked_ensemble_is_marked_as_both(reports: Path) -> None:
 
 def _write_ensemble(reports: Path) -> None:
     """Of two seeds of cora, beside a preset whose name is alike."""
-    metrics, provenance = reports / "metrics" / "scenes", reports / "provenance" / "scenes"
+    metrics, provenance = reports / "results" / "scenes", reports / "provenance" / "scenes"
     record = json.loads((provenance / "cora.json").read_text())
     members = [{**record, "preset": "cora"}, {**record, "preset": "cora-1", "seed": 1}]
     both = {**record, "preset": "cora+cora-1", "seed": "0+1", "members": members}

@@ -120,7 +120,7 @@ def coco(reports: Path) -> Path:
         record = json.loads((reports / "provenance/scenes/cora.json").read_text())
         record |= {"dataset": "coco", "preset": preset, "method": method, "setting": setting}
         record |= {"images": 5000, "captions": 25_010}
-        for kind, value in (("metrics", values), ("provenance", record)):
+        for kind, value in (("results", values), ("provenance", record)):
             path = reports / kind / "coco" / f"{preset}.json"
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(value))
@@ -131,7 +131,7 @@ def test_clips_stand_beside_the_papers_too(reports: Path) -> None:
     record = json.loads((reports / "provenance/scenes/cora.json").read_text())
     record |= {"dataset": "youcook2", "preset": "swamp", "method": "swamp_video"}
     record |= {"images": 3350, "captions": 3350}
-    for kind, value in (("metrics", _numbers(9.0)), ("provenance", record)):
+    for kind, value in (("results", _numbers(9.0)), ("provenance", record)):
         path = reports / kind / "youcook2" / "swamp.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(value))

@@ -23,7 +23,7 @@ def test_csv_holds_every_number_as_it_is_in_the_metrics(reports: Path) -> None:
         ("scenes", "cora"),
         ("scenes", "vsepp"),
     ]
-    truth = json.loads((reports / "metrics/scenes/vsepp.json").read_text())
+    truth = json.loads((reports / "results/scenes/vsepp.json").read_text())
     assert float(rows[3]["rsum"]) == truth["rsum"]
     assert float(rows[3]["t2i.meanr"]) == truth["t2i"]["meanr"]
     assert float(rows[3]["multi.i2t.r_precision"]) == truth["multi"]["i2t"]["r_precision"]
@@ -31,7 +31,7 @@ def test_csv_holds_every_number_as_it_is_in_the_metrics(reports: Path) -> None:
 
 
 def test_metrics_beyond_the_known_ones_reach_the_csv(reports: Path) -> None:
-    path = reports / "metrics/scenes/cora.json"
+    path = reports / "results/scenes/cora.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "pmrp": {"i2t": 12.5}}))
     text = leaderboard.to_csv(read_runs(reports))
     assert "pmrp.i2t" in text.splitlines()[0]

@@ -61,7 +61,7 @@ def write_run(reports: Path, recalls: tuple[float, float, float]) -> None:
     ]
     folder = reports / "runs" / "scenes" / "vsepp"
     (folder / "t2i.trec").write_text("\n".join(lines) + "\n")
-    path = reports / "metrics" / "scenes" / "vsepp.json"
+    path = reports / "results" / "scenes" / "vsepp.json"
     metrics = json.loads(path.read_text())
     metrics["t2i"] |= dict(zip(("r1", "r5", "r10"), recalls, strict=True))
     path.write_text(json.dumps(metrics))

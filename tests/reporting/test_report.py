@@ -99,6 +99,19 @@ def test_pages_load_nothing_from_elsewhere(reports: Path) -> None:
         assert "default-src 'none'" in text
 
 
+def test_only_the_script_beside_the_pages_knows_machine_and_moment(reports: Path) -> None:
+    pages = pages_of(reports)
+    script = reports / "machine" / "machine.js"
+    head, _, value = script.read_text().rstrip(";\n").partition(" = ")
+    assert head == "window.MANYMATCH_MACHINE"
+    known = json.loads(value)
+    assert known["results"]["scenes/cora"]["train"]["seconds"] == 192.4
+    for fact in (known["date"], "192.4", "cpu (2 threads)", "0b6663f5c0ff"):
+        assert not any(fact in page for page in pages.values())
+    shutil.rmtree(reports / "machine")
+    assert pages_of(reports) == pages
+
+
 def test_pages_show_every_part_of_every_result(reports: Path) -> None:
     pages = {name: Document(text) for name, text in pages_of(reports).items()}
     for word in ("scenes", "flickr8k", "vsepp", "cora", "small-scale", "416.5"):
@@ -228,17 +241,17 @@ def test_image_without_a_picture_and_caption_without_a_graph_are_shown(reports: 
 
 FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "metrics cut off": (
-        "metrics/scenes/cora.json",
+        "results/scenes/cora.json",
         lambda path: path.write_text(path.read_text()[:50]),
         "Invalid JSON",
     ),
     "metrics without a number": (
-        "metrics/scenes/cora.json",
+        "results/scenes/cora.json",
         lambda path: edit(path, lambda value: value["i2t"].pop("r5")),
         "i2t.r5: Field required",
     ),
     "metrics not a number": (
-        "metrics/scenes/cora.json",
+        "results/scenes/cora.json",
         lambda path: edit(path, lambda value: value.update(rsum=float("nan"))),
         "rsum: Input should be a finite number",
     ),

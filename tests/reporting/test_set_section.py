@@ -135,7 +135,7 @@ def test_words_of_others_are_text(with_sets: Path) -> None:
         sets["nearest"]["images"][1]["elements"][0][0]["caption"] = EVIL
 
     _edit(path, poison)
-    metrics = with_sets / "metrics" / "scenes" / "cora.json"
+    metrics = with_sets / "results" / "scenes" / "cora.json"
     _edit(metrics, lambda value: value["sets"]["images"]["rsum_of"].update({EVIL: 1.0}))
     page = page_of(with_sets)
     assert EVIL not in page
@@ -244,6 +244,6 @@ def test_points_of_one_element_are_one_path_and_images_lie_on_top() -> None:
 
 
 def test_one_modality_may_be_single_vectors(with_sets: Path) -> None:
-    path = with_sets / "metrics" / "scenes" / "vsepp.json"
+    path = with_sets / "results" / "scenes" / "vsepp.json"
     _edit(path, lambda metrics: metrics["sets"].pop("texts"))
     assert "-7.12" in page_of(with_sets)

@@ -1,6 +1,6 @@
 """The command line: every stage of dvc.yaml is a subcommand that runs alone.
 
-Stages import their rooms when they run, so that `--help` and the light stages start at once.
+A command imports its libraries when it runs, so `--help` and small stages start at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from manymatch.cli import check, data, models, results, studies
+from manymatch.cli import check, code, data, models, results, studies
 from manymatch.system.errors import ManyMatchError
 from manymatch.system.progress import say
 
@@ -23,15 +23,15 @@ app = typer.Typer(
     "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
     "that holds params.yaml.",
 )
-for _group in (check, data, models, studies, results):
+for _group in (check, code, data, models, studies, results):
     app.add_typer(_group.commands)
 
 _INTERRUPTED = 130
-"""The exit code of an interrupt, which typer turns it into without a word."""
+"""Typer ends an interrupted command with this exit code and prints no message."""
 
 
 def main() -> None:
-    """Run the command line; a user's fault ends in one line and exit code 1."""
+    """Run the command line; a user's error is printed in one line, with exit code 1."""
     try:
         app()
     except ManyMatchError as error:
@@ -46,5 +46,5 @@ def main() -> None:
 
 
 def _interrupted() -> NoReturn:
-    say("interrupted; what was finished is kept, run the same command to go on")
+    say("interrupted; finished work is kept. Run the same command to go on.")
     sys.exit(_INTERRUPTED)

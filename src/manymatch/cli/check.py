@@ -1,4 +1,4 @@
-"""Whether the settings belong together, before anything runs."""
+"""The command `check`: do the settings fit together? It runs before any stage."""
 
 from __future__ import annotations
 
@@ -32,36 +32,40 @@ def check() -> None:
             check_name(features)
     for name in params.datasets:
         datasets.check_settings(name, params.source(name))
-        for method in params.methods:
-            _check_preset(params, name, method, starts_from=None)
+        for preset in params.presets:
+            _check_preset(params, name, preset, starts_from=None)
     for key, started in params.warm_starts.items():
-        if key != f"{started.dataset}-{started.method}":
-            raise ConfigError(f"params.yaml: warm_starts: '{key}' is not its DATASET-METHOD")
-        _check_preset(params, started.dataset, started.method, starts_from=started.model)
+        name = f"{started.dataset}-{started.preset}"
+        if key != name:
+            raise ConfigError(
+                f"params.yaml: warm_starts: the key '{key}' is not DATASET-PRESET of its entry. "
+                f"Rename the key to '{name}'."
+            )
+        _check_preset(params, started.dataset, started.preset, starts_from=started.model)
     for name, dataset in params.ablations.items():
         check_plan(LAYOUT.presets, plan_from_file(LAYOUT.plan(name), LAYOUT, dataset)[1])
     say(
-        f"datasets {', '.join(params.datasets)}; methods {', '.join(params.methods)}; "
+        f"datasets {', '.join(params.datasets)}; presets {', '.join(params.presets)}; "
         f"warm starts {', '.join(params.warm_starts) or 'none'}; "
         f"features {', '.join(params.features)}: all known"
     )
 
 
-def _check_preset(params: Params, dataset: str, method: str, starts_from: str | None) -> None:
+def _check_preset(params: Params, dataset: str, name: str, starts_from: str | None) -> None:
     from manymatch.methods import check_model
 
-    path = preset_path(LAYOUT.presets, dataset, method)
-    preset = project.preset(dataset, method)
+    path = preset_path(LAYOUT.presets, dataset, name)
+    preset = project.preset(dataset, name)
     check_model(preset.method, preset.model)
     if preset.features not in params.features:
         raise ConfigError(
-            f"{path}: features '{preset.features}' are not extracted; "
-            "add them to 'features' in params.yaml"
+            f"{path}: no stage makes the features '{preset.features}'. "
+            "Add them to 'features' in params.yaml."
         )
     own = preset.warm_start.model if preset.warm_start else None
     if own != starts_from:
         raise ConfigError(
-            f"{path}: starts from {own or 'nothing'}, but from {starts_from or 'nothing'} in "
-            "params.yaml; presets with a warm start are named under 'warm_starts' there, "
-            "the others under 'methods'"
+            f"{path}: the preset starts from {own or 'no model'}, but params.yaml says "
+            f"{starts_from or 'no model'}. Name presets with a warm start under 'warm_starts', "
+            "and the others under 'presets'."
         )

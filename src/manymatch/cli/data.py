@@ -27,7 +27,7 @@ def download(dataset: DatasetName) -> None:
 
 @commands.command()
 def captions(dataset: DatasetName) -> None:
-    """Write the caption table, training vocabulary and judged pairs: data/captions."""
+    """Write the caption table, the training vocabulary and the judged pairs: data/captions."""
     from manymatch.datasets import captions as stage
 
     stage.write_captions(
@@ -49,14 +49,16 @@ def features(
 ) -> None:
     """Extract image features to an HDF5 store: data/features/DATASET/FEATURES.h5. Resumable.
 
-    Published ones (extraction.FEATURES.published.DATASET in params.yaml) are imported instead.
+    Published features (extraction.FEATURES.published.DATASET in params.yaml) are imported instead.
     """
     settings = project.params().extraction_of(features)
     store = LAYOUT.features(dataset, features)
     parts = project.parts(store, part)
     if dataset in settings.published:
         if part:
-            raise ConfigError(f"--part {part}: features that are imported have no parts")
+            raise ConfigError(
+                f"--part {part}: imported features have no parts. Run the command without --part."
+            )
         _import_features(dataset, features, settings.published[dataset])
         return
 
@@ -91,7 +93,9 @@ def _import_features(dataset: str, features: str, published: Published) -> None:
 @commands.command("scene-graphs")
 def scene_graphs(
     dataset: DatasetName,
-    processes: Annotated[int | None, typer.Option(help="Parser processes; 0: one a core.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Parser processes; 0: one for each core.")
+    ] = None,
     part: PartName = None,
 ) -> None:
     """Parse captions into scene graphs with spaCy: data/scene_graphs/DATASET.parquet."""

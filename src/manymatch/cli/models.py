@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import DatasetName, MethodName, Overrides, Split
+from manymatch.cli.options import DatasetName, Overrides, PresetName, Split
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import model_name
 
@@ -19,28 +19,29 @@ commands = typer.Typer()
 @commands.command()
 def train(
     dataset: DatasetName,
-    method: MethodName,
+    preset: PresetName,
     overrides: Overrides = None,
     name: Annotated[
         str | None,
         typer.Option("--as", metavar="NAME", help="Call the model NAME: --set seed=1 --as cora-1."),
     ] = None,
 ) -> None:
-    """Train one preset: models/DATASET/METHOD. Resumes where a killed run left off."""
+    """Train one preset: models/DATASET/PRESET. A run that was killed continues where it stopped."""
     from manymatch.training.torchrun import relaunch
 
     relaunch()
     from manymatch.training import train as stage
 
-    preset = project.preset(dataset, method, overrides)
-    method = model_name(name) if name else method
+    settings = project.preset(dataset, preset, overrides)
+    model = model_name(name) if name else preset
     stage.train(
-        preset,
-        LAYOUT.shards(dataset, preset.features),
+        settings,
+        LAYOUT.shards(dataset, settings.features),
         LAYOUT.vocabulary(dataset),
-        LAYOUT.model(dataset, method),
-        LAYOUT.curves(dataset, method),
-        LAYOUT.checkpoints(dataset, method),
+        LAYOUT.model(dataset, model),
+        LAYOUT.curves(dataset, model),
+        LAYOUT.checkpoints(dataset, model),
+        usage=LAYOUT.machine(dataset, model),
     )
 
 
@@ -48,7 +49,8 @@ def train(
 def import_howto100m(
     file: Annotated[Path, typer.Argument(help="howto100m_pt_model.pth, as published.")],
 ) -> None:
-    """Take over HowTo100M's model as one to start from: models/howto100m/released."""
+    """Import HowTo100M's published model, for presets that start from it:
+    models/howto100m/released."""
     from manymatch.methods.howto100m import import_howto100m as stage
 
     stage(file, LAYOUT.model("howto100m", "released"))
@@ -57,16 +59,16 @@ def import_howto100m(
 @commands.command()
 def evaluate(
     dataset: DatasetName,
-    method: MethodName,
+    preset: PresetName,
     split: Split = None,
 ) -> None:
-    """Rank the test split with a trained model: reports/metrics, run files, sample queries."""
+    """Rank the test split with a trained model: reports/results, run files, sample queries."""
     from manymatch.evaluation import evaluate as stage
 
     stage.evaluate(
-        *project.trained(dataset, method),
+        *project.trained(dataset, preset),
         LAYOUT.relevance(dataset),
-        *project.outputs(dataset, method),
+        LAYOUT.result(dataset, preset),
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
         elements=project.params().evaluation.elements,
@@ -76,22 +78,25 @@ def evaluate(
 @commands.command()
 def rerank(
     dataset: DatasetName,
-    method: Annotated[
-        str, typer.Argument(help="A trained CORA, or several together: cora+cora-1.")
+    preset: Annotated[
+        str,
+        typer.Argument(
+            metavar="PRESET", help="A trained CORA, or several as an ensemble: cora+cora-1."
+        ),
     ],
     split: Split = None,
 ) -> None:
-    """Evaluate a trained CORA re-ranked by entities: reports/metrics/DATASET/METHOD+rerank.json.
+    """Evaluate a trained CORA re-ranked by entities: reports/results/DATASET/PRESET+rerank.json.
 
-    Several re-rank as one: the means of their scores, of captions and of entities.
+    An ensemble averages the members' scores of captions and of entities before it re-ranks.
     """
     from manymatch.evaluation import rerank as stage
     from manymatch.evaluation.ensemble import JOINED_BY
 
     stage.rerank(
-        [project.trained(dataset, name) for name in method.split(JOINED_BY)],
+        [project.trained(dataset, name) for name in preset.split(JOINED_BY)],
         LAYOUT.relevance(dataset),
-        *project.outputs(dataset, method + stage.SUFFIX),
+        LAYOUT.result(dataset, preset + stage.SUFFIX),
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
     )
@@ -103,12 +108,12 @@ def ensemble(
         list[str],
         typer.Argument(metavar="A B", help="Trained models: cora cora-1, or cora+cora-1."),
     ],
-    dataset: Annotated[str, typer.Option(help="The dataset that they were trained on.")] = "scenes",
+    dataset: Annotated[str, typer.Option(help="The dataset of these models.")] = "scenes",
     split: Split = None,
 ) -> None:
-    """Rank with the mean of several models' scores: reports/metrics/DATASET/A+B.json.
+    """Rank with the mean of several models' scores: reports/results/DATASET/A+B.json.
 
-    A second seed is trained with 'manymatch train scenes cora --set seed=1 --as cora-1'.
+    'manymatch train scenes cora --set seed=1 --as cora-1' trains a second seed.
     """
     from manymatch.evaluation import ensemble as stage
 
@@ -117,7 +122,7 @@ def ensemble(
     stage.ensemble(
         [project.trained(dataset, name) for name in names],
         LAYOUT.relevance(dataset),
-        *project.outputs(dataset, joined),
+        LAYOUT.result(dataset, joined),
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
     )
@@ -129,7 +134,7 @@ def score(
     scores: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FILE", help="Similarities, images x captions; of several files their mean."
+            metavar="FILE", help="Similarities, images x captions; several files are averaged."
         ),
     ] = None,
     images: Annotated[
@@ -142,35 +147,40 @@ def score(
     image_ids: Annotated[
         Path | None, typer.Option(help="Ids of the image rows, one a line, or .npy.")
     ] = None,
-    caption_ids: Annotated[Path | None, typer.Option(help="The same of the captions.")] = None,
+    caption_ids: Annotated[
+        Path | None, typer.Option(help="Ids of the caption rows, one a line, or .npy.")
+    ] = None,
     captions: Annotated[
         Path | None,
         typer.Option(help="Caption table (.parquet), or .csv: image_id,caption_id[,split,labels]."),
     ] = None,
     relevance: Annotated[
-        Path | None, typer.Option(help="Table of true pairs beyond the own ones (.parquet).")
+        Path | None,
+        typer.Option(help="Table of judged true pairs besides the positives (.parquet)."),
     ] = None,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
     protocol: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="coco_1k, pmrp, eccv_caption, cxc, classes, pairs (no other); may be given twice.",
+            help="coco_1k, pmrp, eccv_caption, cxc, classes or pairs (ranks alone); repeatable.",
         ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--as", metavar="NAME", help="Keep it: reports/metrics/DATASET/NAME.json."),
+        typer.Option(
+            "--as", metavar="NAME", help="Keep the result: reports/results/DATASET/NAME.json."
+        ),
     ] = None,
 ) -> None:
     """Evaluate another model's embeddings or similarities by the data set's protocols.
 
-    FILE is .npy, .npz, .safetensors, .h5 or .hdf5; with several arrays, FILE:KEY.
-    Rows are in the caption table's order, or as the files of ids say. Without
-    --as the metrics are printed and nothing is written. With --as the studies
-    that need ranks alone are written too: reports/studies/DATASET/NAME.json. For
-    captions of your own any DATASET will do, with --captions and the protocols
-    you want; they are not studied.
+    FILE is .npy, .npz, .safetensors, .h5 or .hdf5; FILE:KEY names one of several
+    arrays. Rows follow the caption table, or the files of ids if they are given.
+    Without --as the metrics are printed and no file is written. With --as the
+    studies that need only ranks are written as well:
+    reports/studies/DATASET/NAME.json. Your own captions work with any DATASET name:
+    give --captions and --protocol; no study is made of them.
     """
     from manymatch.evaluation.external import external_scores as made
     from manymatch.evaluation.external import score as stage
@@ -190,7 +200,7 @@ def score(
         split=split,
         protocols=protocol or [],
         name=name or stage.SETTING,
-        written=stage.Places(*project.outputs(dataset, model_name(name))) if name else None,
+        written=LAYOUT.result(dataset, model_name(name)) if name else None,
     )
     if name and captions is None:
         identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}

@@ -13,7 +13,9 @@ DatasetName = Annotated[
         "conceptual_captions."
     ),
 ]
-MethodName = Annotated[str, typer.Argument(help="A preset: presets/DATASET/METHOD.yaml.")]
+PresetName = Annotated[
+    str, typer.Argument(metavar="PRESET", help="A preset: presets/DATASET/PRESET.yaml.")
+]
 FeaturesName = Annotated[
     str, typer.Argument(help="A backbone: lite0, objects, resnet50 ...; pixels256 for none.")
 ]
@@ -26,7 +28,9 @@ Overrides = Annotated[
 PartName = Annotated[
     str | None,
     typer.Option(
-        "--part", metavar="K/N", help="Make only part K of N, for the stage to join: data/parts."
+        "--part",
+        metavar="K/N",
+        help="Make only part K of N in data/parts; the stage joins all parts.",
     ),
 ]
 Split = Annotated[str | None, typer.Option(help="train, validation or test.")]

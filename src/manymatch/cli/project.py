@@ -1,4 +1,4 @@
-"""The project that a command works in: the folder it is called from, its settings and models."""
+"""The project of a command: the settings and models in the current folder."""
 
 from __future__ import annotations
 
@@ -16,54 +16,46 @@ LAYOUT = Layout()
 
 
 def params() -> Params:
-    """What params.yaml says."""
+    """The settings in params.yaml."""
     return read_params(LAYOUT.params)
 
 
-def preset(dataset: str, method: str, overrides: list[str] | None = None) -> Preset:
-    """The preset, with what `--set` says on top."""
-    path = preset_path(LAYOUT.presets, dataset, method)
+def preset(dataset: str, name: str, overrides: list[str] | None = None) -> Preset:
+    """The preset, changed by the `--set` options in `overrides`."""
+    path = preset_path(LAYOUT.presets, dataset, name)
     return read_preset(path, dict(override(text) for text in overrides or []))
 
 
 def override(text: str) -> tuple[str, Any]:
-    """Key and value of a `--set`."""
+    """Key and value of one `--set` option."""
     key, equals, value = text.partition("=")
     if not (key and equals):
-        raise ConfigError(f"--set {text}: expected KEY=VALUE")
+        raise ConfigError(f"--set {text}: expected KEY=VALUE, such as training.epochs=2")
     return key, yaml_value(value, f"--set {text}")
 
 
 def parts(output: Path, part: str | None) -> Parts:
-    """The parts of a stage's `output`, and which of them `--part` wants."""
+    """The parts of a stage's `output`, and the part that `--part` asks for, if any."""
     return Parts(LAYOUT.parts(output), Part.read(part) if part else None)
 
 
 def trained(dataset: str, name: str) -> tuple[Path, Path]:
-    """A trained model's folder, and that of the shards of its features."""
+    """The folder of a trained model, and the folder of the shards with its features."""
     folder = LAYOUT.model(dataset, name)
     own = folder / "preset.yaml"
-    found = read_preset(own) if own.is_file() else preset(dataset, name)
-    return folder, LAYOUT.shards(dataset, found.features)
+    settings = read_preset(own) if own.is_file() else preset(dataset, name)
+    return folder, LAYOUT.shards(dataset, settings.features)
 
 
 def trained_names(params: Params, dataset: str) -> list[str]:
-    """The models that params.yaml names and that are trained."""
-    warm = [each.method for each in params.warm_starts.values() if each.dataset == dataset]
-    return [name for name in [*params.methods, *warm] if LAYOUT.model(dataset, name).is_dir()]
-
-
-def outputs(dataset: str, name: str) -> tuple[Path, Path, Path]:
-    """Where the metrics, provenance and ranks of a model or ensemble go."""
-    return (
-        LAYOUT.metrics(dataset, name),
-        LAYOUT.provenance(dataset, name),
-        LAYOUT.run(dataset, name),
-    )
+    """The trained models among the presets that params.yaml names."""
+    warm = [start.preset for start in params.warm_starts.values() if start.dataset == dataset]
+    return [name for name in [*params.presets, *warm] if LAYOUT.model(dataset, name).is_dir()]
 
 
 def ranking(split: str | None) -> dict[str, Any]:
-    """Which split is ranked, and how much of it is kept: `evaluation` in params.yaml."""
+    """The split to rank, and the numbers of ranks and sample queries to keep: `evaluation` in
+    params.yaml."""
     settings = params().evaluation
     return {
         "split": split or settings.split,

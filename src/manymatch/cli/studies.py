@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import DatasetName, MethodName, Overrides, Split
+from manymatch.cli.options import DatasetName, Overrides, PresetName, Split
 from manymatch.cli.project import LAYOUT
 from manymatch.system.errors import ConfigError
 
@@ -29,24 +29,28 @@ def ablate(
         ),
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(metavar="S1,S2", help="Each point with each seed; 0 if not given.")
+        str | None,
+        typer.Option(metavar="S1,S2", help="Train each point with these seeds; default: 0."),
     ] = None,
-    dataset: Annotated[str | None, typer.Option(help="A dataset; scenes unless FILE says.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="A dataset; default: that of FILE, or scenes.")
+    ] = None,
     overrides: Overrides = None,
     file: Annotated[
-        Path | None, typer.Option(help="All of this from a file: ablations/NAME.yaml.")
+        Path | None, typer.Option(help="Read the whole ablation from ablations/NAME.yaml.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time; one a core or GPU if not given.")
+        int | None, typer.Option(min=1, help="Runs at a time; default: one for each core or GPU.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the trained models.")] = False,
     accept_stale: Annotated[
-        bool, typer.Option("--accept-stale", help="Count earlier results of other source code too.")
+        bool, typer.Option("--accept-stale", help="Accept earlier results of other code.")
     ] = False,
 ) -> None:
     """Train a preset with one thing changed at a time: reports/ablations/DATASET/NAME.json.
 
-    Finished runs are kept in models/.ablations: killed or extended, only the rest is trained.
+    Finished runs are kept in models/.ablations. After a kill, or when points are added, only the
+    missing runs are trained.
     """
     from manymatch.experiments.ablation import ablate as stage
     from manymatch.experiments.ablation import command
@@ -59,8 +63,9 @@ def ablate(
     if file:
         name, plan = command.plan_from_file(file, LAYOUT, dataset, settings)
     else:
-        chosen = dataset or "scenes"
-        name, plan = command.plan_from_options(preset, over or [], seeds or "0", chosen, settings)
+        name, plan = command.plan_from_options(
+            preset, over or [], seeds or "0", dataset or "scenes", settings
+        )
     options = stage.Options(jobs, keep, accept_stale)
     written = stage.ablate(name, plan, LAYOUT, project.params().evaluation.split, options)
     typer.echo(ablations.to_markdown(Ablation.read(written)))
@@ -69,22 +74,22 @@ def ablate(
 @commands.command()
 def study(
     dataset: DatasetName,
-    method: MethodName,
+    preset: PresetName,
     only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="rich_captions, entity_retrieval, parse_errors or reranking; may be given twice.",
+            help="rich_captions, entity_retrieval, parse_errors or reranking; repeatable.",
         ),
     ] = None,
     split: Split = None,
 ) -> None:
-    """Study a trained model further: reports/studies/DATASET/METHOD.json."""
+    """Study a trained model further: reports/studies/DATASET/PRESET.json."""
     from manymatch.experiments.studies import study as stage
 
     stage.study(
-        *project.trained(dataset, method),
-        LAYOUT.study(dataset, method),
+        *project.trained(dataset, preset),
+        LAYOUT.study(dataset, preset),
         split=split or project.params().evaluation.split,
         only=only or [],
     )
@@ -93,16 +98,18 @@ def study(
 @commands.command()
 def clusters(
     dataset: DatasetName,
-    method: Annotated[str, typer.Argument(help="A trained SwAMP: models/DATASET/METHOD.")],
+    preset: Annotated[
+        str, typer.Argument(metavar="PRESET", help="A trained SwAMP: models/DATASET/PRESET.")
+    ],
     split: Split = None,
 ) -> None:
-    """Keywords and members of a trained SwAMP's classes: reports/clusters/DATASET/METHOD.json."""
+    """Find keywords and members of a SwAMP's classes: reports/clusters/DATASET/PRESET.json."""
     from manymatch.experiments.clusters import clusters as stage
 
     params = project.params()
     stage.clusters(
-        *project.trained(dataset, method),
-        LAYOUT.clusters(dataset, method),
+        *project.trained(dataset, preset),
+        LAYOUT.clusters(dataset, preset),
         split=split or params.evaluation.split,
         parser=params.scene_graphs.model,
     )
@@ -111,26 +118,26 @@ def clusters(
 @commands.command()
 def efficiency(
     dataset: DatasetName,
-    methods: Annotated[
+    presets: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Trained models; those of params.yaml if not given."),
+        typer.Option(metavar="A,B", help="Trained models; default: those that params.yaml names."),
     ] = None,
     split: Split = None,
 ) -> None:
     """Measure what trained models cost: reports/efficiency/DATASET.json.
 
-    Multiply-adds of a similarity, parameters, a training step, the whole test,
-    and a text query (parse, encode, search) over 10 to 100,000 images; SCAN's
-    cross-attention and the papers' figures beside them. About a minute a model
-    and a few for SCAN; the times are of this machine, so give it nothing else
-    to do.
+    Measures multiply-adds of a similarity, parameters, a training step, the whole
+    test, and a text query (parse, encode, search) over 10 to 100,000 images, with
+    SCAN's cross-attention and the papers' figures for comparison. A model takes
+    about a minute, SCAN a few. The times are those of this machine: run nothing
+    else on it meanwhile.
     """
     from manymatch.experiments.costs import measure as stage
     from manymatch.reporting import costs
     from manymatch.results.costs import Costs
 
     params = project.params()
-    names = methods.split(",") if methods else project.trained_names(params, dataset)
+    names = presets.split(",") if presets else project.trained_names(params, dataset)
     sources = [stage.Source(*project.trained(dataset, name)) for name in names]
     written = LAYOUT.efficiency(dataset)
     split = split or params.evaluation.split
@@ -141,19 +148,20 @@ def efficiency(
 @commands.command()
 def synthetic(
     file: Annotated[
-        Path | None, typer.Option(help="The experiment; synthetic/swamp.yaml if not given.")
+        Path | None, typer.Option(help="The experiment; default: synthetic/swamp.yaml.")
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
+        str | None, typer.Option(metavar="S1,S2", help="Seeds in place of the file's.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time, each on a core; one a core.")
+        int | None,
+        typer.Option(min=1, help="Runs at a time, each on one core; default: all cores."),
     ] = None,
 ) -> None:
-    """SwAMP's experiment on made-up pairs, against its paper: reports/synthetic/NAME.json.
+    """Repeat SwAMP's experiment on synthetic pairs: reports/synthetic/NAME.json.
 
-    Needs no data. Finished runs are kept in models/.synthetic: killed or extended, only the rest
-    is done.
+    The experiment needs no data. Finished runs are kept in models/.synthetic. After a kill, or when
+    points are added, only the missing runs are done.
     """
     from manymatch.experiments.synthetic import experiment as stage
     from manymatch.experiments.synthetic import plan
@@ -161,8 +169,7 @@ def synthetic(
     from manymatch.results.synthetic import SyntheticExperiment
 
     path = file or LAYOUT.experiment("swamp")
-    chosen = plan.read_experiment(path, seeds)
-    written = stage.perform(path.stem, chosen, LAYOUT, jobs)
+    written = stage.perform(path.stem, plan.read_experiment(path, seeds), LAYOUT, jobs)
     typer.echo(tables.to_markdown(SyntheticExperiment.read(written)))
 
 
@@ -170,19 +177,19 @@ def synthetic(
 def sketches(
     file: Annotated[Path, typer.Argument(help="The experiment: sketches/NAME.yaml.")],
     seeds: Annotated[
-        str | None, typer.Option(metavar="S1,S2", help="Other seeds than the file's.")
+        str | None, typer.Option(metavar="S1,S2", help="Seeds in place of the file's.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
 ) -> None:
-    """Find images for sketches of unseen classes: reports/sketches/NAME.json.
+    """Retrieve images for sketches of unseen classes: reports/sketches/NAME.json.
 
-    Trains on published features of the seen classes, whose files FILE names, with every seed.
+    Each seed trains on published features of the seen classes; FILE names the feature files.
     """
     from manymatch.experiments.sketches import experiment as stage
     from manymatch.experiments.sketches.settings import read_sketches
-    from manymatch.features.extract import pick_device
     from manymatch.reporting import sketches as tables
     from manymatch.results.sketches import SketchExperiment
+    from manymatch.system.device import pick_device
 
     written = stage.perform(file.stem, read_sketches(file, seeds), LAYOUT, pick_device(device))
     typer.echo(tables.view(SketchExperiment.read(written)).to_markdown())

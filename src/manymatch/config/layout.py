@@ -1,9 +1,31 @@
-"""Where everything lies: one function a kind of file, so that stages and dvc.yaml agree."""
+"""Where every file lies: one function for each kind of file, so that stages and dvc.yaml agree."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ResultFiles:
+    """The files of one evaluated result."""
+
+    full: Path
+    """All metrics, JSON."""
+    metrics: Path
+    """The few metrics that DVC's tables show, JSON."""
+    provenance: Path
+    """The settings, data and code of the result, JSON."""
+    run: Path
+    """Folder of the run files, sample queries and embeddings."""
+    machine: Path
+    """What the stages used on this machine (`system.machine`), JSON; no stage's output."""
+
+    @classmethod
+    def inside(cls, folder: Path) -> ResultFiles:
+        """The files of a result that has a folder of its own."""
+        names = ("results.json", "metrics.json", "provenance.json", "run", "machine.json")
+        return cls(*(folder / name for name in names))
 
 
 @dataclass(frozen=True)
@@ -23,6 +45,11 @@ class Layout:
     @property
     def reports(self) -> Path:
         return self.root / "reports"
+
+    @property
+    def code(self) -> Path:
+        """The hashes of the code that each stage can reach."""
+        return self.root / "data" / "code"
 
     def raw(self, dataset: str) -> Path:
         return self.root / "data" / "raw" / dataset
@@ -46,54 +73,62 @@ class Layout:
         return self.root / "data" / "shards" / dataset / features
 
     def parts(self, output: Path) -> Path:
-        """Of a stage's `output`, made on several machines; itself no stage's output."""
+        """The parts of a stage's `output`, made on several machines; no stage's output."""
         return self.root / "data" / "parts" / output.relative_to(self.root / "data")
 
     @property
     def models(self) -> Path:
         return self.root / "models"
 
-    def model(self, dataset: str, method: str) -> Path:
-        return self.models / dataset / method
+    def model(self, dataset: str, preset: str) -> Path:
+        return self.models / dataset / preset
 
-    def checkpoints(self, dataset: str, method: str) -> Path:
-        """Outside the outputs of any stage, because DVC deletes those before it runs one."""
-        return self.models / ".checkpoints" / dataset / method
+    def checkpoints(self, dataset: str, preset: str) -> Path:
+        """Outside the outputs of any stage, because DVC deletes outputs before it runs a stage."""
+        return self.models / ".checkpoints" / dataset / preset
 
-    def curves(self, dataset: str, method: str) -> Path:
-        return self.reports / "curves" / dataset / method
+    def curves(self, dataset: str, preset: str) -> Path:
+        return self.reports / "curves" / dataset / preset
 
-    def metrics(self, dataset: str, method: str) -> Path:
-        return self.reports / "metrics" / dataset / f"{method}.json"
+    def result(self, dataset: str, preset: str) -> ResultFiles:
+        """The files of a trained model's result, or of an ensemble's."""
+        name = f"{preset}.json"
+        return ResultFiles(
+            full=self.reports / "results" / dataset / name,
+            metrics=self.reports / "metrics" / dataset / name,
+            provenance=self.reports / "provenance" / dataset / name,
+            run=self.run(dataset, preset),
+            machine=self.machine(dataset, preset),
+        )
 
-    def provenance(self, dataset: str, method: str) -> Path:
-        return self.reports / "provenance" / dataset / f"{method}.json"
+    def run(self, dataset: str, preset: str) -> Path:
+        return self.reports / "runs" / dataset / preset
 
-    def run(self, dataset: str, method: str) -> Path:
-        return self.reports / "runs" / dataset / method
+    def machine(self, dataset: str, preset: str) -> Path:
+        return self.reports / "machine" / dataset / f"{preset}.json"
 
-    def study(self, dataset: str, method: str) -> Path:
-        return self.reports / "studies" / dataset / f"{method}.json"
+    def study(self, dataset: str, preset: str) -> Path:
+        return self.reports / "studies" / dataset / f"{preset}.json"
 
     def plan(self, name: str) -> Path:
-        """What an ablation varies."""
+        """The file that says what an ablation varies."""
         return self.root / "ablations" / f"{name}.yaml"
 
     def ablation(self, dataset: str, name: str) -> Path:
         return self.reports / "ablations" / dataset / f"{name}.json"
 
     def ablation_runs(self, dataset: str) -> Path:
-        """Finished and unfinished runs of all ablations; as `checkpoints`, no stage's output."""
+        """Finished and unfinished runs of all ablations; like `checkpoints`, no stage's output."""
         return self.models / ".ablations" / dataset
 
     def efficiency(self, dataset: str) -> Path:
         return self.reports / "efficiency" / f"{dataset}.json"
 
-    def clusters(self, dataset: str, method: str) -> Path:
-        return self.reports / "clusters" / dataset / f"{method}.json"
+    def clusters(self, dataset: str, preset: str) -> Path:
+        return self.reports / "clusters" / dataset / f"{preset}.json"
 
     def experiment(self, name: str) -> Path:
-        """What an experiment on synthetic pairs consists of."""
+        """The file that describes an experiment on synthetic pairs."""
         return self.root / "synthetic" / f"{name}.yaml"
 
     def synthetic(self, name: str) -> Path:
@@ -101,7 +136,7 @@ class Layout:
 
     @property
     def synthetic_runs(self) -> Path:
-        """Finished runs of all such experiments."""
+        """Finished runs of all experiments on synthetic pairs."""
         return self.models / ".synthetic"
 
     def sketches(self, name: str) -> Path:
@@ -109,5 +144,5 @@ class Layout:
 
     @property
     def sketch_runs(self) -> Path:
-        """Finished runs of all such experiments."""
+        """Finished runs of all experiments on sketches."""
         return self.models / ".sketches"

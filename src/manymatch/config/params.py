@@ -1,6 +1,6 @@
 """`params.yaml`: what runs, from which sources, and the settings of the stages before training.
 
-What makes a trained model is not here but in its preset, `presets/DATASET/METHOD.yaml`.
+What makes a trained model is not here but in its preset, `presets/DATASET/PRESET.yaml`.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ class Evaluation(Strict):
 
 
 class WarmStarted(Strict):
-    """A preset that starts from the trained `model`, DATASET/METHOD."""
+    """A preset that starts from the trained `model`, DATASET/PRESET."""
 
     dataset: Name
-    method: Name
+    preset: Name
     model: str
 
 
@@ -98,10 +98,10 @@ class Params(Strict):
     """The whole of `params.yaml`."""
 
     datasets: list[Name]
-    methods: list[Name]
+    presets: list[Name]
     features: list[Name]
     warm_starts: dict[str, WarmStarted] = Field(default_factory=dict)
-    """By DATASET-METHOD."""
+    """By DATASET-PRESET."""
     ensembles: tuple[Ensemble, ...] = ()
     ablations: dict[Name, Name] = Field(default_factory=dict)
     """Dataset of each file in `ablations/`, which is named without `.yaml`."""

@@ -130,13 +130,13 @@ class WarmStart(Strict):
     Every parameter and buffer of the source must find its place with equal shape, and every one
     of ours must be given a value, but for those named here. Word vectors go by word.
 
-    `params.yaml` names such a preset under `warm_starts` with its source, not under `methods`: in
+    `params.yaml` names such a preset under `warm_starts` with its source, not under `presets`: in
     DVC's matrix no stage can wait for another. `dvc repro` then trains the source first, and both
     again when it changes.
     """
 
     model: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")]
-    """DATASET/METHOD: a folder under `models/`."""
+    """DATASET/PRESET: a folder under `models/`."""
     rename: dict[str, str] = Field(default_factory=dict)
     """Beginnings of dotted names in the source -> what stands in their place here."""
     fresh: tuple[Expression, ...] = ()

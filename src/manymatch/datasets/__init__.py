@@ -27,9 +27,15 @@ DATASETS = {
 }
 
 
+def entry_point(name: str) -> str:
+    """MODULE:CLASS of the dataset `name`; an unknown name is a `ConfigError` that suggests one."""
+    return f"{__name__}.{_known(name)}:{DATASETS[name]}"
+
+
 def dataset(name: str) -> Dataset:
-    """The dataset called `name`; an unknown one is a `ConfigError` that names the nearest."""
-    return getattr(import_module(f"{__name__}.{_known(name)}"), DATASETS[name])()
+    """The dataset called `name`; imports its module only now."""
+    module, attribute = entry_point(name).split(":")
+    return getattr(import_module(module), attribute)()
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> Strict:

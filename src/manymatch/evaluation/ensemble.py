@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,15 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.outcome import Places, Wanted, outcome, write
-from manymatch.evaluation.provenance import effort
+from manymatch.evaluation.outcome import Wanted, outcome, write
 from manymatch.evaluation.ranking.blocks import Score, rows
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
 from manymatch.shards.read import samples as samples_of
 from manymatch.shards.sample import Sample
+from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.machine import Clock, record
 
 JOINED_BY = "+"
 """Between the members in an ensemble's name; in no preset's."""
@@ -29,9 +30,7 @@ JOINED_BY = "+"
 def ensemble(
     members: Sequence[tuple[Path, Path]],
     relevance: Path,
-    metrics: Path,
-    provenance: Path,
-    run: Path,
+    written: ResultFiles,
     *,
     captions: Path | None = None,
     split: str = "test",
@@ -45,24 +44,25 @@ def ensemble(
 
     Args:
         members: of each the folder of the trained model and that of its shards.
-        relevance, metrics, provenance, run, captions, split, depth, samples: as for `evaluate`.
+        relevance, written, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
         ConfigError: fewer than two members, or one twice.
         DataError: the members' shards do not hold the same images and captions.
         CheckpointError: a member is not a trained model, or its shards hold other features.
     """
-    started = time.monotonic()
+    clock = Clock()
     if len(members) < 2:
         raise ConfigError("an ensemble needs two trained models or more")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = pick_device()
     together = Together.embed(members, split, device)
     found, dataset = together.found, together.dataset
     wanted = Wanted(relevance, captions, depth, samples)
     ways = together.score, together.t2i_score
-    came = outcome(found, *ways, dataset, together.stored, wanted)
-    record = together.origin() | {"dataset": dataset, "split": split} | effort(device, started)
-    write(Places(metrics, provenance, run), came, run.name, record)
+    result = outcome(found, *ways, dataset, together.stored, wanted)
+    origin = together.origin(__name__) | {"dataset": dataset, "split": split}
+    write(written, result, written.run.name, origin)
+    record(written.machine, "ensemble", clock.usage(str(device)))
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,10 @@ class Together:
         """Images of the split as the first member's shards hold them; see `shards.read.samples`."""
         return samples_of(self.members[0].shards, self.split, rows)
 
-    def origin(self) -> dict[str, Any]:
-        """Where the results come from, for the provenance file."""
-        return self.members[0].origin() if len(self.members) == 1 else _origin(self.members)
+    def origin(self, stage: str) -> dict[str, Any]:
+        """The origin of the results, for the provenance file; `stage` is the module that ranks."""
+        origins = [member.origin(stage) for member in self.members]
+        return origins[0] if len(origins) == 1 else _origin(origins)
 
     def check_same_entities(self) -> None:
         """Refuse members whose captions do not have the same entities (a `DataError`)."""
@@ -195,9 +196,8 @@ _ENTITIES: dict[str, Callable[[Embedded], Any]] = {
 }
 
 
-def _origin(members: Sequence[Trained]) -> dict[str, Any]:
-    """As a single model's (`provenance.origin`), with that of each of the `members`."""
-    origins = [member.origin() for member in members]
+def _origin(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The origin of an ensemble, with the `origins` of its members (`provenance.origin`)."""
     settings = {found["setting"] for found in origins}
     return {
         "preset": JOINED_BY.join(found["preset"] for found in origins),
@@ -207,7 +207,6 @@ def _origin(members: Sequence[Trained]) -> dict[str, Any]:
         "setting": settings.pop() if len(settings) == 1 else "small-scale",
         "parameters": sum(found["parameters"] for found in origins),
         "version": origins[0]["version"],
-        "git_revision": origins[0]["git_revision"],
         "members": origins,
     }
 

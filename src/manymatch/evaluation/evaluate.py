@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from pathlib import Path
 
-import torch
-
+from manymatch.config.layout import ResultFiles
 from manymatch.config.params import Elements
-from manymatch.evaluation.outcome import Places, Wanted, outcome, write
+from manymatch.evaluation.outcome import Wanted, outcome, write
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.provenance import effort
 from manymatch.evaluation.samples import drawn_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.trained import embed_split
 from manymatch.shards.read import samples as stored_samples
+from manymatch.system.device import pick_device
+from manymatch.system.machine import Clock, record
 
 
 def evaluate(
     model: Path,
     shards: Path,
     relevance: Path,
-    metrics: Path,
-    provenance: Path,
-    run: Path,
+    written: ResultFiles,
     *,
     captions: Path | None = None,
     split: str = "test",
@@ -37,34 +34,34 @@ def evaluate(
     Args:
         model: folder of the trained model; its name is the preset's.
         shards: folder of the shards.
-        relevance: table of true pairs beyond the own ones (it may be empty).
-        metrics: the JSON file of numbers to write.
-        provenance: the JSON file that says where they come from.
-        run: folder for `i2t.trec`, `t2i.trec`, `samples.json`, and `sets.json` of set methods.
-        captions: the caption table, whose labels some protocols need (None: without those).
-        depth: ranks kept of each query in the run files.
-        samples: queries of each kind in `samples.json`.
-        elements: selections of set elements to evaluate besides each alone.
+        relevance: table of judged true pairs besides the positives (it may be empty).
+        written: the files to write. The run folder gets `i2t.trec`, `t2i.trec`, `samples.json`,
+            and `sets.json` if the method embeds sets.
+        captions: the caption table, whose labels some protocols need; None leaves them out.
+        depth: number of ranks that the run files keep of each query.
+        samples: number of queries of each kind in `samples.json`.
+        elements: selections of set elements to evaluate besides each single element.
 
     Raises:
         CheckpointError: the model was trained on other features than the shards hold.
         DataError: shards or relevance table cannot be used, or the model's scores.
     """
-    started = time.monotonic()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    clock = Clock()
+    device = pick_device()
     trained = embed_split(model, shards, split, device)
     method, found = trained.method, trained.found
     dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
     wanted = Wanted(relevance, captions, depth, samples)
-    came = outcome(found, method.score, method.t2i_score, dataset, stored, wanted)
+    result = outcome(found, method.score, method.t2i_score, dataset, stored, wanted)
     queries = drawn_queries(len(found.image_ids), len(found.caption_ids), samples)
-    whole = recall_of(came.subject.ranking)
+    whole = recall_of(result.subject.ranking)
     sets = analyse_sets(
-        method, found, whole, elements, queries, stored, came.judgments, trained.vocabulary
+        method, found, whole, elements, queries, stored, result.judgments, trained.vocabulary
     )
     if sets:
-        came.values["sets"], came.shown["sets"] = sets.metrics, sets.shown
+        result.values["sets"], result.shown["sets"] = sets.metrics, sets.shown
 
     tag = f"{trained.preset.method}-{model.name}"
-    record = trained.origin() | {"dataset": dataset, "split": split} | effort(device, started)
-    write(Places(metrics, provenance, run), came, tag, record)
+    origin = trained.origin(__name__) | {"dataset": dataset, "split": split}
+    write(written, result, tag, origin)
+    record(written.machine, "evaluate", clock.usage(str(device)))

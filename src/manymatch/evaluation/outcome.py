@@ -1,4 +1,4 @@
-"""What a ranking is worth, and its files."""
+"""The metrics of a ranked split, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
@@ -20,17 +21,8 @@ from manymatch.system import files
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where a result goes: two JSON files, and the folder of the run files."""
-
-    metrics: Path
-    provenance: Path
-    run: Path
-
-
-@dataclass(frozen=True)
 class Wanted:
-    """What a split is judged by, and how much is kept of its ranking; see `evaluate`."""
+    """The tables that judge a split, and how much is kept of its ranking; see `evaluate`."""
 
     relevance: Path
     captions: Path | None
@@ -40,7 +32,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A ranked split, its metrics, what else is shown of it by name, and its true pairs."""
+    """A ranked split, its metrics, its true pairs, and by name the JSON files that show it."""
 
     subject: Subject
     values: dict[str, Any]
@@ -56,7 +48,8 @@ def outcome(
     stored: Stored,
     wanted: Wanted,
 ) -> Outcome:
-    """Rank an embedded split, measure and show what comes of it; `stored` gives its images."""
+    """Rank an embedded split, measure the ranking and pick sample queries; `stored` gives the
+    images."""
     judgments = read_judgments(wanted.relevance, found.image_ids, found.caption_ids, found.owner)
     parts = found.images, found.texts, found.owner
     ranking = rank(score, *parts, wanted.depth, t2i_score=t2i_score)
@@ -69,8 +62,8 @@ def outcome(
 
 
 def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:
-    """`i2t`, `t2i` and `rsum` of the ranking, `multi` if there are judgments beyond the own pairs,
-    and what else the data set is evaluated by (`suite`)."""
+    """`i2t`, `t2i` and `rsum` of the ranking, `multi` if pairs besides the positives are judged,
+    and the numbers of the data set's other protocols (`suite`)."""
     return own_and_judged(subject, judgments) | suite.of_dataset(dataset, subject)
 
 
@@ -83,13 +76,30 @@ def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
     return values
 
 
-def write(places: Places, outcome: Outcome, tag: str, record: dict[str, Any]) -> None:
-    """Write run files, the rounded metrics and their provenance: `record` and the split's size."""
+def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, Any]) -> None:
+    """Write the run files, the rounded metrics, and the provenance: `origin` and the split's size.
+
+    Args:
+        written: the files; `written.machine` is left to the stage.
+        tag: the name of the run in the TREC files.
+        origin: model, data and code of the result (`provenance.origin`).
+    """
     found = outcome.subject.found
-    _write_ranks(places.run, outcome.subject, outcome.shown, tag)
-    files.write_json(places.metrics, rounded(outcome.values))
+    _write_ranks(written.run, outcome.subject, outcome.shown, tag)
+    values = rounded(outcome.values)
+    files.write_json(written.full, values)
+    files.write_json(written.metrics, headline(values))
     size = {"images": len(found.image_ids), "captions": len(found.caption_ids)}
-    files.write_json(places.provenance, record | size)
+    files.write_json(written.provenance, origin | size)
+
+
+def headline(values: dict[str, Any]) -> dict[str, float]:
+    """The few numbers that DVC's tables show: rsum, R@1 both ways and, if pairs are judged, mAP@R
+    both ways."""
+    numbers = {"rsum": values["rsum"], "i2t_r1": values["i2t"]["r1"], "t2i_r1": values["t2i"]["r1"]}
+    if "multi" in values:
+        numbers |= {f"{way}_map_at_r": values["multi"][way]["map_at_r"] for way in ("i2t", "t2i")}
+    return numbers
 
 
 def _write_ranks(

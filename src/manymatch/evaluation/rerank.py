@@ -5,21 +5,22 @@ Pham et al., CORA, CVPR 2024, eq. 14.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.ensemble import Together
-from manymatch.evaluation.outcome import Places, Wanted, outcome, write
+from manymatch.evaluation.outcome import Wanted, outcome, write
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.provenance import effort
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.base import Embeddings, Method
+from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError
+from manymatch.system.machine import Clock, record
 
 SUFFIX = "+rerank"
 """Behind a model's name, that of its results after re-ranking."""
@@ -30,9 +31,7 @@ BETAS = tuple(step / 20 for step in range(21))
 def rerank(
     members: Sequence[tuple[Path, Path]],
     relevance: Path,
-    metrics: Path,
-    provenance: Path,
-    run: Path,
+    written: ResultFiles,
     *,
     captions: Path | None = None,
     split: str = "test",
@@ -47,28 +46,29 @@ def rerank(
 
     Args:
         members: of each the folder of the trained model and that of its shards.
-        relevance, metrics, provenance, run, captions, split, depth, samples: as for `evaluate`.
+        relevance, written, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
         ConfigError: a member's method gives captions no entities, or a member is named twice.
         DataError: the members do not have the same images, captions and entities.
         CheckpointError: as for `evaluate`.
     """
-    started = time.monotonic()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    clock = Clock()
+    device = pick_device()
     held_out = _with_entities(members, "validation", device)
     beta = best_beta(rsum_by_beta(held_out.score, held_out.found))
 
     together = _with_entities(members, split, device)
     score, dataset = reranked(together.score, beta), together.dataset
     wanted = Wanted(relevance, captions, depth, samples)
-    came = outcome(together.found, score, None, dataset, together.stored, wanted)
+    result = outcome(together.found, score, None, dataset, together.stored, wanted)
 
-    record = together.origin()
-    tag = f"{record['method']}-{record['preset']}{SUFFIX}"
-    told = {"preset": record["preset"] + SUFFIX, "dataset": dataset, "split": split}
-    record |= told | {"rerank_beta": beta} | effort(device, started)
-    write(Places(metrics, provenance, run), came, tag, record)
+    origin = together.origin(__name__)
+    name = origin["preset"] + SUFFIX
+    tag = f"{origin['method']}-{name}"
+    identity = {"preset": name, "dataset": dataset, "split": split, "rerank_beta": beta}
+    write(written, result, tag, origin | identity)
+    record(written.machine, "rerank", clock.usage(str(device)))
 
 
 def _with_entities(

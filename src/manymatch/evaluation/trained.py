@@ -33,10 +33,11 @@ class Trained:
     index: Index
     found: Embedded
 
-    def origin(self) -> dict[str, Any]:
-        """Where its results come from, for the provenance file."""
+    def origin(self, stage: str) -> dict[str, Any]:
+        """The origin of the results of this model, for the provenance file; `stage` is the module
+        that ranks."""
         parameters = sum(parameter.numel() for parameter in self.method.parameters())
-        return origin(self.folder, self.shards, self.preset) | {"parameters": parameters}
+        return origin(self.folder, self.shards, self.preset, stage) | {"parameters": parameters}
 
 
 def embed_split(folder: Path, shards: Path, split: str, device: torch.device) -> Trained:

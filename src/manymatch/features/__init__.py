@@ -36,9 +36,14 @@ def check_name(name: str) -> None:
         raise ConfigError(f"unknown features '{name}'{nearest(name, BACKBONES)}")
 
 
+def entry_point(name: str) -> str:
+    """MODULE:FUNCTION that builds the backbone `name`."""
+    check_name(name)
+    return f"{__name__}.{BACKBONES[name]}:build"
+
+
 def build_backbone(name: str, sources: Sources) -> Backbone | Detector:
     """The backbone called `name`, its weights loaded."""
-    check_name(name)
-    module = import_module(f"manymatch.features.{BACKBONES[name]}")
-    backbone: Backbone | Detector = module.build(name, sources)
+    module, function = entry_point(name).split(":")
+    backbone: Backbone | Detector = getattr(import_module(module), function)(name, sources)
     return backbone

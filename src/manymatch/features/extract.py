@@ -21,13 +21,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.features import build_backbone
+from manymatch.features import build_backbone, entry_point
 from manymatch.features.backbone import Backbone, channels_last
 from manymatch.features.detector import Detector, DetectorSources
 from manymatch.features.joining import Extracted, stored
 from manymatch.features.store import FeatureWriter
 from manymatch.foreign.images import ImageFile, list_images, read_crops, read_image
-from manymatch.system.errors import ConfigError
+from manymatch.system.code_hash import code_hash
+from manymatch.system.device import pick_device
 from manymatch.system.files import sha256
 from manymatch.system.parallel_map import side_by_side
 from manymatch.system.parts import Part, Parts, identity_of
@@ -118,21 +119,6 @@ def _fill(
         name = f"features {extractor.name} ({extractor.device.type})"
         for row, (_, vectors, boxes) in zip(rows, track(features, name, len(rows)), strict=True):
             writer.write(row, vectors, boxes)
-
-
-def pick_device(name: str) -> torch.device:
-    """The device called `name`; "auto" is the GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ConfigError(f"device: unknown '{name}'; use auto, cpu or cuda") from None
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"device: cannot use '{name}'; use auto, cpu or cuda")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ConfigError(f"device: '{name}' is not there; use auto or cpu")
-    return device
 
 
 class Extractor:
@@ -289,7 +275,8 @@ def _identity(extractor: Extractor | Detection, images: Sequence[ImageFile]) -> 
     def content(image: ImageFile) -> list[Any]:
         return [image.image_id, sha256(image.path)]
 
-    return identity_of(Path(__file__).parent, _fingerprint(extractor, images, content))
+    code = code_hash(__name__, entry_point(extractor.name))
+    return identity_of(code, _fingerprint(extractor, images, content))
 
 
 def _state(image: ImageFile) -> list[Any]:

@@ -27,11 +27,16 @@ METHODS = {
 }
 
 
-def method_class(name: str) -> type[Method]:
-    """The class registered as `name`; imports its module only now."""
+def entry_point(name: str) -> str:
+    """MODULE:CLASS of the method `name`; an unknown name is a `ConfigError` that suggests one."""
     if name not in METHODS:
         raise ConfigError(f"method '{name}' does not exist{nearest(name, METHODS)}")
-    module, attribute = METHODS[name].split(":")
+    return METHODS[name]
+
+
+def method_class(name: str) -> type[Method]:
+    """The class registered as `name`; imports its module only now."""
+    module, attribute = entry_point(name).split(":")
     found: type[Method] = getattr(import_module(module), attribute)
     return found
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
 from pathlib import Path
 
 from manymatch.reporting import ablations, claims, leaderboard, page
 from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
 from manymatch.system import files
+from manymatch.system.machine import git_revision, read_records
 from manymatch.system.progress import say
 
 
 def report(reports: Path) -> None:
     """Write `index.html`, `pages/*.html` and `leaderboard.{csv,md,tex}` in the folder `reports`.
 
-    Reads all result files of the folder; curves and run files may be missing.
+    Reads all result files of the folder; curves and run files may be missing. The outputs are the
+    same on every machine. What differs from run to run (date, revision, time, memory) is written
+    to `machine/machine.js`, which the pages load if the file exists.
 
     Raises:
         DataError: there is no result, or a file is malformed. The message is one line with the
@@ -28,6 +33,7 @@ def report(reports: Path) -> None:
         "leaderboard.md": _markdown(results, methods),
         "leaderboard.tex": _latex(results, methods),
         "index.html": pages.pop("index.html"),
+        "machine/machine.js": _machine_script(reports),
     }
     for name, text in outputs.items():
         files.write_text(reports / name, text)
@@ -51,3 +57,14 @@ def _latex(results: AllResults, methods: list[Ablation]) -> str:
         for ablation in methods
     ]
     return "\n\n".join([head, leaderboard.to_latex(results.runs), *tables]) + "\n"
+
+
+def _machine_script(reports: Path) -> str:
+    """One assignment of all records below `reports/machine`, with the date and the commit."""
+    records = read_records(reports / "machine")
+    value = {
+        "date": date.today().isoformat(),
+        "revision": git_revision(reports),
+        "results": {name: record.model_dump() for name, record in records.items()},
+    }
+    return f"window.MANYMATCH_MACHINE = {json.dumps(value, indent=1)};\n"

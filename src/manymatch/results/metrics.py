@@ -14,7 +14,7 @@ class Metrics(Result, Recall):
     for methods that embed a sample as several elements. The metrics of a data set's other protocols
     stand beside them under the protocols' names."""
 
-    path: ClassVar[str] = "metrics/{dataset}/{preset}.json"
+    path: ClassVar[str] = "results/{dataset}/{preset}.json"
     remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
 
     multi: BothWays[MultiMatch] | None = None

@@ -74,11 +74,11 @@ def read_runs(reports: Path) -> list[Run]:
     Raises:
         DataError: there is no result, or a file is malformed or belongs to another path.
     """
-    paths = sorted((reports / "metrics").glob("*/*.json"))
+    paths = sorted((reports / "results").glob("*/*.json"))
     if not paths:
         raise DataError(
-            f"{reports / 'metrics'}: no results to report. Run 'dvc repro', "
-            "or 'manymatch evaluate DATASET METHOD' for a trained model."
+            f"{reports / 'results'}: no results to report. Run 'dvc repro', "
+            "or 'manymatch evaluate DATASET PRESET' for a trained model."
         )
     runs = [_read_run(reports, path.parent.name, path.stem) for path in paths]
     return sorted(runs, key=lambda run: (run.dataset, -run.metrics.rsum, run.preset))
@@ -88,7 +88,7 @@ def _read_run(reports: Path, dataset: str, preset: str) -> Run:
     folder = reports / "runs" / dataset / preset
     samples, sets = folder / "samples.json", folder / "sets.json"
     return Run(
-        metrics=Metrics.read(reports / "metrics" / dataset / f"{preset}.json"),
+        metrics=Metrics.read(reports / "results" / dataset / f"{preset}.json"),
         provenance=Provenance.read(reports / "provenance" / dataset / f"{preset}.json"),
         curves=read_curves(reports / "curves" / dataset / preset),
         samples=Samples.read(samples) if samples.is_file() else None,

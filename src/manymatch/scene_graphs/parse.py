@@ -18,6 +18,7 @@ from spacy.language import Language
 from manymatch.scene_graphs.batches import Parsed, read_parts, write_part
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
+from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError, first_line
 from manymatch.system.files import replacing, sha256
 from manymatch.system.parts import Parts, identity_of
@@ -67,7 +68,7 @@ def parse_captions(
 def _identity(captions: Path, model: str, batch_size: int) -> str:
     """Of all parts the same: it tells what the whole table is made from."""
     versions = [load_model(model).meta["version"], spacy.__version__]
-    return identity_of(Path(__file__).parent, sha256(captions), model, versions, batch_size)
+    return identity_of(code_hash(__name__), sha256(captions), model, versions, batch_size)
 
 
 def _tracked(results: Iterable[Parsed], total: int) -> Iterator[Parsed]:

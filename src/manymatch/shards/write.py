@@ -20,6 +20,7 @@ from manymatch.shards.pack import Pack
 from manymatch.shards.sample import Sample, encode
 from manymatch.shards.tables import Image, distinct, read_images
 from manymatch.shards.thumbnail import Pictures
+from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError
 from manymatch.system.files import replacing, sha256, write_json
 from manymatch.system.parts import WHOLE, Part, Parts, identity_of
@@ -83,7 +84,7 @@ def _identity(shards: _Shards) -> str:
     size, as they decide nothing but thumbnails beside the features."""
     found = map(shards.pictures.path, distinct(shards.captions, "file"))
     return identity_of(
-        Path(__file__).parent,
+        code_hash(__name__),
         [sha256(shards.captions), sha256(shards.graphs), shards.features.sha256],
         [path and path.stat().st_size for path in found],
         [shards.captions.stem, shards.features.path.stem],

@@ -1,17 +1,18 @@
-"""Worker processes that end with the one that started them, and say so in one line if they die."""
+"""Worker processes that end with their parent; a worker that dies is a one-line error."""
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
 import os
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import Any
 
 from manymatch.system.errors import ManyMatchError
+from manymatch.system.parent import call_when_parent_ends
 
 
 @contextlib.contextmanager
@@ -20,10 +21,10 @@ def process_pool(
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool whose processes first call `setup(*arguments)`.
 
-    A process that dies under the block's work (out of memory, say) is a `ManyMatchError` that
-    names the work as `what`.
+    A process that dies during the block (out of memory, for example) is a `ManyMatchError` that
+    calls the work `what`.
     """
-    # Processes start afresh: a fork of a process with threads (torch) can hang.
+    # Processes are spawned, because a fork of a process with threads (torch) can hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, _start, (setup, arguments))
     try:
@@ -38,14 +39,6 @@ def process_pool(
 
 
 def _start(setup: Callable[..., None] | None, arguments: Any) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    call_when_parent_ends(partial(os._exit, 1))
     if setup is not None:
         setup(*arguments)
-
-
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, even by kill -9."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

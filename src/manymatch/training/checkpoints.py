@@ -14,11 +14,12 @@ from pathlib import Path
 import pytorch_lightning as pl
 import torch
 
-from manymatch import __version__
 from manymatch.config.preset import Preset
+from manymatch.methods import entry_point
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import load_weights, save_weights
 from manymatch.shards.index import NAME as INDEX
+from manymatch.system.code_hash import code_hash
 from manymatch.system.files import remove, replacing, sha256
 from manymatch.training.history import History
 
@@ -37,7 +38,7 @@ def fingerprint(
         "shards": sha256(shards / INDEX),
         "vocabulary": sha256(vocabulary),
         "devices": machine,
-        "version": __version__,
+        "code": code_hash("manymatch.training.train", entry_point(preset.method)),
         "start": start or "",
     }
 

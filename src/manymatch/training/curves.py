@@ -1,7 +1,7 @@
-"""Training curves, written by dvclive: one point an epoch of each value.
+"""Training curves, written by dvclive: each value gets one point for each epoch.
 
-dvclive comes with DVC (the extra `pipeline`), whose plots are what its files are for. Without it
-training is the same but for the curves; each epoch's line is printed either way.
+dvclive comes with DVC (the extra `pipeline`) and writes the files of DVC's plots. Without dvclive
+training writes no curves and is otherwise the same; it prints a line for each epoch in any case.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ except ImportError:
 
 
 class Curves:
-    """The curves of one run in `folder`, drawn anew from what `history` holds already: so a
-    resumed run neither repeats nor lacks a point. Only the process of rank 0 draws."""
+    """The curves of one run in `folder`. They begin with the points of `history`, so a resumed run
+    neither repeats nor lacks a point. Only the process of rank 0 writes."""
 
     def __init__(self, folder: Path, history: History) -> None:
         self._folder = folder
@@ -32,7 +32,7 @@ class Curves:
         if not first_process():
             return
         if Live is None:
-            say("no training curves: dvclive is missing (pip install 'manymatch[pipeline]')")
+            say("no training curves: dvclive is missing. Run pip install 'manymatch[pipeline]'.")
             return
         self._live = Live(str(folder), dvcyaml=False, save_dvc_exp=False)
         for row in history.rows:
@@ -48,13 +48,15 @@ class Curves:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
-            # Its last act is to remove a file that all runs of a checkout share: of runs that end
-            # together, one finds it gone.
+            # dvclive ends by removing a file that all runs of a checkout share. If two runs end
+            # together, the second finds no file.
             with suppress(FileNotFoundError):
                 self._live.end()
+            # dvclive's summary is no output of the stage, and the report depends on this folder.
+            (self._folder / "metrics.json").unlink(missing_ok=True)
 
     def add(self, row: dict[str, float]) -> None:
-        """The values of the next epoch."""
+        """Write the values of the next epoch."""
         if self._live is not None:
             with storage_errors(self._folder):
                 for name, value in row.items():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import threading
-import time
+from functools import partial
 
 from torch import distributed
 
 from manymatch.system.errors import ConfigError
+from manymatch.system.parent import call_when_parent_ends
 
 TORCHRUN = "MANYMATCH_TORCHRUN"
 """The environment variable with its options: `--standalone --nproc-per-node 4`, or on the first of
@@ -44,10 +44,4 @@ def end_with_torchrun() -> None:
     """
     if distributed.is_torchelastic_launched():
         agent = int(os.environ.get(_AGENT, os.getppid()))
-        threading.Thread(target=_watch, args=(agent,), daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+        call_when_parent_ends(partial(os._exit, 1), agent)

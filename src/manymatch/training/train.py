@@ -15,6 +15,7 @@ from manymatch.methods.checkpoint import save_model
 from manymatch.shards.read import Index, read_index
 from manymatch.system.errors import ConfigError
 from manymatch.system.files import remove
+from manymatch.system.machine import Clock, record
 from manymatch.system.progress import say
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.text.wordpieces import AnyVocabulary
@@ -40,6 +41,7 @@ def train(
     curves: Path,
     checkpoints: Path,
     models: Path = Path("models"),
+    usage: Path | None = None,
 ) -> None:
     """Train by `preset` and write the folder `model` with the weights of the best epoch.
 
@@ -52,12 +54,14 @@ def train(
         curves: folder for dvclive's files.
         checkpoints: folder for what a resumed run needs; removed at the end.
         models: the folder in which the preset's `warm_start.model` lies.
+        usage: file for the time and memory that training used (`system.machine`); None: no file.
 
     Raises:
         ConfigError, DataError: preset and data do not fit, or training diverges.
         CheckpointError: the model to start from is not there or does not fit.
     """
     end_with_torchrun()
+    clock = Clock()
     index = _checked_index(preset, shards)
     machine = choose(preset.training)
     words = vocabulary_of(preset.method, preset.model, Vocabulary.load(vocabulary))
@@ -68,6 +72,7 @@ def train(
     )
     store = Checkpoints(checkpoints, inputs)
     history = _history(store)
+    resumed = bool(history.rows)
     learner = Learner(_method(preset, data.vocabulary, index, source), preset, data)
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as drawn:
         # A run killed between the last epoch and the model has nothing left to train.
@@ -75,6 +80,9 @@ def train(
             _fit(learner, history, machine, store, drawn)
     if first_process():
         _write(model, learner, index.width, history, store, source)
+        if usage is not None:
+            device = "cuda" if machine.accelerator == "gpu" else "cpu"
+            record(usage, "train", clock.usage(device, resumed))
 
 
 def _checked_index(preset: Preset, shards: Path) -> Index:

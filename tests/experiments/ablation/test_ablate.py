@@ -14,6 +14,7 @@ from killing import kill_during
 from small_methods import SMALL_SETS
 from tiny_checkout import PRESET, Checkout
 
+from manymatch.config.layout import ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.evaluation.protocols.suite import OF_DATASET
@@ -64,10 +65,11 @@ def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: lis
     shards = layout.shards("tiny", "grid")
     places = [out / name for name in ("model", "curves", "checkpoints")]
     train(preset, shards, layout.vocabulary("tiny"), *places)
-    written = [out / name for name in ("metrics.json", "provenance.json", "run")]
-    evaluate(places[0], shards, layout.relevance("tiny"), *written)
-    assert run["metrics"] == json.loads(written[0].read_text())
-    assert run["checkpoint_sha256"] == json.loads(written[1].read_text())["checkpoint_sha256"]
+    written = ResultFiles.inside(out)
+    evaluate(places[0], shards, layout.relevance("tiny"), written)
+    assert run["metrics"] == json.loads(written.full.read_text())
+    provenance = json.loads(written.provenance.read_text())
+    assert run["checkpoint_sha256"] == provenance["checkpoint_sha256"]
 
 
 def test_runs_of_set_methods_say_whether_their_sets_are_alive(
@@ -144,7 +146,7 @@ def test_results_of_other_code_count_only_if_told_so(
     plan = checkout.plan(over={"size": [4]})
     first = record(checkout, plan)
     worked.clear()
-    monkeypatch.setattr(stage, "sources_hash", lambda method: "changed")
+    monkeypatch.setattr(stage, "code_hash", lambda *entries: "changed")
     assert record(checkout, plan, accept_stale=True) == first
     assert worked == []
     record(checkout, plan)
@@ -190,7 +192,7 @@ def test_nothing_of_a_run_that_other_code_began_is_used(
 ) -> None:
     plan = checkout.plan(over={"size": [4]})
     kill_during(lambda: record(checkout, plan), "manymatch.experiments.ablation.run.evaluate", 1)
-    monkeypatch.setattr(stage, "sources_hash", lambda method: "changed")
+    monkeypatch.setattr(stage, "code_hash", lambda *entries: "changed")
     found = record(checkout, plan)
     assert found["points"][0]["runs"][0]["seconds"] is not None  # trained anew, and whole
     assert worked == ["size=4, seed 0"]

@@ -201,7 +201,7 @@ def checkout(
     for source in sources[:2]:
         shutil.copytree(source.model, layout.model("tiny", source.model.name))
     shutil.copytree(data.shards, layout.shards("tiny", "grid"))
-    chosen = {"datasets": ["tiny"], "methods": ["vse_infinity", "vsepp"], "features": ["grid"]}
+    chosen = {"datasets": ["tiny"], "presets": ["vse_infinity", "vsepp"], "features": ["grid"]}
     layout.params.write_text(yaml.safe_dump({**chosen, "sources": {}, "extraction": {}}))
     monkeypatch.chdir(layout.root)
     return layout
@@ -217,7 +217,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "names"),
-    [((), ["vse_infinity"]), (("--methods", "dive,vse_infinity"), ["dive", "vse_infinity"])],
+    [((), ["vse_infinity"]), (("--presets", "dive,vse_infinity"), ["dive", "vse_infinity"])],
 )
 def test_the_command_measures_what_is_trained_or_chosen_and_prints_the_table(
     checkout: Layout,

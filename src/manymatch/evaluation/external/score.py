@@ -5,7 +5,6 @@ Embeddings or a similarity matrix come from a file, and everything after that is
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,22 @@ from typing import Any
 import torch
 
 from manymatch import __version__
+from manymatch.config.layout import ResultFiles
 from manymatch.datasets import DATASETS
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.external.arrays import file_of
 from manymatch.evaluation.external.external_scores import Made, embedded
 from manymatch.evaluation.external.listed import read_listed
-from manymatch.evaluation.outcome import Outcome, Places, measure, own_and_judged, write
+from manymatch.evaluation.outcome import Outcome, measure, own_and_judged, write
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.protocols.subject import Subject
-from manymatch.evaluation.provenance import effort, git_revision
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.system import files
+from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import ConfigError, nearest
+from manymatch.system.machine import Clock, record
 
 SETTING = "external"
 
@@ -41,7 +42,7 @@ def score(
     protocols: Sequence[str] = (),
     depth: int = 100,
     name: str = SETTING,
-    written: Places | None = None,
+    written: ResultFiles | None = None,
 ) -> Outcome:
     """A split ranked by a model's embeddings or scores, with its metrics, rounded.
 
@@ -50,13 +51,13 @@ def score(
             know needs them named (`suite.PAIRS`: none).
         captions: the caption table, or a CSV file (`listed.read_listed`).
         relevance: table of true pairs beyond the own ones.
-        written: where metrics, provenance and run files go, under `name`; None: nowhere.
+        written: the files to write, under `name`; None writes no file.
 
     Raises:
         ConfigError: neither or both of scores and embeddings, or no such protocol or data set.
         DataError: a file that cannot be used, or does not fit the others.
     """
-    started = time.monotonic()
+    clock = Clock()
     _check_dataset(dataset, protocols)
     listed = read_listed(captions, split)
     found, by = embedded(made, listed)
@@ -70,8 +71,8 @@ def score(
     result = Outcome(subject, rounded(values), {}, judgments)
     if written is not None:
         identity = {"dataset": dataset, "preset": name, "split": split}
-        record = _record(made, captions, relevance) | identity
-        write(written, result, name, record | effort(torch.device("cpu"), started))
+        write(written, result, name, _origin(made, captions, relevance) | identity)
+        record(written.machine, "score", clock.usage())
     return result
 
 
@@ -90,10 +91,11 @@ def _judgments(relevance: Path | None, found: Embedded) -> Judgments:
     return read_judgments(relevance, found.image_ids, found.caption_ids, found.owner)
 
 
-def _record(made: Made, captions: Path, relevance: Path | None) -> dict[str, Any]:
-    """Where the numbers come from; what only a model's maker knows is marked as not known.
+def _origin(made: Made, captions: Path, relevance: Path | None) -> dict[str, Any]:
+    """The origin of the numbers; facts that only the model's author has are "not known".
 
-    `data_sha256` is that of the caption table."""
+    `data_sha256` is the hash of the caption table.
+    """
     sources: dict[str, list[Path | None]] = {
         "scores": [file_of(text) for text in made.scores],
         "images": [file_of(made.images) if made.images else None],
@@ -114,8 +116,8 @@ def _record(made: Made, captions: Path, relevance: Path | None) -> dict[str, Any
         "seed": "not known",
         "features": "not known",
         "setting": SETTING,
+        "code_sha256": code_hash(__name__),
         "version": __version__,
-        "git_revision": git_revision(Path()),
         **compared,
         **hashes,
     }

@@ -14,13 +14,16 @@ from manymatch.evaluation.provenance import setting_of
 from manymatch.experiments.ablation.plan import Plan, Point, points
 from manymatch.experiments.ablation.presets import preset_of
 from manymatch.experiments.ablation.run import run
-from manymatch.experiments.ablation.sources import sources_hash
 from manymatch.experiments.ablation.store import Inputs, Job, Result, folder_of, kept
 from manymatch.experiments.ablation.workers import side_by_side, workers_for
+from manymatch.methods import entry_point
 from manymatch.shards.index import read_index
 from manymatch.system import files
+from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import ManyMatchError
 from manymatch.system.progress import say
+
+_ENTRIES = "manymatch.training.train", "manymatch.evaluation.evaluate"
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def _job(plan: Plan, point: Point, seed: int, layout: Layout, split: str) -> Job
     )
     folder = folder_of(layout, dataset, preset, inputs)
     label = f"{point.label}, seed {seed}"
-    return Job(label, preset, inputs, folder, sources_hash(preset.method))
+    code = code_hash(*_ENTRIES, entry_point(preset.method))
+    return Job(label, preset, inputs, folder, code)
 
 
 def _complete(name: str, jobs: Sequence[Job], options: Options) -> dict[Path, Result]:

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.experiments.ablation.store import Job, Result, alone, kept
 from manymatch.methods.checkpoint import FACTS
 from manymatch.system import files
+from manymatch.system.machine import MachineRecord
 from manymatch.training.train import train
 
 _FROM_PROVENANCE = (
     "parameters",
     "images",
     "captions",
-    "device",
     "checkpoint_sha256",
     "data_sha256",
-    "git_revision",
     "version",
 )
 
@@ -53,27 +53,29 @@ def _log(path: Path) -> Iterator[None]:
 def _train_and_evaluate(job: Job) -> Result:
     folder, inputs = job.folder, job.inputs
     seconds = _train(job)
+    written = ResultFiles.inside(folder)
     evaluate(
         folder / "model",
         inputs.shards,
         inputs.relevance,
-        folder / "metrics.json",
-        folder / "provenance.json",
-        folder / "ranks",
+        written,
         captions=inputs.captions,
         split=inputs.split,
         depth=0,
         samples=0,
     )
-    facts, provenance = _read(folder / "model" / FACTS), _read(folder / "provenance.json")
+    facts, provenance = _read(folder / "model" / FACTS), _read(written.provenance)
+    usage = MachineRecord.read(written.machine).root["evaluate"]
     return {
-        "metrics": _read(folder / "metrics.json"),
+        "metrics": _read(written.full),
         "seconds": seconds,
         "epoch": facts["epoch"],
         "epochs": facts["epochs"],
         "validation_rsum": facts["rsum"],
         "sources": job.sources,
-        **_pairs(folder / "ranks" / "sets.json"),
+        "device": usage.device,
+        "git_revision": usage.git_revision,
+        **_pairs(written.run / "sets.json"),
         **{name: provenance[name] for name in _FROM_PROVENANCE},
     }
 

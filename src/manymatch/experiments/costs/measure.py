@@ -14,7 +14,6 @@ import torch
 
 from manymatch import __version__
 from manymatch.config.preset import Preset
-from manymatch.evaluation.provenance import git_revision
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.experiments.costs.cost import Cost, cost_of
 from manymatch.experiments.costs.hardware import hardware
@@ -24,7 +23,9 @@ from manymatch.methods import method_class
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import read_index
 from manymatch.system import files
+from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError
+from manymatch.system.machine import git_revision
 from manymatch.system.progress import say
 
 GALLERIES = (10, 100, 1_000, 10_000, 100_000)
@@ -51,7 +52,7 @@ def measure(
     """
     if not sources:
         raise ConfigError(f"no trained model of '{dataset}' to measure; run 'dvc repro' first")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = pick_device()
     presets = [_usable(source, split) for source in sources]
     reads_graphs = any(method_class(preset.method).reads_graphs for preset in presets)
     parse = parser(parser_model) if reads_graphs else None

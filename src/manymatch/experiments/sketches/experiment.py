@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,14 @@ import torch
 from manymatch import __version__
 from manymatch.config.layout import Layout
 from manymatch.evaluation.external.arrays import file_of
-from manymatch.evaluation.provenance import effort, git_revision
 from manymatch.experiments.ablation import kept
-from manymatch.experiments.ablation.sources import code_hash
 from manymatch.experiments.sketches import run
 from manymatch.experiments.sketches.data import Data, Side, files_of, read_data
 from manymatch.experiments.sketches.settings import SketchExperiment, SketchSettings
 from manymatch.experiments.synthetic.plan import settings_of
 from manymatch.system import files
+from manymatch.system.code_hash import code_hash
+from manymatch.system.machine import Clock
 from manymatch.system.progress import say
 
 
@@ -45,7 +44,7 @@ def perform(
     Raises:
         ConfigError: a point's settings do not fit; DataError: the data (before any training).
     """
-    started = time.monotonic()
+    clock = Clock()
     points = settings_of(SketchSettings, experiment)
     data = read_data(experiment.data)
     say(f"{name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen")
@@ -59,7 +58,7 @@ def perform(
         "points": [
             _point(label, chosen, data, experiment.seeds, place) for label, chosen in points.items()
         ],
-        "provenance": {**origin, **effort(device, started)},
+        "provenance": {**origin, **clock.usage(str(device)).model_dump(exclude_none=True)},
     }
     target = layout.sketches(name)
     files.write_json(target, record)
@@ -85,7 +84,7 @@ class Place:
             seed=seed,
             data=self.known,
             device=self.device.type,
-            code=code_hash([Path(run.__file__)]),
+            code=code_hash(run.__name__),
         )
         ranks = self.folder / f"{key}.trec"
         work = functools.partial(run.run, settings, data, seed, self.device, ranks)
@@ -124,5 +123,4 @@ def _origin(experiment: SketchExperiment) -> dict[str, Any]:
     return {
         "files": [[file.name, files.sha256(file)] for file in named],
         "version": __version__,
-        "git_revision": git_revision(Path()),
     }

@@ -22,6 +22,7 @@ from manymatch.shards.collate import Item, collate
 from manymatch.shards.numbering import NumberedCaption, Numbering
 from manymatch.shards.read import samples
 from manymatch.shards.sample import CaptionEntry, Sample
+from manymatch.system.device import pick_device
 
 _CAPTIONS_PER_BATCH = 320
 
@@ -49,7 +50,7 @@ class Subject:
 
     @classmethod
     def open(cls, model: Path, shards: Path, split: str) -> Subject:
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = pick_device()
         return cls(model, shards, split, device, embed_split(model, shards, split, device))
 
     @property
@@ -58,7 +59,7 @@ class Subject:
 
     def identity(self) -> dict[str, Any]:
         """Which model and split a result is of."""
-        origin = self.trained.origin()
+        origin = self.trained.origin(__name__)
         kept = ("preset", "method", "seed", "checkpoint_sha256")
         return {
             "dataset": self.trained.index.dataset,

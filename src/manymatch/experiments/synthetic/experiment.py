@@ -19,12 +19,12 @@ import torch
 from manymatch.config.layout import Layout
 from manymatch.experiments.ablation import kept
 from manymatch.experiments.ablation.kept import Result
-from manymatch.experiments.ablation.sources import code_hash
 from manymatch.experiments.ablation.workers import side_by_side, workers_for
 from manymatch.experiments.synthetic import run as training
 from manymatch.experiments.synthetic.plan import Experiment, run_settings
 from manymatch.experiments.synthetic.settings import RunSettings
 from manymatch.system import files
+from manymatch.system.code_hash import code_hash
 from manymatch.system.parallel_map import on_one_core
 from manymatch.system.progress import say
 
@@ -62,7 +62,7 @@ def perform(name: str, experiment: Experiment, layout: Layout, jobs: int | None 
 
 def _rows(experiment: Experiment, folder: Path) -> dict[str, list[Job]]:
     """The runs of each point."""
-    code = code_hash([Path(training.__file__)])
+    code = code_hash(training.__name__)
     return {
         name: [_job(name, settings, seed, folder, code) for seed in experiment.seeds]
         for name, settings in run_settings(experiment).items()

@@ -26,9 +26,14 @@ def check_format(name: str) -> None:
         raise ConfigError(f"unknown format of features '{name}'{nearest(name, FORMATS)}")
 
 
+def entry_point(name: str) -> str:
+    """MODULE:FUNCTION that opens features in the format `name`."""
+    check_format(name)
+    return f"{__name__}.{name}:open_published"
+
+
 def open_published(name: str, path: Path, table: Table, max_regions: int | None) -> Published:
     """The published features at `path`, in the format called `name`."""
-    check_format(name)
-    module = import_module(f"{__name__}.{name}")
-    published: Published = module.open_published(path, table, max_regions)
+    module, function = entry_point(name).split(":")
+    published: Published = getattr(import_module(module), function)(path, table, max_regions)
     return published

@@ -1,0 +1,111 @@
+"""The stage `code`: one file for each stage and name, with the hashes of the code that runs there.
+
+DVC runs a stage again when the stage's file changes, so no other stage depends on source files.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from manymatch.cli import project
+from manymatch.cli.project import LAYOUT
+from manymatch.config.params import Params
+from manymatch.system.progress import say
+
+commands = typer.Typer()
+
+_RECORDED = "manymatch.config.params:Evaluation", "manymatch:__version__"
+"""What an evaluation depends on besides its code; its result names the package's version."""
+
+
+@commands.command()
+def code() -> None:
+    """Write the hashes of the code that each stage can reach: data/code."""
+    from manymatch.system import files
+    from manymatch.system.code_hash import installed
+
+    stages = entries_by_stage(project.params())
+    with files.replacing(LAYOUT.code) as folder:
+        for stage, entries in stages.items():
+            files.write_text(folder / f"{stage}.txt", installed().listing(*entries))
+    say(f"{LAYOUT.code}: the code of {len(stages)} stages")
+
+
+def entries_by_stage(params: Params) -> dict[str, list[str]]:
+    """The entries of `system.code_hash` for every stage that `params` names, by the stage's file in
+    `data/code`, without `.txt`: "train/scenes/cora".
+
+    An entry `manymatch.config.params:NAME` stands for the defaults of the stage's settings.
+
+    Raises:
+        ConfigError: a dataset, preset, method, backbone or format does not exist.
+    """
+    stages = {
+        "scene_graphs": ["manymatch.scene_graphs.parse", "manymatch.config.params:SceneGraphs"],
+        "shards": ["manymatch.shards.write", "manymatch.config.params:Shards"],
+        "report": ["manymatch.reporting.report"],
+    }
+    for dataset in params.datasets:
+        stages |= _data_stages(params, dataset)
+        for preset in params.presets:
+            stages |= _model_stages(dataset, preset)
+        for ensemble in params.ensembles:
+            methods = [_method(dataset, member) for member in ensemble.split("+")]
+            stages[f"ensemble/{dataset}/{ensemble}"] = [
+                "manymatch.evaluation.ensemble",
+                *_RECORDED,
+                *methods,
+            ]
+    for start in params.warm_starts.values():
+        stages |= _model_stages(start.dataset, start.preset)
+    for name, dataset in params.ablations.items():
+        presets = sorted((LAYOUT.presets / dataset).glob("*.yaml"))
+        stages[f"ablate/{name}"] = [
+            "manymatch.experiments.ablation.ablate",
+            "manymatch.experiments.ablation.command",
+            *dict.fromkeys(_method(dataset, preset.stem) for preset in presets),
+        ]
+    return stages
+
+
+def _data_stages(params: Params, dataset: str) -> dict[str, list[str]]:
+    from manymatch import datasets, features
+    from manymatch.features import importers
+
+    own = datasets.entry_point(dataset)
+    settings = f"manymatch.datasets.{dataset}.settings"
+    stages = {
+        f"download/{dataset}": ["manymatch.datasets.download", own, settings],
+        f"captions/{dataset}": [
+            "manymatch.datasets.captions",
+            own,
+            "manymatch.config.params:Captions",
+        ],
+    }
+    for name in params.features:
+        published = params.extraction_of(name).published.get(dataset)
+        if published:
+            room = "manymatch.features.importers.importing"
+            entries = [room, importers.entry_point(published.format)]
+        else:
+            entries = ["manymatch.features.extract", features.entry_point(name)]
+        stages[f"features/{dataset}/{name}"] = [*entries, "manymatch.config.params:Extraction"]
+    return stages
+
+
+def _model_stages(dataset: str, preset: str) -> dict[str, list[str]]:
+    method = _method(dataset, preset)
+    return {
+        f"train/{dataset}/{preset}": ["manymatch.training.train", method],
+        f"evaluate/{dataset}/{preset}": [
+            "manymatch.evaluation.evaluate",
+            *_RECORDED,
+            method,
+        ],
+    }
+
+
+def _method(dataset: str, preset: str) -> str:
+    from manymatch import methods
+
+    return methods.entry_point(project.preset(dataset, preset).method)
