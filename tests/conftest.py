@@ -68,6 +68,6 @@ def finished(new_workspace: Callable[[], Workspace]) -> Workspace:
     """A workspace after one undisturbed `dvc repro`, committed."""
     workspace = new_workspace()
     output = workspace.run("dvc", "repro")
-    assert len(stages_run(output)) == 10
+    assert len(stages_run(output)) == 11
     workspace.commit("Results")
     return workspace

@@ -26,7 +26,7 @@ def results(
         changes = {"only_present": True, **settings}
         workspace.edit("params.yaml", {f"sources.{dataset}.{k}": v for k, v in changes.items()})
         output = workspace.run("dvc", "repro")
-        assert len(stages_run(output)) == 8
+        assert len(stages_run(output)) == 9
         board = (workspace.folder / "reports" / "leaderboard.md").read_text()
         assert f"| {METHOD} |" in board and "small-scale" in board
         metrics = workspace.folder / "reports" / "results" / dataset / f"{METHOD}.json"

@@ -31,7 +31,7 @@ def test_a_run_leaves_every_result(finished: Workspace) -> None:
     page = (reports / "index.html").read_text()
     assert "vsepp" in page and "cora" in page
     for method in ("vsepp", "cora"):
-        metrics = json.loads((reports / "metrics" / "scenes" / f"{method}.json").read_text())
+        metrics = json.loads((reports / "results" / "scenes" / f"{method}.json").read_text())
         recalls = [metrics[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
         assert metrics["rsum"] == pytest.approx(sum(recalls), abs=1e-3)
         assert 0 < metrics["multi"]["i2t"]["map_at_r"] < 100
@@ -43,10 +43,48 @@ def test_a_second_run_runs_no_stage(finished: Workspace) -> None:
     assert stages_run(finished.run("dvc", "repro")) == []
 
 
-def test_one_parameter_of_cora_reruns_cora_and_the_report(committed: Workspace) -> None:
+def test_a_setting_reruns_what_it_changes_and_changed_back_nothing(committed: Workspace) -> None:
     committed.edit("presets/scenes/cora.yaml", {"training.optimizer.lr": 0.0007})
     ran = stages_run(committed.run("dvc", "repro"))
-    assert ran == ["train@scenes-cora", "evaluate@scenes-cora", "report"]
+    assert ran == ["code", "train@scenes-cora", "evaluate@scenes-cora", "report"]
+    committed.run("git", "checkout", "-q", "presets")
+    assert stages_run(committed.run("dvc", "repro")) == []
+    assert committed.run("git", "status", "--porcelain") == ""
+
+
+def test_a_comment_reruns_the_hashes_and_a_template_the_report(finished: Workspace) -> None:
+    """`finished` hashes the sources of the checkout; this one its own."""
+    own = finished.with_own_sources()
+    package = own.folder / "src" / "manymatch"
+    for name, text, expected in (
+        ("training/train.py", "\n# A remark.\n", ["code"]),
+        ("reporting/templates/page.html", "<!-- A remark. -->\n", ["code", "report"]),
+    ):
+        path = package / name
+        path.write_text(path.read_text() + text)
+        assert stages_run(own.run("dvc", "repro")) == expected
+    own.run("git", "checkout", "-q", ".")
+    own.run("dvc", "checkout", "-q")
+
+
+def test_another_clone_pulls_everything_or_makes_the_same(
+    finished: Workspace, tmp_path: Path
+) -> None:
+    finished.run("dvc", "remote", "add", "-q", "-d", "shared", str(tmp_path / "remote"))
+    finished.commit("A remote")
+    finished.run("dvc", "push", "-q")
+    for name in ("pulls", "makes"):
+        finished.run("git", "clone", "-q", ".", str(tmp_path / name))
+    pulls, makes = (Workspace(tmp_path / name) for name in ("pulls", "makes"))
+    pulls.run("dvc", "pull", "-q")
+    assert "up to date" in pulls.run("dvc", "status")
+    shown = pulls.run("dvc", "metrics", "show")
+    assert "rsum" in shown and max(map(len, shown.splitlines())) <= 120
+
+    assert len(stages_run(makes.run("dvc", "repro"))) == 11
+    assert makes.run("git", "status", "--porcelain") == ""
+    machine = json.loads((makes.folder / "reports/machine/scenes/cora.json").read_text())
+    assert set(machine) == {"train", "evaluate"}
 
 
 def test_an_experiment_shows_in_the_metrics_diff(committed: Workspace) -> None:
@@ -106,10 +144,10 @@ def test_a_new_dataset_reruns_nothing_of_scenes(committed: Workspace, tmp_path: 
             {"training.epochs": 1, "training.images_per_batch": 8, "model.size": 32},
         )
     ran = stages_run(committed.run("dvc", "repro"))
-    assert len(ran) == 10 and ran[-1] == "report"
+    assert len(ran) == 11 and (ran[0], ran[-1]) == ("code", "report")
     assert [stage for stage in ran if "scenes-" in stage or stage.endswith("@scenes")] == []
     for method in ("vsepp", "cora"):
-        metrics = committed.folder / "reports" / "metrics" / "flickr8k" / f"{method}.json"
+        metrics = committed.folder / "reports" / "results" / "flickr8k" / f"{method}.json"
         assert json.loads(metrics.read_text())["i2t"]["r10"] > 0
 
 
@@ -120,14 +158,14 @@ def test_ensembles_ablations_and_warm_starts_are_stages_of_their_own(committed: 
     preset = yaml.safe_load((presets / "vsepp.yaml").read_text())
     preset["warm_start"] = {"model": "scenes/vsepp"}
     (presets / "after.yaml").write_text(yaml.safe_dump(preset))
-    after = {"dataset": "scenes", "method": "after", "model": "scenes/vsepp"}
+    after = {"dataset": "scenes", "preset": "after", "model": "scenes/vsepp"}
     committed.edit("params.yaml", {"ensembles": ["vsepp+cora"], "ablations": {"width": "scenes"}})
     committed.edit("params.yaml", {"warm_starts": {"scenes-after": after}})
     committed.run("manymatch", "check")
     ran = stages_run(committed.run("dvc", "repro"))
     alone = {"ablate@width", "ensemble@scenes-vsepp+cora"}
     warm = ["warm_train@scenes-after", "warm_evaluate@scenes-after"]
-    assert set(ran) == {*alone, *warm, "report"} and ran[-1] == "report"
+    assert set(ran) == {"code", *alone, *warm, "report"} and ran[-1] == "report"
     assert ran.index(warm[0]) < ran.index(warm[1])
     reports = committed.folder / "reports"
     assert (reports / "metrics" / "scenes" / "vsepp+cora.json").is_file()

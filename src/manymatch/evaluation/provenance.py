@@ -36,13 +36,21 @@ def origin(model: Path, shards: Path, preset: Preset, stage: str) -> dict[str, A
         "seed": preset.seed,
         "features": preset.features,
         "setting": setting_of(preset, read_index(shards)),
-        "resolved": preset.model_dump(),
+        "resolved": _without_empty_lists(preset.model_dump(mode="json")),
         "checkpoint_sha256": files.sha256(model / "model.safetensors"),
         "warm_start_sha256": facts(model).get("warm_start_sha256"),
         "data_sha256": files.sha256(shards / INDEX),
         "code_sha256": code_hash(stage, entry_point(preset.method)),
         "version": __version__,
     }
+
+
+def _without_empty_lists(value: Any) -> Any:
+    """`value` with null for every empty list: the provenance is one of DVC's plots, because DVC
+    keeps the runs of such stages, and DVC's plots fail at empty lists."""
+    if isinstance(value, dict):
+        return {key: _without_empty_lists(item) for key, item in value.items()}
+    return None if value == [] else value
 
 
 def setting_of(preset: Preset, index: Index) -> Setting:
