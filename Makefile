@@ -52,7 +52,7 @@ lint: $(READY)  ## check style and format
 types: $(READY)  ## check types
 	mypy
 
-readme: $(READY)  ## put the leaderboard into README.md
+readme: $(READY)  ## put the results into docs/results.md and README.md
 	manymatch readme
 
 freeze: $(READY)  ## write constraints.txt from the environment
@@ -61,4 +61,5 @@ freeze: $(READY)  ## write constraints.txt from the environment
 	   | grep -vE '^(pip|setuptools|triton|nvidia-(cu|nccl|nv)[a-z0-9-]*)==' | LC_ALL=C sort -f; } > constraints.txt
 
 clean:  ## remove the environment and everything that the pipeline made
-	rm -rf $(VENV) data/* models/* reports/index.html reports/leaderboard.md reports/curves reports/runs reports/machine
+	rm -rf $(VENV) data/* models/* reports/index.html reports/pages reports/leaderboard.{md,tex} \
+		reports/curves reports/runs reports/machine

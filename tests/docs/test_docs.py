@@ -14,6 +14,8 @@ import yaml
 from PIL import Image
 from workspace import Workspace
 
+from manymatch.reporting.readme import readme_block
+
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# ((?:src|presets)/\S+)\n")
 
@@ -107,7 +109,7 @@ def test_every_link_of_the_pages_leads_somewhere(root: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_committed_readme_shows_the_leaderboard_of_the_committed_run(root: Path) -> None:
+def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root: Path) -> None:
     """As committed: a run on another machine may change the leaderboard of this checkout."""
 
     def committed(path: str) -> str:
@@ -117,8 +119,11 @@ def test_the_committed_readme_shows_the_leaderboard_of_the_committed_run(root: P
             pytest.skip("not a git checkout")
         return found.stdout
 
-    text = committed("README.md")
-    shown = text.split("<!-- results -->")[1].split("<!-- /results -->")[0]
+    def results_of(path: str) -> str:
+        return committed(path).split("<!-- results -->")[1].split("<!-- /results -->")[0].strip()
+
+    shown = results_of("docs/results.md")
     outputs = yaml.safe_load(committed("dvc.lock"))["stages"]["report"]["outs"]
     (board,) = [out["md5"] for out in outputs if out["path"] == "reports/leaderboard.md"]
-    assert hashlib.md5(f"{shown.strip()}\n".encode()).hexdigest() == board
+    assert hashlib.md5(f"{shown}\n".encode()).hexdigest() == board
+    assert results_of("README.md") == readme_block(shown, Path("docs/results.md"))

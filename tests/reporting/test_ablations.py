@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 from made_ablations import write_ablation
+from report_pages import pages_of
 
-from manymatch.reporting import ablation_charts, ablations
+from manymatch.reporting import ablations
 from manymatch.reporting.report import report
+from manymatch.reporting.sections.ablations import dot_charts, line_charts
+from manymatch.reporting.table import Table
 from manymatch.results.ablations import Ablation
 from manymatch.system.errors import DataError
 
@@ -31,10 +34,11 @@ def test_mean_and_spread_are_those_of_the_seeds(tmp_path: Path) -> None:
         run["metrics"]["rsum"] = rsum
     path.write_text(json.dumps(value))
     point = Ablation.read(path).points[0]
-    spread = ablations.spread(point, "rsum")
-    assert spread == ablations.Spread(3.0, pytest.approx(7**0.5))
-    assert spread.text() == "3.0 ± 2.6"
-    assert ablations.spread(point, "nothing.like.it") is None
+    estimate = ablations.estimate(point, "rsum")
+    assert estimate is not None
+    assert (estimate.mean, estimate.deviation) == (3.0, pytest.approx(7**0.5))
+    assert estimate.text() == "3.0 ± 2.6"
+    assert ablations.estimate(point, "nothing.like.it") is None
 
 
 def test_a_single_seed_has_no_spread(tmp_path: Path) -> None:
@@ -43,16 +47,21 @@ def test_a_single_seed_has_no_spread(tmp_path: Path) -> None:
     assert "seed 0" in ablations.sizes(found)
 
 
+def headings(table: Table) -> list[str]:
+    return [column.heading for column in table.columns]
+
+
 def test_columns_that_no_run_has_are_left_out_and_the_best_mean_is_marked(tmp_path: Path) -> None:
-    plain, of_sets = (ablation(tmp_path, ALPHA, sets=sets) for sets in (False, True))
-    titles = [measure.title for measure in ablations.table(plain).measures]
-    assert titles[:2] == ["rsum", "R@1, image → text"] and titles[-1] == "Training, s"
-    assert "Log variance, images" not in titles
-    table = ablations.table(of_sets)
-    assert "Log variance, images" in [measure.title for measure in table.measures]
-    means = [row[0].spread.mean for row in table.cells if row[0].spread]
-    assert [row[0].best for row in table.cells] == [mean == max(means) for mean in means]
-    assert not any(row[-1].best for row in table.cells)  # less training is no achievement
+    plain, of_sets = (
+        ablations.table(ablation(tmp_path, ALPHA, sets=sets)) for sets in (False, True)
+    )
+    assert headings(plain)[1:3] == ["rsum", "R@1 image → text"]
+    assert headings(plain)[-1] == "Training, s"
+    assert "Log variance images" not in headings(plain)
+    assert "Log variance images" in headings(of_sets)
+    means = [row[1].value for row in of_sets.rows]
+    assert [row[1].best for row in of_sets.rows] == [mean == max(means) for mean in means]
+    assert not any(row[-1].best for row in of_sets.rows)  # less training is no achievement
 
 
 def test_collapsed_sets_are_marked(tmp_path: Path) -> None:
@@ -61,32 +70,31 @@ def test_collapsed_sets_are_marked(tmp_path: Path) -> None:
     for run in value["points"][1]["runs"]:
         run["metrics"]["sets"]["texts"]["log_circular_variance"] = -7.1
     path.write_text(json.dumps(value))
-    found = Ablation.read(path)
-    table = ablations.table(found)
+    table = ablations.table(Ablation.read(path))
     marked = [
-        (row, measure.title)
-        for row, cells in enumerate(table.cells)
-        for measure, cell in zip(table.measures, cells, strict=True)
-        if cell.collapsed
+        (number, column.heading)
+        for number, row in enumerate(table.rows)
+        for column, cell in zip(table.columns, row, strict=True)
+        if cell.badges == ("collapsed",)
     ]
-    assert marked == [(1, "Log variance, captions")]
-    assert ablations.to_markdown(found).count("(collapsed)") == 1
-    assert "Winning elements, images" in [measure.title for measure in table.measures]
+    assert marked == [(1, "Log variance captions")]
+    assert ablations.to_markdown(Ablation.read(path)).count("(collapsed)") == 1
 
 
 def test_methods_are_ranked_and_settings_keep_their_order(tmp_path: Path) -> None:
     settings = ablations.table(ablation(tmp_path, ALPHA))
-    assert settings.heads == ["similarity.alpha"]
-    assert settings.names == [["1"], ["2"], ["4"], ["8"]]
+    assert headings(settings)[0] == "similarity.alpha"
+    assert [row[0].text for row in settings.rows] == ["1", "2", "4", "8"]
     methods = ablations.table(ablation(tmp_path, METHODS))
-    means = [row[0].spread.mean for row in methods.cells if row[0].spread]
-    assert methods.heads == ["Method"] and means == sorted(means, reverse=True)
+    means = [row[1].value for row in methods.rows]
+    assert headings(methods)[0] == "Method" and means == sorted(means, reverse=True)
 
 
 def test_named_points_are_called_so(tmp_path: Path) -> None:
     path = write_ablation(tmp_path, "what", {"a": [1, 2]}, keys=[])
     table = ablations.table(Ablation.read(path))
-    assert (table.heads, table.names) == (["Setting"], [["a=1"], ["a=2"]])
+    assert headings(table)[0] == "Setting"
+    assert [row[0].text for row in table.rows] == ["a=1", "a=2"]
 
 
 def test_markdown_rows_have_equally_many_cells(tmp_path: Path) -> None:
@@ -100,7 +108,7 @@ def test_markdown_rows_have_equally_many_cells(tmp_path: Path) -> None:
 
 
 def test_lines_are_drawn_over_numbers(tmp_path: Path) -> None:
-    charts = ablation_charts.line_charts(ablation(tmp_path, ALPHA))
+    charts = line_charts(ablation(tmp_path, ALPHA))
     assert [chart.title for chart in charts] == [
         "rsum",
         "mAP@R, image → text",
@@ -114,7 +122,7 @@ def test_lines_are_drawn_over_numbers(tmp_path: Path) -> None:
         assert all(0 <= number <= 1000 for number in numbers(chart.lines[0].path))
         assert all(0 <= number <= 1000 for number in numbers(chart.lines[0].ranges))
     assert line.ranges.count("M") == 4
-    single = ablation_charts.line_charts(ablation(tmp_path, ALPHA, seeds=1))
+    single = line_charts(ablation(tmp_path, ALPHA, seeds=1))
     assert single[0].lines[0].ranges == ""
 
 
@@ -128,7 +136,7 @@ def test_a_line_goes_through_the_means_where_the_ticks_say(tmp_path: Path) -> No
     for point, rsum in zip(value["points"], (300.0, 100.0, 200.0), strict=True):
         point["runs"][0]["metrics"]["rsum"] = rsum
     path.write_text(json.dumps(value))
-    chart = ablation_charts.line_charts(Ablation.read(path))[0]
+    chart = line_charts(Ablation.read(path))[0]
     assert [tick.label for tick in chart.x_ticks] == ["2", "5", "10"]
     assert [y for _, _, y in chart.lines[0].dots] == [1000, 500, 0]
     assert chart.lines[0].summary == "best 300.0 at 10"
@@ -136,7 +144,7 @@ def test_a_line_goes_through_the_means_where_the_ticks_say(tmp_path: Path) -> No
 
 def test_another_key_makes_a_line_each(tmp_path: Path) -> None:
     over = {"attribute_layers": [1, 2], "object_layers": [1, 2, 3]}
-    chart = ablation_charts.line_charts(ablation(tmp_path, over))[0]
+    chart = line_charts(ablation(tmp_path, over))[0]
     assert chart.unit == "object_layers"
     assert [line.name for line in chart.lines] == ["attribute_layers=1", "attribute_layers=2"]
     assert [len(line.dots) for line in chart.lines] == [3, 3]
@@ -149,8 +157,8 @@ def test_another_key_makes_a_line_each(tmp_path: Path) -> None:
 )
 def test_anything_else_is_rows_of_dots(tmp_path: Path, over: dict[str, list[Any]]) -> None:
     found = ablation(tmp_path, over)
-    assert ablation_charts.line_charts(found) == []
-    charts = ablation_charts.dot_charts(ablations.table(found).points, found.keys)
+    assert line_charts(found) == []
+    charts = dot_charts(found)
     assert len(charts) == 3
     for chart in charts:
         assert len(chart.dots) == len(found.points)
@@ -161,25 +169,26 @@ def test_the_report_shows_ablations_and_carries_methods_to_the_leaderboard(repor
     write_ablation(reports, "scenes-methods", METHODS)
     write_ablation(reports, "dive-alpha", ALPHA, about="<b>How</b> sharp?", sets=True)
     write_ablation(reports, "alone", ALPHA, dataset="elsewhere")
-    report(reports)
-    page = (reports / "index.html").read_text(encoding="utf-8")
+    pages = pages_of(reports)
+    page = pages["scenes-experiments"]
     assert "&lt;b&gt;How&lt;/b&gt; sharp?" in page
-    shown = page[page.index('id="scenes-ablation-dive-alpha"') :]
-    assert shown.count("Best pair of similarity.alpha=") == len(ALPHA["similarity.alpha"])
-    for anchor in ("scenes-seeds", "scenes-ablations", "scenes-ablation-dive-alpha", "elsewhere"):
-        assert f'id="{anchor}"' in page
+    shown = page[page.index('id="experiment-dive-alpha"') :]
+    assert shown.count('aria-label="Best pair of similarity.alpha=') == len(
+        ALPHA["similarity.alpha"]
+    )
+    assert 'id="experiment-alone"' in pages["elsewhere-experiments"]
+    assert 'id="scenes-methods"' in pages["index"] and 'id="methods"' in pages["scenes"]
     board = (reports / "leaderboard.md").read_text()
     assert "**scenes-methods** (test: 300 images" in board and "dive-alpha" not in board
-    assert page.index('id="scenes-seeds"') < page.index('id="scenes-training"')
+    assert "% scenes-methods: test: 300 images" in (reports / "leaderboard.tex").read_text()
 
 
 def test_an_ensemble_is_marked_wherever_it_is_shown(reports: Path) -> None:
     _write_ensemble(reports)
-    report(reports)
-    page = (reports / "index.html").read_text(encoding="utf-8")
+    page = pages_of(reports)["scenes"]
     assert "cora+cora-1" in page and "ranked by the mean of several models" in page
     assert "cora (seed 0), cora-1 (seed 1)" in page
-    assert page.count("The training curves of this run are not on this machine") == 0
+    assert "training curves of this run are not on this machine" not in page
     ids = re.findall(r'id="([^"]*)"', page)
     assert len(ids) == len(set(ids))
     assert "| cora+cora-1 | small-scale, ensemble |" in (reports / "leaderboard.md").read_text()
@@ -195,10 +204,9 @@ def test_a_re_ranked_result_is_marked_and_has_no_training(reports: Path) -> None
     (provenance / "cora+rerank.json").write_text(json.dumps(again))
     metrics = reports / "results" / "scenes"
     (metrics / "cora+rerank.json").write_text((metrics / "cora.json").read_text())
-    report(reports)
-    page = (reports / "index.html").read_text(encoding="utf-8")
-    assert "Re-ranking, beta" in page and "<td>0.65</td>" in page
-    assert "The training curves of this run are not on this machine" not in page
+    page = pages_of(reports)["scenes"]
+    assert "Re-ranking, beta" in page and ">0.65</td>" in page
+    assert "training curves of this run are not on this machine" not in page
     board = (reports / "leaderboard.md").read_text()
     assert "| cora+rerank | small-scale, re-ranked |" in board
     assert "*re-ranked*: ranked by the scores of captions mixed" in board

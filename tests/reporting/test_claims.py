@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from made_ablations import write_ablation
 from plans import plan_of
+from report_pages import pages_of, section_of
 from scipy import stats
 
 from manymatch.experiments.plan import points
 from manymatch.reporting import claims
-from manymatch.reporting.report import report
 from manymatch.results.ablations import Ablation, AblationRun
 
 ROOT = Path(__file__).parents[2]
@@ -38,8 +38,10 @@ def methods(reports: Path, rsums: dict[str, list[float]], dataset: str = "scenes
 
 
 def findings(reports: Path, dataset: str = "scenes") -> dict[str, list[claims.Finding]]:
-    checked = claims.check(dataset, Ablation.read_all(reports))
-    return {each.claim.text: each.findings for each in checked}
+    by_claim: dict[str, list[claims.Finding]] = {}
+    for finding in claims.check(dataset, Ablation.read_all(reports)):
+        by_claim.setdefault(finding.claim.text, []).append(finding)
+    return by_claim
 
 
 SETS = "Sets over single vectors"
@@ -137,12 +139,13 @@ def test_claims_are_about_points_that_the_ablations_have(claim: claims.Claim, da
 def test_claims_stand_on_the_page_and_below_the_table(reports: Path) -> None:
     methods(reports, {"msrm": [110.0, 111.0, 112.0]})
     methods(reports, {}, dataset="elsewhere")
-    report(reports)
-    page = (reports / "index.html").read_text(encoding="utf-8")
-    for anchor in ("scenes-claims", "elsewhere-claims"):
-        assert page.count(f'id="{anchor}"') == 1
-    assert 'href="#scenes-claims"' in page and "flickr8k-claims" not in page
-    assert '<span class="verdict better">better</span> rsum: msrm 111.0 ± 1.0' in page
+    pages = pages_of(reports)
+    assert pages["index"].count('id="scenes-claims"') == 1
+    for name in ("scenes", "elsewhere"):
+        assert pages[f"{name}-experiments"].count('id="claims"') == 1
+    assert "flickr8k-claims" not in pages["index"]
+    section = section_of(pages["scenes-experiments"], "claims")
+    assert "msrm 111.0 ± 1.0" in section and '<span class="badge better">' in section
     board = (reports / "leaderboard.md").read_text(encoding="utf-8")
     (line,) = [
         line for line in board.splitlines() if line.startswith("- MSRM over PCME. rsum: msrm 111.0")

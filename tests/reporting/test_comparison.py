@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_pages import pages_of, section_of
 
 from manymatch.reporting import comparison, published_results
-from manymatch.reporting.leaderboard import to_markdown
-from manymatch.reporting.report import report
+from manymatch.reporting.leaderboard import styles, to_markdown
+from manymatch.reporting.sections.published import charts_over_zeta
+from manymatch.reporting.table import Table
 from manymatch.results.runs import read_runs
 
 CUTS = ("r1", "r5", "r10")
@@ -136,12 +138,19 @@ def test_clips_stand_beside_the_papers_too(reports: Path) -> None:
     runs = [run for run in read_runs(reports) if run.dataset == "youcook2"]
     (found,) = comparison.comparisons("youcook2", runs)
     assert found.title == "YouCook2"
-    assert [column.label for column in found.columns] == ["R@1", "R@5", "R@10", "MedR"]
-    assert found.ours[0].cells == ["9.0", "80.0", "90.0", "1.0"]
-    assert found.theirs[0].name == "SwAMP (pretrained)"
-    assert found.theirs[0].cells == ["9.4", "24.9", "35.3", "22"]
+    heads = [column.title for column in found.theirs.columns[3:]]
+    assert heads == ["R@1", "R@5", "R@10", "MedR"]
+    (table,) = found.ours.values()
+    assert _texts(table)[0][3:] == ["9.0", "80.0", "90.0", "1.0"]
+    theirs = _texts(found.theirs)[0]
+    assert theirs[0] == "SwAMP (pretrained)"
+    assert theirs[3:] == ["9.4", "24.9", "35.3", "22"]
     text = "".join(comparison.to_markdown("youcook2", runs))
     assert "SwAMP (no pretraining)" in text and "FV-CCA" not in text
+
+
+def _texts(table: Table) -> list[list[str]]:
+    return [[cell.plain for cell in row] for row in table.rows]
 
 
 def _of_coco(reports: Path) -> dict[str, comparison.Comparison]:
@@ -153,35 +162,33 @@ def test_our_rows_stand_with_the_papers_of_the_same_setting(coco: Path) -> None:
     found = _of_coco(coco)
     assert list(found) == ["COCO 1K, mean of five folds", "COCO 5K", "CxC"]
     small, whole = found["COCO 1K, mean of five folds"], found["COCO 5K"]
-    assert [row.name for row in small.ours] == ["cora"]
-    assert [(row.name, row.mark) for row in whole.ours] == [
-        ("cora", "reproduced"),
-        ("dive", "small-scale"),
-        ("theirs", "external"),
-    ]
-    heads = [column.label for column in small.columns]
-    assert heads[:2] == ["rsum", "R@1"]
-    assert dict(zip(heads, small.ours[0].cells, strict=True))["PMRP"] == "42.0"
-    assert {row.mark for row in whole.theirs} == {"published"}
+    assert {mark: [row[0] for row in _texts(table)] for mark, table in whole.ours.items()} == {
+        "reproduced": ["cora"],
+        "small-scale": ["dive"],
+        "external": ["theirs"],
+    }
+    (ours,) = small.ours.values()
+    heads = [column.title for column in ours.columns]
+    assert heads[3:5] == ["rsum", "R@1"]
+    assert dict(zip(heads, _texts(ours)[0], strict=True))["PMRP"] == "42.0"
+    assert {row[1].badges for row in whole.theirs.rows} == {("published",)}
 
 
 def test_pmrp_is_drawn_over_zeta_where_there_are_values_of_each(coco: Path) -> None:
-    found = _of_coco(coco)
-    charts = found["COCO 1K, mean of five folds"].charts
-    assert (charts["small-scale"], charts["external"]) == ([], [])
-    there, back = charts["reproduced"]
+    runs = [run for run in read_runs(coco) if run.dataset == "coco"]
+    there, back = charts_over_zeta("1k", runs, styles(runs))
     assert there.title == "PMRP over zeta, image → text"
     assert [tick.label for tick in there.x_ticks] == ["0", "1", "2"]
     (line,) = there.lines
     assert (line.name, line.summary) == ("cora", "40.2, 41.2, 42.2")
     assert [(text, x) for text, x, _ in back.lines[0].dots] == [
-        ("cora, zeta 0: 32.0", 0),
-        ("cora, zeta 1: 42.0", 500),
-        ("cora, zeta 2: 52.0", 1000),
+        ("cora: zeta 0: 32.0", 0),
+        ("cora: zeta 1: 42.0", 500),
+        ("cora: zeta 2: 52.0", 1000),
     ]
     heights = [y for *_, y in back.lines[0].dots]
     assert heights == sorted(heights, reverse=True) and 0 <= min(heights) <= max(heights) <= 1000
-    assert not any(found["COCO 5K"].charts.values())  # no values of `5k` were written
+    assert charts_over_zeta("5k", runs, styles(runs)) == []
 
 
 def test_the_page_shows_pmrp_over_zeta_and_each_answers_labels(coco: Path) -> None:
@@ -191,21 +198,19 @@ def test_the_page_shows_pmrp_over_zeta_and_each_answers_labels(coco: Path) -> No
         for answer, zeta in zip(query["retrieved"], zetas, strict=False):
             answer["zeta"] = zeta
     path.write_text(json.dumps(samples))
-    report(coco)
-    page = (coco / "index.html").read_text(encoding="utf-8")
-    assert page.count("<b>PMRP over zeta, image → text</b>") == 1
+    pages = pages_of(coco)
+    assert pages["coco"].count("<b>PMRP over zeta, image → text</b>") == 1
     texts = ("0 labels differ<", "1 label differs<", "3 labels differ<")
-    assert [page.count(text) for text in texts] == [1, 1, 1]
+    assert [pages["scenes-queries"].count(text) for text in texts] == [1, 1, 1]
 
 
 def test_the_papers_rows_come_best_first_and_each_once(coco: Path) -> None:
-    whole = _of_coco(coco)["COCO 5K"]
-    sums = [float(row.cells[0]) for row in whole.theirs if row.cells[0] != "-"]
+    rows = _texts(_of_coco(coco)["COCO 5K"].theirs)
+    sums = [float(row[3]) for row in rows if row[3] != "-"]
     assert sums == sorted(sums, reverse=True)
-    rows = [(row.name, row.about, tuple(row.cells)) for row in whole.theirs]
-    assert len(set(rows)) == len(rows)
-    again = [row.place for row in whole.theirs if row.name == "CAAN"]
-    assert any(place.count(";") >= 1 for place in again)
+    shown = [(name, *cells) for name, _, *cells in rows]
+    assert len(set(shown)) == len(shown)
+    assert any(place.count(";") >= 1 for name, place, *_ in rows if name == "CAAN")
 
 
 def test_markdown_has_the_papers_rows_of_our_methods(coco: Path) -> None:
@@ -261,9 +266,7 @@ def test_settings_have_leaderboards_of_their_own(coco: Path) -> None:
         "external",
     ]
     assert text.count("**coco** (test: 5,000 images") == 2
-    report(coco)
-    page = (coco / "index.html").read_text(encoding="utf-8")
-    assert page.count('aria-label="Leaderboard of coco, ') == 3
+    assert pages_of(coco)["coco"].count('aria-label="Leaderboard of coco, ') == 3
 
 
 def test_the_leaderboard_has_the_columns_of_the_protocols(coco: Path) -> None:
@@ -274,12 +277,11 @@ def test_the_leaderboard_has_the_columns_of_the_protocols(coco: Path) -> None:
 
 
 def test_the_page_tells_them_apart(coco: Path) -> None:
-    report(coco)
-    page = (coco / "index.html").read_text(encoding="utf-8")
-    assert 'href="#coco-published"' in page
-    section = page.partition('id="coco-published"')[2].partition("</section>")[0]
+    page = pages_of(coco)["coco"]
+    assert 'href="#published"' in page
+    section = section_of(page, "published")
     for mark in ("reproduced", "small-scale", "external", "published"):
-        assert f'<span class="setting {mark}">' in section
+        assert f'<span class="badge {mark}">' in section
 
 
 def _without(reports: Path) -> Iterator[str]:
@@ -290,10 +292,9 @@ def _without(reports: Path) -> Iterator[str]:
 
 def test_data_sets_of_no_paper_have_no_comparison(reports: Path) -> None:
     assert list(_without(reports)) == []
-    report(reports)
-    assert "-published" not in (reports / "index.html").read_text(encoding="utf-8")
+    assert not any('id="published"' in page for page in pages_of(reports).values())
 
 
 def test_every_method_has_the_papers_name() -> None:
     names = {each.method.split()[0] for each in RESULTS}
-    assert set(comparison.OF_METHOD.values()) <= names
+    assert set(comparison.PAPERS_NAME.values()) <= names

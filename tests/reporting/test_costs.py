@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 from made_costs import write_costs
+from report_pages import pages_of, section_of
 
 from manymatch.experiments.costs.measure import GALLERIES
-from manymatch.reporting import cost_charts, costs
+from manymatch.reporting import costs
 from manymatch.reporting.published_costs import published
 from manymatch.reporting.report import report
+from manymatch.reporting.sections.costs import query_charts
+from manymatch.reporting.table import Table
 from manymatch.results.costs import Costs
 from manymatch.system.errors import DataError
 
@@ -23,11 +26,14 @@ def measured(folder: Path, **change: Any) -> Costs:
     return Costs.read(write_costs(folder, **change))
 
 
-def cells(found: costs.Table, name: str, place: str = "") -> dict[str, str]:
-    """By column; of the row called so."""
-    (row,) = [row for row in found.rows if (row.name, row.place) == (name, place)]
-    keys = [column.key for column in found.columns]
-    return dict(zip(keys, row.cells, strict=True))
+KEYS = {column.heading: key for key, column in costs.COLUMNS.items()}
+
+
+def cells(table: Table, name: str, place: str = "") -> dict[str, str]:
+    """The texts of a row by the keys of the columns."""
+    (row,) = [row for row in table.rows if (row[0].text, row[1].note) == (name, place)]
+    pairs = zip(table.columns, row, strict=True)
+    return {KEYS[column.heading]: cell.plain for column, cell in pairs if column.heading in KEYS}
 
 
 def test_our_rows_say_what_was_measured(tmp_path: Path) -> None:
@@ -64,8 +70,8 @@ def test_memory_is_a_column_where_a_gpu_has_some(tmp_path: Path) -> None:
 
 def test_the_papers_rows_follow_marked_and_with_their_hardware(tmp_path: Path) -> None:
     found = costs.table(measured(tmp_path))
-    marks = [row.mark for row in found.rows]
-    assert marks == ["small-scale"] * 9 + ["untrained"] + ["published"] * 13
+    marks = [row[1].badges for row in found.rows]
+    assert marks == [("small-scale",)] * 9 + [("untrained",)] + [("published",)] * 13
     swamp = cells(found, "SwAMP", "SwAMP, table 12, Flickr30K")
     assert (swamp["step"], swamp["test"], swamp["encode"]) == ("0.09", "3.8", "-")
     assert cells(found, "DivE", "DivE, section 4.4")["multiply_adds"] == "16.4 K"
@@ -74,7 +80,7 @@ def test_the_papers_rows_follow_marked_and_with_their_hardware(tmp_path: Path) -
     assert [cora[part] for part in parts] == ["40", "14", "10", "60", "60"]
     sgraf = cells(found, "SGRAF", "CORA, section 7")
     assert (sgraf["query 10000"], sgraf["query 100000"]) == ("46,000", "470,000")
-    hardware = {row.place: row.hardware for row in found.rows}
+    hardware = {row[1].note: row[-1].text for row in found.rows}
     assert "RTX 2080 Ti" in hardware["SwAMP, table 12, COCO, 5K test"]
     assert hardware["CORA, section 7"] == "not named"
     assert hardware[""] == "Some processor 2.50GHz, 2 threads"
@@ -130,7 +136,7 @@ def test_counts_are_scaled() -> None:
 
 
 def test_a_query_is_drawn_in_parts_over_the_gallery(tmp_path: Path) -> None:
-    charts = cost_charts.query_charts(measured(tmp_path))
+    charts = query_charts(measured(tmp_path))
     drawn = {chart.title: [line.name for line in chart.lines] for chart in charts.ours}
     assert len(drawn) == 10
     assert drawn["dive"] == ["encode", "search", "query"]
@@ -146,7 +152,7 @@ def test_a_query_is_drawn_in_parts_over_the_gallery(tmp_path: Path) -> None:
 
 
 def test_all_charts_share_one_scale_which_holds_them(tmp_path: Path) -> None:
-    charts = cost_charts.query_charts(measured(tmp_path))
+    charts = query_charts(measured(tmp_path))
     every = [*charts.ours, *charts.theirs]
     assert len({tuple(chart.y_ticks) for chart in every}) == 1
     for chart in every:
@@ -155,25 +161,12 @@ def test_all_charts_share_one_scale_which_holds_them(tmp_path: Path) -> None:
             assert all(0 <= number <= 1000 for number in numbers)
 
 
-def test_a_logarithmic_axis_ends_on_powers_of_ten() -> None:
-    axis = cost_charts.LogAxis([0.02, 35.0])
-    assert [(tick.label, tick.at) for tick in axis.ticks()] == [
-        ("0.01", 0.0),
-        ("1", 50.0),
-        ("100", 100.0),
-    ]
-    assert [tick.label for tick in cost_charts.LogAxis([10, 1000]).ticks()] == ["10", "100", "1K"]
-    single = cost_charts.LogAxis([1.0])
-    assert (single.at(1.0), single.at(10.0)) == (0.0, 100.0)
-
-
 def test_the_page_shows_a_data_sets_costs(reports: Path) -> None:
     write_costs(reports, hardware="<b>fast</b>")
-    report(reports)
-    page = (reports / "index.html").read_text(encoding="utf-8")
-    assert page.count('id="scenes-efficiency"') == 1 and 'href="#scenes-efficiency"' in page
+    page = pages_of(reports)["scenes-efficiency"]
+    assert 'href="#costs"' in page
     assert "&lt;b&gt;fast&lt;/b&gt;" in page
-    section = page.split('id="scenes-efficiency"')[1].split("</section>")[0]
+    section = section_of(page, "costs")
     assert section.count("<figure") == 12 and section.count("<tr>") == 1 + 10 + 13
 
 
@@ -205,5 +198,5 @@ def test_a_faulty_file_is_one_line(reports: Path, fault: str) -> None:
 
 
 def test_galleries_are_those_that_the_table_shows() -> None:
-    shown = {int(column.key.split()[1]) for column in costs.COLUMNS if " " in column.key}
+    shown = {int(key.split()[1]) for key in costs.COLUMNS if " " in key}
     assert shown <= set(GALLERIES)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.reporting import charts
+from manymatch.reporting.chart import Chart, LogAxis
+from manymatch.reporting.sections.training import loss_charts, validation_chart
 from manymatch.results.curves import Curve, read_curves
 
 
@@ -31,9 +32,9 @@ def test_best_is_the_first_highest_point() -> None:
     assert Curve("c", ((0, 1.0), (1, 5.0), (2, 5.0))).best == (1, 5.0)
 
 
-def _validation(*points: tuple[float, float]) -> charts.Chart:
-    curve = Curve(charts.VALIDATION, points)
-    chart = charts.validation_chart([("cora", 2, {charts.VALIDATION: curve})])
+def _validation(*points: tuple[float, float]) -> Chart:
+    curve = Curve("validation/rsum", points)
+    chart = validation_chart([("cora", 2, {"validation/rsum": curve})])
     assert chart is not None
     return chart
 
@@ -41,9 +42,10 @@ def _validation(*points: tuple[float, float]) -> charts.Chart:
 def test_points_stand_where_the_ticks_say() -> None:
     chart = _validation((0, 100.0), (10, 300.0), (20, 200.0))
     (line,) = chart.lines
-    assert line.summary == "best 300.0 at step 10"
+    assert line.summary == "best 300.0 in epoch 11"
     assert [(x, y) for _, x, y in line.dots] == [(0, 1000), (500, 0), (1000, 500)]
-    assert [(tick.label, tick.at) for tick in chart.x_ticks][:2] == [("0", 0.0), ("5", 25.0)]
+    assert [(tick.label, tick.at) for tick in chart.x_ticks][:2] == [("5", 20.0), ("10", 45.0)]
+    assert line.dots[0][0] == "cora: 100 in epoch 1"  # as the log counts
     assert {tick.label: tick.at for tick in chart.y_ticks}["200"] == 50.0
 
 
@@ -68,12 +70,24 @@ def test_any_finite_curve_stays_inside_its_chart(points: list[tuple[float, float
 
 
 def test_only_training_terms_become_loss_charts() -> None:
-    names = ["epoch", "train/loss", "train/triplet", charts.VALIDATION]
+    names = ["epoch", "train/loss", "train/triplet", "validation/rsum"]
     curves = {name: Curve(name, ((0, 2.0), (1, 1.0))) for name in names}
-    drawn = charts.loss_charts(curves, style=0)
+    drawn = loss_charts(curves, style=0)
     assert [chart.title for chart in drawn] == ["loss", "triplet"]
     assert drawn[0].lines[0].summary == "2 to 1"
 
 
 def test_no_run_with_validation_has_no_chart() -> None:
-    assert charts.validation_chart([("cora", 0, {})]) is None
+    assert validation_chart([("cora", 0, {})]) is None
+
+
+def test_a_logarithmic_axis_ends_on_powers_of_ten() -> None:
+    axis = LogAxis([0.02, 35.0])
+    assert [(tick.label, tick.at) for tick in axis.ticks()] == [
+        ("0.01", 0.0),
+        ("1", 50.0),
+        ("100", 100.0),
+    ]
+    assert [tick.label for tick in LogAxis([10, 1000]).ticks()] == ["10", "100", "1K"]
+    single = LogAxis([1.0])
+    assert (single.at(1.0), single.at(10.0)) == (0.0, 100.0)

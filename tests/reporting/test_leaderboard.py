@@ -1,17 +1,16 @@
-"""The leaderboard's numbers, its best ones, and the table in a README."""
+"""The leaderboard: its numbers, its best values, and its files."""
 
 from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from manymatch.reporting import leaderboard
 from manymatch.reporting.report import report
-from manymatch.results.runs import read_runs
-from manymatch.system.errors import DataError
+from manymatch.reporting.table import Table
+from manymatch.results.runs import Run, read_runs
 
 
 def test_csv_holds_every_number_as_it_is_in_the_metrics(reports: Path) -> None:
@@ -39,27 +38,42 @@ def test_metrics_beyond_the_known_ones_reach_the_csv(reports: Path) -> None:
     assert "12.5" in text
 
 
+def board_of(runs: list[Run]) -> Table:
+    (table,) = leaderboard.tables(runs)
+    return table
+
+
 def test_best_is_the_highest_recall_and_the_lowest_rank(reports: Path) -> None:
-    runs = [run for run in read_runs(reports) if run.dataset == "scenes"]
-    board = leaderboard.table(runs)
-    best = [[cell.best for cell in row] for row in board.cells]
-    assert best == [[True] * len(board.columns), [False] * len(board.columns)]
+    board = board_of([run for run in read_runs(reports) if run.dataset == "scenes"])
+    best = [[cell.best for cell in row[2:]] for row in board.rows]
+    numbers = len(board.columns) - 2
+    assert best == [[True] * numbers, [False] * numbers]
 
 
 def test_equal_values_are_both_best_and_a_single_run_has_none(reports: Path) -> None:
     run = read_runs(reports)[0]
-    twice = leaderboard.table([run, run])
-    assert all(cell.best for row in twice.cells for cell in row)
-    assert not any(cell.best for row in leaderboard.table([run]).cells for cell in row)
+    assert all(cell.best for row in board_of([run, run]).rows for cell in row[2:])
+    assert not any(cell.best for row in board_of([run]).rows for cell in row)
 
 
 def test_columns_without_a_number_are_left_out(reports: Path) -> None:
     groups = {
-        name: [group for group, _ in leaderboard.table(runs).groups]
+        name: [group for group, _ in board_of(runs).groups if group]
         for name, runs in leaderboard.by_dataset(read_runs(reports))
     }
     assert groups["flickr8k"] == ["Both ways", "Image → text", "Text → image"]
     assert "Multi-match, image → text" in groups["scenes"]
+
+
+def test_latex_escapes_names_and_marks_the_best(reports: Path) -> None:
+    run, other = read_runs(reports)[:2]
+    named = replace(run, provenance=run.provenance.model_copy(update={"preset": "a_b & 100%"}))
+    text = leaderboard.to_latex([named, other])
+    assert r"a\_b \& 100\% & small-scale & " in text
+    assert r"\textbf{55.0} / \textbf{79.5} / \textbf{88.0}" in text
+    assert text.count(r"\begin{tabular}{llrrrr}") == text.count(r"\end{tabular}") == 1
+    cells = {line.count(" & ") for line in text.splitlines() if line.endswith(r"\\")}
+    assert len(cells) == 1
 
 
 def test_markdown_is_a_table_with_equally_many_cells_in_each_row(reports: Path) -> None:
@@ -70,39 +84,3 @@ def test_markdown_is_a_table_with_equally_many_cells_in_each_row(reports: Path) 
     assert "**55.0** / **79.5** / **88.0**" in table[2]
     assert "| 326.5 |" in table[3]
     assert "*small-scale*: our own data" in text
-
-
-def test_readme_gets_the_table_between_its_markers_and_again(tmp_path: Path) -> None:
-    readme, board = tmp_path / "README.md", tmp_path / "leaderboard.md"
-    readme.write_text("# Title\n\n<!-- results -->\nold\n<!-- /results -->\n\nThe end.\n")
-    board.write_text("| new |\n")
-    for _ in range(2):
-        leaderboard.update_readme(readme, board)
-        assert readme.read_text() == (
-            "# Title\n\n<!-- results -->\n\n| new |\n\n<!-- /results -->\n\nThe end.\n"
-        )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "no marker\n",
-        "<!-- results -->\n",
-        "<!-- /results -->\n<!-- results -->\n",
-        "<!-- results --><!-- /results --><!-- results --><!-- /results -->",
-    ],
-)
-def test_readme_without_one_pair_of_markers_is_refused(tmp_path: Path, text: str) -> None:
-    readme, board = tmp_path / "README.md", tmp_path / "leaderboard.md"
-    readme.write_text(text)
-    board.write_text("| new |\n")
-    with pytest.raises(DataError, match="expected one line <!-- results -->"):
-        leaderboard.update_readme(readme, board)
-    assert readme.read_text() == text
-
-
-def test_readme_without_a_leaderboard_says_what_to_run(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("<!-- results --><!-- /results -->")
-    with pytest.raises(DataError, match="run 'manymatch report'"):
-        leaderboard.update_readme(readme, tmp_path / "leaderboard.md")

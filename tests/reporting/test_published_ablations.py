@@ -7,23 +7,28 @@ from pathlib import Path
 
 import pytest
 from made_ablations import write_ablation
+from report_pages import pages_of
 
 from manymatch.reporting import ablations, published_ablations
-from manymatch.reporting.report import report
+from manymatch.reporting.table import Table
 from manymatch.results.ablations import Ablation
 
 ROOT = Path(__file__).parents[2]
 ALL = published_ablations.published_ablations()
 
 
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
+
+
 def test_facts_are_those_of_the_papers() -> None:
-    (alpha,) = published_ablations.beside("dive-alpha")
+    (alpha,) = published_ablations.tables_beside("dive-alpha")
     assert alpha.title.startswith("DivE, table 4: hyperparameter: smooth-Chamfer scale alpha")
-    assert alpha.lines[0] == ["alpha=1", "495.2"]
-    (losses,) = published_ablations.beside("msrm-losses")
-    assert losses.heads == ["Setting", "i2t r precision", "i2t r1", "t2i r precision", "t2i r1"]
-    assert losses.lines[0] == ["full model", "27.9", "51.0", "28.8", "39.2"]
-    assert sum(len(row) for each in ALL for row in each.rows.values()) == 204
+    assert texts(alpha)[0] == ["alpha=1", "495.2"]
+    (losses,) = published_ablations.tables_beside("msrm-losses")
+    heads = [column.heading for column in losses.columns]
+    assert heads == ["Setting", "i2t r precision", "i2t r1", "t2i r precision", "t2i r1"]
+    assert texts(losses)[0] == ["full model", "27.9", "51.0", "28.8", "39.2"]
 
 
 def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
@@ -31,13 +36,18 @@ def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
     if not path.is_file():
         pytest.skip("no published tables here")
     with path.open(encoding="utf-8", newline="") as stream:
-        wanted = [(row["setting"], row["metric"], row["value"]) for row in csv.DictReader(stream)]
+        wanted = [
+            (row["setting"], row["metric"].replace("_", " "), row["value"])
+            for row in csv.DictReader(stream)
+        ]
     found = [
-        (setting, metric, value)
-        for each in ALL
-        for setting, values in each.rows.items()
-        for metric, value in values.items()
+        (name.text, column.heading, cell.text)
+        for *_, table in ALL
+        for name, *cells in table.rows
+        for column, cell in zip(table.columns[1:], cells, strict=True)
+        if cell.text
     ]
+    assert len(found) == 204
     assert sorted(found) == sorted(wanted)
 
 
@@ -45,7 +55,7 @@ def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
 def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
     assert (ROOT / "experiments" / f"{name}.yaml").is_file()
     paper, section, _ = published_ablations.OF_ABLATION[name]
-    assert published_ablations.beside(name)
+    assert published_ablations.tables_beside(name)
     text = (ROOT / "experiments" / f"{name}.yaml").read_text()
     assert paper in text and section.removesuffix(" 3").removesuffix(" 4") in text
 
@@ -55,6 +65,5 @@ def test_they_stand_below_ours_marked_and_in_a_table_of_their_own(reports: Path)
     ours, mark, theirs = ablations.to_markdown(found).partition("*published* (DivE, table 4")
     assert mark and "495.2" in theirs and "495.2" not in ours
     assert published_ablations.to_markdown("scenes-methods") == ""
-    report(reports)
-    page = (reports / "index.html").read_text(encoding="utf-8")
-    assert '<span class="setting published">' in page and "alpha=64" in page
+    page = pages_of(reports)["scenes-experiments"]
+    assert '<span class="badge published">' in page and "alpha=64" in page

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_pages import pages_of
 
-from manymatch.reporting import queries
+from manymatch.reporting import page, queries
+from manymatch.reporting.blocks import Note, View
 from manymatch.reporting.report import report
+from manymatch.results.all_results import AllResults
 from manymatch.system.errors import DataError
 
 EVIL = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> & {{ 7 * 7 }}"
@@ -61,9 +64,9 @@ class Document(HTMLParser):
             self.targets.append(address[1:]) if address[0] == "#" else self.loads.append(address)
 
 
-def page_of(reports: Path) -> str:
-    report(reports)
-    return (reports / "index.html").read_text(encoding="utf-8")
+def all_of(reports: Path) -> str:
+    """All pages, one after another."""
+    return "".join(pages_of(reports).values())
 
 
 def edit(path: Path, change: Callable[[Any], None]) -> None:
@@ -76,56 +79,80 @@ def samples_of(reports: Path, preset: str) -> Path:
     return reports / "runs" / "scenes" / preset / "samples.json"
 
 
-def test_page_is_well_formed_and_every_link_has_a_target(reports: Path) -> None:
-    document = Document(page_of(reports))
-    assert len(document.ids) == len(set(document.ids))
-    assert set(document.targets) <= set(document.ids)
+def test_pages_are_well_formed_and_every_link_has_a_target(reports: Path) -> None:
+    documents = {name: Document(text) for name, text in pages_of(reports).items()}
+    for name, document in documents.items():
+        assert len(document.ids) == len(set(document.ids))
+        assert set(document.targets) <= set(document.ids)
+        folder = reports if name == "index" else reports / "pages"
+        for address in document.loads:
+            path, _, anchor = address.partition("#")
+            if not address.startswith("data:") and not path.endswith("machine/machine.js"):
+                assert (folder / path).is_file(), address
+                assert not anchor or anchor in documents[Path(path).stem].ids, address
 
 
-def test_page_loads_nothing_from_elsewhere(reports: Path) -> None:
-    page = page_of(reports)
-    assert {address.partition(":")[0] for address in Document(page).loads} == {
-        "data",
-        "machine/machine.js",
-    }
-    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", page)
-    assert "default-src 'none'" in page
+def test_pages_load_nothing_from_elsewhere(reports: Path) -> None:
+    for text in pages_of(reports).values():
+        assert not any(re.match(r"\w+:(?!image/)", link) for link in Document(text).loads)
+        assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", text)
+        assert "default-src 'none'" in text
 
 
-def test_only_the_script_beside_the_page_knows_machine_and_moment(reports: Path) -> None:
-    page = page_of(reports)
+def test_only_the_script_beside_the_pages_knows_machine_and_moment(reports: Path) -> None:
+    pages = pages_of(reports)
     script = reports / "machine" / "machine.js"
     head, _, value = script.read_text().rstrip(";\n").partition(" = ")
     assert head == "window.MANYMATCH_MACHINE"
     known = json.loads(value)
     assert known["results"]["scenes/cora"]["train"]["seconds"] == 192.4
     for fact in (known["date"], "192.4", "cpu (2 threads)", "0b6663f5c0ff"):
-        assert fact not in page
+        assert not any(fact in page for page in pages.values())
     shutil.rmtree(reports / "machine")
-    assert page_of(reports) == page
+    assert pages_of(reports) == pages
 
 
-def test_page_shows_every_part_of_every_result(reports: Path) -> None:
-    document = Document(page_of(reports))
-    for word in ("scenes", "flickr8k", "vsepp", "cora", "small-scale", "416.5", "plausible"):
-        assert word in document.text
-    for part in ("leaderboard", "training", "images", "captions", "clusters", "provenance"):
-        assert f"scenes-{part}" in document.ids
-    assert "3f79bb7b435b" in document.text
-    assert "best 277.8 at step 28" in document.text
-    assert "to the left of" in document.text
-    assert "SwAMP against contrastive, pair R@1: +6.50" in document.text
+def test_pages_show_every_part_of_every_result(reports: Path) -> None:
+    pages = {name: Document(text) for name, text in pages_of(reports).items()}
+    for word in ("scenes", "flickr8k", "vsepp", "cora", "small-scale", "416.5"):
+        assert word in pages["index"].text
+    parts = {
+        "scenes": ("leaderboard", "recall-curve", "methods", "training", "provenance"),
+        "scenes-experiments": ("ablations",),
+        "scenes-queries": ("hardest", "image-queries", "caption-queries"),
+        "scenes-studies": ("clusters",),
+        "other-experiments": ("synthetic",),
+    }
+    for name, anchors in parts.items():
+        assert set(anchors) <= set(pages[name].ids)
+    assert "3f79bb7b435b" in pages["scenes"].text
+    assert "best 277.8 in epoch 29" in pages["scenes"].text
+    assert "plausible" in pages["scenes-queries"].text
+    assert "to the left of" in pages["scenes-queries"].text
+    assert "SwAMP against contrastive, pair R@1: +6.50" in pages["other-experiments"].text
+
+
+def test_a_section_is_added_by_one_function(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def section(results: AllResults) -> View | None:
+        names = ", ".join(run.preset for run in results.runs)
+        return View("All presets", "Presets", [Note(names)]) if names else None
+
+    monkeypatch.setattr(page, "PARTS", [*page.PARTS, page.Part("Names", (section,))])
+    pages = pages_of(reports)
+    assert '<p class="note">cora, vsepp</p>' in pages["scenes-names"]
+    assert "<h3>All presets</h3>" in pages["flickr8k-names"]
+    assert 'href="pages/scenes-names.html"' in pages["index"]
 
 
 def test_captions_and_names_of_others_are_text_and_never_markup(reports: Path) -> None:
-    clean = Document(page_of(reports))
+    clean = Document(all_of(reports))
     edit(reports / "clusters" / "scenes" / "swamp.json", _poison_class)
     edit(reports / "synthetic" / "swamp.json", lambda value: value.update(about=EVIL))
     for preset in ("vsepp", "cora"):
         edit(samples_of(reports, preset), _poison)
         provenance = reports / "provenance" / "scenes" / f"{preset}.json"
         edit(provenance, lambda value: value.update(note=EVIL, resolved={EVIL: EVIL}))
-    page = page_of(reports)
+    page = all_of(reports)
     poisoned = Document(page)
     assert EVIL in poisoned.text
     assert EVIL not in page
@@ -155,44 +182,50 @@ def _poison_class(clusters: dict) -> None:
 
 def test_outputs_depend_on_the_results_alone(reports: Path, tmp_path: Path) -> None:
     elsewhere = shutil.copytree(reports, tmp_path / "a" / "copy")
-    for folder in (reports, elsewhere):
-        report(folder)
-    for name in ("index.html", "leaderboard.csv", "leaderboard.md"):
+    assert pages_of(reports) == pages_of(elsewhere)
+    for name in ("leaderboard.csv", "leaderboard.md", "leaderboard.tex"):
         assert (reports / name).read_bytes() == (elsewhere / name).read_bytes()
 
 
-def test_each_picture_is_embedded_once(reports: Path) -> None:
-    pictures = re.findall(r"data:image/jpeg;base64,([^\"]+)", page_of(reports))
+def test_a_page_of_an_earlier_result_goes(reports: Path) -> None:
+    assert "other-experiments" in pages_of(reports)
+    shutil.rmtree(reports / "synthetic")
+    assert "other-experiments" not in pages_of(reports)
+
+
+def test_each_picture_is_embedded_once_on_a_page(reports: Path) -> None:
+    page = pages_of(reports)["scenes-queries"]
+    pictures = re.findall(r"data:image/jpeg;base64,([^\"]+)", page)
     assert len(pictures) == len(set(pictures)) > 20
 
 
-def test_page_is_bounded_however_many_queries_were_sampled(reports: Path) -> None:
+def test_pages_are_bounded_however_many_queries_were_sampled(reports: Path) -> None:
     def multiply(samples: dict) -> None:
         first = samples["images"][0]
         first["retrieved"] *= 10
         samples["images"] = [{**first, "image_id": str(i)} for i in range(100)]
 
     edit(samples_of(reports, "cora"), multiply)
-    document = Document(page_of(reports))
-    shown = [name for name in document.ids if re.fullmatch(r"scenes-image-\d+", name)]
-    assert len(shown) == queries.MOST_QUERIES
-    assert f"of {queries.MOST_ANSWERS}" in document.text
-    assert f"of {10 * queries.MOST_ANSWERS}" not in document.text
+    document = Document(pages_of(reports)["scenes-queries"])
+    shown = [name for name in document.ids if re.fullmatch(r"image-\d+", name)]
+    assert len(shown) == queries.MAX_QUERIES
+    assert f"of {queries.MAX_ANSWERS}" in document.text
+    assert f"of {10 * queries.MAX_ANSWERS}" not in document.text
 
 
 def test_bare_clone_has_its_leaderboard_and_says_what_is_missing(reports: Path) -> None:
     shutil.rmtree(reports / "runs")
     shutil.rmtree(reports / "curves")
-    document = Document(page_of(reports))
-    assert "416.5" in document.text
-    assert "Sample queries of scenes are not on this machine" in document.text
-    assert "training curves of this run are not on this machine" in document.text
-    assert "scenes-images" not in document.ids
+    pages = {name: Document(text) for name, text in pages_of(reports).items()}
+    assert "416.5" in pages["index"].text
+    assert "Sample queries of scenes are not on this machine" in pages["scenes-queries"].text
+    assert "training curves of this run are not on this machine" in pages["scenes"].text
+    assert "image-1" not in pages["scenes-queries"].ids
 
 
 def test_query_that_one_run_did_not_sample_is_told(reports: Path) -> None:
     edit(samples_of(reports, "vsepp"), lambda samples: samples["images"].pop(0))
-    assert "not sampled by this run" in Document(page_of(reports)).text
+    assert "not sampled by this run" in pages_of(reports)["scenes-queries"]
 
 
 def test_image_without_a_picture_and_caption_without_a_graph_are_shown(reports: Path) -> None:
@@ -201,9 +234,9 @@ def test_image_without_a_picture_and_caption_without_a_graph_are_shown(reports: 
         samples["captions"][0]["graph"] = None
 
     edit(samples_of(reports, "cora"), strip)
-    text = Document(page_of(reports)).text
-    assert "no picture" in text
-    assert "no scene graph" in text
+    page = pages_of(reports)["scenes-queries"]
+    assert "no picture" in page
+    assert "no scene graph" in page
 
 
 FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
@@ -267,7 +300,7 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
 def test_faulty_file_is_one_line_and_leaves_earlier_outputs_whole(
     reports: Path, fault: str
 ) -> None:
-    before = page_of(reports)
+    before = pages_of(reports)
     name, spoil, words = FAULTS[fault]
     spoil(reports / name)
     with pytest.raises(DataError) as error:
@@ -276,7 +309,9 @@ def test_faulty_file_is_one_line_and_leaves_earlier_outputs_whole(
     assert str(reports / name) in message
     assert words in message
     assert "\n" not in message
-    assert (reports / "index.html").read_text(encoding="utf-8") == before
+    assert {path.stem: path.read_text() for path in (reports / "pages").iterdir()} == {
+        name: text for name, text in before.items() if name != "index"
+    }
 
 
 def test_no_result_at_all_says_what_to_run(tmp_path: Path) -> None:

@@ -115,38 +115,66 @@ def _tab(port_file: Path) -> str:
         ]
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-def test_report_opens_silently_offline_and_fits(page: Page, reports: Path, width: int) -> None:
+@pytest.fixture
+def complete(reports: Path) -> Path:
+    """A report with every section."""
     add_sets(reports, "scenes", "cora", 6, alive=True)
     write_costs(reports)
     samples = json.loads((reports / "runs" / "scenes" / "cora" / "samples.json").read_text())
     write_studies(reports, "scenes", "cora", [query["thumbnail"] for query in samples["images"]])
     write_ablation(reports, "scenes-methods", {"preset": METHODS}, sets=True)
     report(reports)
-    assert "scenes-claims" in (reports / "index.html").read_text(encoding="utf-8")
-    address = (reports / "index.html").as_uri()
-    page.open(address, width)
-    assert page.value("document.querySelector('h1').textContent") == "ManyMatch"
-    assert page.value("document.documentElement.scrollWidth") <= width
-    assert page.complaints() == []
-    machine = (reports / "machine" / "machine.js").as_uri()
-    assert [url for url in page.requests() if not url.startswith("data:")] == [address, machine]
-    assert page.value("document.getElementById('made').textContent").startswith("Made on 20")
+    return reports
+
+
+def paths_of(reports: Path) -> list[Path]:
+    return [reports / "index.html", *sorted((reports / "pages").iterdir())]
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_every_page_opens_silently_offline_and_fits(page: Page, complete: Path, width: int) -> None:
+    paths = paths_of(complete)
+    assert len(paths) > 8
+    for path in paths:
+        page.events.clear()
+        page.open(path.as_uri(), width)
+        assert page.value("document.documentElement.scrollWidth") <= width
+        if width == 1400:
+            assert page.value("document.documentElement.scrollHeight") <= 8000, path
+        assert page.complaints() == []
+        requests = [url for url in page.requests() if not url.startswith("data:")]
+        assert requests == [path.as_uri(), (complete / "machine" / "machine.js").as_uri()]
+        made = page.value("document.getElementById('made').textContent")
+        assert made.startswith("Made on 20")
+
+
+def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Path) -> None:
+    page.open((complete / "index.html").as_uri(), 1400)
+    board = "document.querySelector('#scenes-leaderboard .scroll')"
+    assert page.value(f"{board}.scrollWidth <= {board}.clientWidth")
+    names = f"[...{board}.querySelectorAll('tbody th')].map(head => head.textContent.trim())"
+    assert page.value(names) == ["cora", "vsepp"]
+    for order in (["cora", "vsepp"], ["vsepp", "cora"]):  # descending, then ascending
+        page.value(f"{board}.querySelector('thead button').click()")
+        assert page.value(names) == order
+
+
+def test_the_facts_of_the_machine_stand_below_the_provenance(page: Page, complete: Path) -> None:
+    page.open((complete / "pages" / "scenes.html").as_uri(), 1400)
     used = page.value("document.querySelector('[data-machine=scenes]').textContent")
     assert "cora: train (3 min 12 s, 1,235 MiB, cpu (2 threads), here, 2026-01-02" in used
 
 
 def test_one_query_shows_and_the_next_is_chosen(page: Page, reports: Path) -> None:
     report(reports)
-    page.open((reports / "index.html").as_uri(), 1400)
-    shown = "[...document.querySelectorAll('#scenes-images .query:not([hidden])')].map(e => e.id)"
-    assert page.value(shown) == ["scenes-image-1"]
-    page.value("document.querySelector('#scenes-images [data-step=\"1\"]').click()")
-    assert page.value(shown) == ["scenes-image-2"]
-    page.value("document.querySelectorAll('#scenes-images .picker a')[4].click()")
-    assert page.value(shown) == ["scenes-image-5"]
-    assert page.value("location.hash") == "#scenes-image-5"
-    assert page.complaints() == []
+    page.open((reports / "pages" / "scenes-queries.html").as_uri(), 1400)
+    shown = "[...document.querySelectorAll('#image-queries .query:not([hidden])')].map(e => e.id)"
+    assert page.value(shown) == ["image-1"]
+    page.value("document.querySelector('#image-queries [data-step=\"1\"]').click()")
+    assert page.value(shown) == ["image-2"]
+    page.value("document.querySelectorAll('#image-queries .picker a')[4].click()")
+    assert page.value(shown) == ["image-5"]
+    assert page.value("location.hash") == "#image-5"
 
 
 OVERLAPS = """
@@ -163,6 +191,6 @@ OVERLAPS = """
 
 def test_no_text_of_a_scene_graph_meets_another(page: Page, reports: Path) -> None:
     report(reports)
-    page.open((reports / "index.html").as_uri(), 1400)
+    page.open((reports / "pages" / "scenes-queries.html").as_uri(), 1400)
     assert page.value("document.querySelectorAll('.drawing .relation').length") > 10
     assert page.value(OVERLAPS) == []

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 from made_sets import add_sets
+from report_pages import pages_of
 
 from manymatch.reporting import leaderboard
 from manymatch.reporting.attention_drawing import look
-from manymatch.reporting.element_panels import Named
-from manymatch.reporting.report import report
-from manymatch.reporting.sets import plane_of
+from manymatch.reporting.sections.sets import plane
 from manymatch.results.runs import read_runs
 from manymatch.results.sets import ImageMap, Projection
 from manymatch.system.errors import DataError
@@ -35,55 +34,55 @@ def with_sets(reports: Path) -> Path:
 
 
 def page_of(reports: Path) -> str:
-    report(reports)
-    return (reports / "index.html").read_text(encoding="utf-8")
+    return pages_of(reports)["scenes-sets"]
 
 
-def test_page_without_sets_has_no_such_section(reports: Path) -> None:
-    page = page_of(reports)
-    assert "Sets of elements" not in page
-    assert "-sets" not in page
+def test_a_data_set_without_sets_has_no_such_page(reports: Path) -> None:
+    pages = pages_of(reports)
+    assert not {"scenes-sets", "flickr8k-sets"} & set(pages)
+    assert not any("Sets of elements" in page for page in pages.values())
 
 
-def test_page_shows_sets_of_the_dataset_that_has_them(with_sets: Path) -> None:
+def test_page_shows_the_sets_of_all_methods(with_sets: Path) -> None:
     page = page_of(with_sets)
     ids = re.findall(r'id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
-    assert {"scenes-sets", "scenes-looks", "scenes-reads", "scenes-look-1"} <= set(ids)
-    assert "flickr8k-sets" not in ids
+    assert {"sets", "elements", "look-1", "read-1"} <= set(ids)
     for words in ("-7.12", "3.7 of 4", "1.0 of 2", "97%", "251.2", "Mean cosine"):
         assert words in page
-    assert page.count('<span class="setting collapsed">') == 2  # images and captions of vsepp
+    assert page.count('<span class="badge collapsed">') == 2  # images and captions of vsepp
     drawn = re.findall(r'<svg class="look"', page)
     assert len(drawn) == 8 * (4 + 4 + 2)  # two passes of four elements, one of two
     assert page.count("After pass 1") == 8
-    assert page.count("After pass 2") == 0  # the last one is not among those before
+    assert page.count("After pass 2") == 0  # the last pass is not an earlier one
     clouds = re.findall(r'class="style-(\d) of-(images|texts)" d="(.*?)"', page)
     assert len(clouds) == 2 * (4 + 2)
     assert all(path.count("M") == 20 for *_, path in clouds)
     assert "80 of 1,200 vectors of images and 80 of 6,000 vectors of texts" in page
 
 
-def test_page_shows_what_each_element_finds_and_what_is_found_again(with_sets: Path) -> None:
+def test_page_shows_what_each_element_retrieves_and_what_is_retrieved_again(
+    with_sets: Path,
+) -> None:
     page = page_of(with_sets)
-    found = json.loads((with_sets / "runs" / "scenes" / "cora" / "sets.json").read_text())
-    first = page.partition('id="scenes-look-1"')[2].partition("</article>")[0]
-    cora, vsepp = first.split("<figure>")[1:]
+    details = json.loads((with_sets / "runs" / "scenes" / "cora" / "sets.json").read_text())
+    first = page.partition('id="look-1"')[2].partition("</article>")[0]
+    cora, vsepp = first.split('<figure class="elements">')[1:]
     for part, elements in ((cora, 4), (vsepp, 2)):
-        assert len(re.findall(r'<ol class="found-captions"', part)) == elements
+        assert len(re.findall(r'<ol class="texts"', part)) == elements
         assert part.count('class="text"') == 3 * elements
-    assert "4 elements, different captions found first: 4" in cora
-    assert "2 elements, different captions found first: 1" in vsepp
+    assert "4 elements, different captions retrieved first: 4" in cora
+    assert "2 elements, different captions retrieved first: 1" in vsepp
     # Element k of cora shows the places k to k + 2, so that element 1's third is 2's second.
     also = re.findall(r"also element ([\d, ]+)", cora)
     assert also[:3] == ["2", "2, 3", "1"]
     assert re.findall(r"also element ([\d, ]+)", vsepp) == ["2"] * 3 + ["1"] * 3
-    for answer in found["nearest"]["images"][0]["elements"][3]:
+    for answer in details["nearest"]["images"][0]["elements"][3]:
         assert escape(answer["caption"]) in cora
-    read = page.partition('id="scenes-read-1"')[2].partition("</article>")[0]
-    assert read.count('<ol class="found-images">') == 4 + 2
-    assert "Cosine with element 1 of its set" in read
+    read = page.partition('id="read-1"')[2].partition("</article>")[0]
+    assert read.count('<ol class="images"') == 4 + 2
+    assert "cosine with element 1" in read
     for words in ("3.4 of 4", "1.0 of 2"):  # the mean over all queries
         assert words in page
 
@@ -91,14 +90,13 @@ def test_page_shows_what_each_element_finds_and_what_is_found_again(with_sets: P
 def test_variance_with_the_norm_squared_stands_below_maxmatchs_table(with_sets: Path) -> None:
     page = page_of(with_sets)
     below = page.partition("within-set circular variance (Flickr30K)</summary>")[2]
-    note = " ".join(below.partition("</details>")[2].partition("</p>")[0].split())
+    note = below.partition("</details>")[2].partition("</p>")[0]
     assert "cora -1.31 / -1.31; vsepp -6.43 / -6.43." in note
     assert page.count("MaxMatch squares the norm") == 1
 
 
 def test_the_papers_numbers_of_their_elements_fold_out_below_ours(with_sets: Path) -> None:
-    page = page_of(with_sets)
-    below = page.partition('id="scenes-sets"')[2].partition("Which elements meet")[0]
+    below = page_of(with_sets).partition('id="sets"')[2].partition("Which elements match")[0]
     titles = re.findall(r"</span> (.*)</summary>", below)
     assert [title.partition(":")[0] for title in titles] == [
         *("DivE, table 3", "DivE, table 5"),
@@ -112,19 +110,19 @@ def test_bare_clone_keeps_the_table_and_says_what_is_missing(with_sets: Path) ->
     shutil.rmtree(with_sets / "runs")
     page = page_of(with_sets)
     assert "-7.12" in page
-    assert "What these sets look at is not on this machine" in page
-    assert "scenes-looks" not in page
+    assert "details of these sets are not on this machine" in page
+    assert 'id="elements"' not in page
 
 
-def test_sets_without_attention_still_show_what_elements_find(with_sets: Path) -> None:
+def test_sets_without_attention_still_show_what_elements_retrieve(with_sets: Path) -> None:
     for preset in ("cora", "vsepp"):
         path = with_sets / "runs" / "scenes" / preset / "sets.json"
         _edit(path, lambda sets: sets.update(image_maps=[], caption_maps=[]))
     page = page_of(with_sets)
-    assert "Which elements meet" in page
+    assert "Which elements match" in page
     assert '<svg class="look"' not in page
     assert "Words read by" not in page
-    assert 'class="found-captions" aria-label="Element 4"' in page
+    assert '<ol class="texts" aria-label="Element 4"' in page
 
 
 def test_words_of_others_are_text(with_sets: Path) -> None:
@@ -236,13 +234,13 @@ def test_points_of_one_element_are_one_path_and_images_lie_on_top() -> None:
         "images": {"vectors": 9, "places": [[(0, 1000), (500, 0)], [(10, 20), (30, 40)]]},
         "texts": {"vectors": 4, "places": [[(7, 8)]]},
     }
-    plane = plane_of(Named("p", 0), Projection.model_validate(places))
-    assert [(cloud.modality, cloud.element, cloud.path) for cloud in plane.clouds] == [
+    drawn = plane("p", Projection.model_validate(places))
+    assert [(cloud.modality, cloud.element, cloud.path) for cloud in drawn.clouds] == [
         ("texts", 0, "M7 992h0"),
         ("images", 0, "M0 0h0M10 980h0"),
         ("images", 1, "M500 1000h0M30 960h0"),
     ]
-    assert plane.drawn == "4 of 9 vectors of images and 1 of 4 vectors of texts"
+    assert drawn.summary == "4 of 9 vectors of images and 1 of 4 vectors of texts"
 
 
 def test_one_modality_may_be_single_vectors(with_sets: Path) -> None:

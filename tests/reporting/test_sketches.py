@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from manymatch.reporting import page, sketches
+from manymatch.reporting.table import Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.sketches import SketchExperiment
 from manymatch.system.errors import DataError
@@ -39,19 +40,25 @@ def one_run(seed: int, value: float) -> dict[str, Any]:
     return {"seed": seed, **found, "validation": 50.0, "epoch": 3, "seconds": 7.0}
 
 
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.plain for cell in row] for row in table.rows]
+
+
 def test_ours_come_first_and_published_rows_say_so(tmp_path: Path) -> None:
     table = sketches.table(SketchExperiment.read(write(tmp_path)))
-    assert table.heads == ["Method", "From", "mAP", "mAP@200", "P@200", "Seconds"]
-    assert table.rows[0][:3] == ["triplet", "run here", "30.50 ± 0.71 (0.50)"]
-    published = {row[0]: row for row in table.rows[2:]}
+    heads = [column.title for column in table.columns]
+    assert heads == ["Method", "From", "mAP", "mAP@200", "P@200", "Seconds"]
+    ours, _, *theirs = texts(table)
+    assert ours[:3] == ["triplet", "run here", "30.50 ± 0.71 (0.50)"]
+    published = {row[0]: row[1:] for row in theirs}
     place = "published: SwAMP, table 3"
-    assert published["SwAMP"][1:] == [place, "40.32", "51.94", "40.81", ""]
-    assert published["ZSIH"][1:] == [place, "25.4", "-", "-", ""]
+    assert published["SwAMP"] == [place, "40.32", "51.94", "40.81", "-"]
+    assert published["ZSIH"] == [place, "25.4", "-", "-", "-"]
 
 
 def test_another_data_set_has_no_published_rows(tmp_path: Path) -> None:
     found = SketchExperiment.read(write(tmp_path, dataset="made up"))
-    assert [row[1] for row in sketches.table(found).rows] == ["run here", "run here"]
+    assert [row[1] for row in texts(sketches.table(found))] == ["run here", "run here"]
 
 
 def test_every_metric_is_compared_seed_by_seed(tmp_path: Path) -> None:
@@ -66,9 +73,11 @@ def test_every_metric_is_compared_seed_by_seed(tmp_path: Path) -> None:
 
 def test_the_page_has_a_section_for_them(tmp_path: Path) -> None:
     write(tmp_path, about="<b>what</b>")
-    shown = page.render(AllResults(runs=[], sketches=SketchExperiment.read_all(tmp_path)))
-    assert 'id="sketches-to-images"' in shown and "&lt;b&gt;what&lt;/b&gt;" in shown
-    assert 'id="synthetic-pairs"' not in shown
+    pages = page.render(AllResults(runs=[], sketches=SketchExperiment.read_all(tmp_path)))
+    assert list(pages) == ["index.html", "pages/other-experiments.html"]
+    shown = pages["pages/other-experiments.html"]
+    assert 'id="sketches"' in shown and "&lt;b&gt;what&lt;/b&gt;" in shown
+    assert 'id="synthetic"' not in shown
 
 
 def test_a_faulty_file_is_one_line(tmp_path: Path) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_studies import GRAPH, write_studies
+from report_pages import pages_of
 
-from manymatch.reporting.queries import Thumbnails
+from manymatch.reporting.blocks import Block, Note
+from manymatch.reporting.chart import Chart
 from manymatch.reporting.report import report
-from manymatch.reporting.studies import StudyView, views
+from manymatch.reporting.sections.studies import studies_by_name, study_blocks
+from manymatch.reporting.table import Table
 from manymatch.results.studies import Studies
 from manymatch.system.errors import DataError
 
@@ -30,13 +33,18 @@ def studied(reports: Path) -> Path:
     return reports
 
 
-def page_of(reports: Path) -> str:
-    report(reports)
-    return (reports / "index.html").read_text(encoding="utf-8")
+def blocks_of(reports: Path) -> dict[str, list[Block]]:
+    """The blocks of each study of the data set `scenes`."""
+    by_name = studies_by_name(Studies.read_all(reports))
+    return {name: list(study_blocks(name, studies)) for name, studies in by_name.items()}
 
 
-def shown(reports: Path) -> list[StudyView]:
-    return views(Studies.read_all(reports), "scenes", Thumbnails())
+def tables_of(blocks: Sequence[Block]) -> list[list[list[str]]]:
+    return [
+        [[cell.plain for cell in row] for row in block.rows]
+        for block in blocks
+        if isinstance(block, Table)
+    ]
 
 
 def edit(path: Path, change: Callable[[Any], Any]) -> None:
@@ -45,56 +53,59 @@ def edit(path: Path, change: Callable[[Any], Any]) -> None:
     path.write_text(json.dumps(value))
 
 
-def test_a_page_without_studies_has_no_such_section(reports: Path) -> None:
-    assert "-studies" not in page_of(reports)
+def test_a_data_set_without_studies_has_no_such_section(reports: Path) -> None:
+    assert not any('id="studies"' in page for page in pages_of(reports).values())
 
 
 def test_the_page_shows_all_studies_of_the_dataset_that_has_them(studied: Path) -> None:
-    page = page_of(studied)
+    pages = pages_of(studied)
+    page = pages["scenes-studies"]
     ids = re.findall(r'id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
-    assert {"scenes-studies", *(f"scenes-study-{n}" for n in range(1, 5))} <= set(ids)
-    assert "flickr8k-studies" not in ids
-    section = page[page.index('id="scenes-studies"') : page.index('id="scenes-provenance"')]
+    names = ("rich_captions", "entity_retrieval", "parse_errors", "reranking")
+    assert {"studies", *(f"study-{name}" for name in names)} <= set(ids)
+    assert "flickr8k-studies" not in pages
     for words in ("13.13", "16.13", "51.33", "1,432", "236.25", "450", "two blue cats"):
-        assert words in section
-    assert section.count("<caption>rsum</caption>") == 1
-    assert section.count('<svg class="drawing"') == 2 * 2
-    assert "best 243.12 at 0.6" in section and ">beta</div>" in section
+        assert words in page
+    assert page.count("<caption>rsum</caption>") == 1
+    assert page.count('<svg class="drawing"') == 2 * 2
+    assert "best 243.12 at 0.6" in page and ">beta</div>" in page
 
 
 def test_tables_of_models_stand_below_each_other(studied: Path) -> None:
-    of_scenes = {view.name: view for view in shown(studied)}
-    assert list(of_scenes) == ["rich_captions", "entity_retrieval", "parse_errors", "reranking"]
-    (table,) = of_scenes["rich_captions"].tables
-    assert [preset for preset, _ in table.rows] == ["cora", "cora", "vsepp", "vsepp"]
-    assert [cells[2] for _, cells in table.rows] == [
-        (text, True) for text in ("21", "13.13", "24", "16.13")
-    ]
-    errors = of_scenes["parse_errors"].tables[0].rows[0][1]
-    assert errors[0] == ("any", False) and errors[-1] == ("-", True)
-    assert of_scenes["reranking"].tables == []
+    by_name = blocks_of(studied)
+    assert list(by_name) == ["rich_captions", "entity_retrieval", "parse_errors", "reranking"]
+    numbers, _ = tables_of(by_name["rich_captions"])
+    assert [row[0] for row in numbers] == ["cora", "cora", "vsepp", "vsepp"]
+    assert [row[3] for row in numbers] == ["21", "13.13", "24", "16.13"]
+    errors = tables_of(by_name["parse_errors"])[0][0]
+    assert errors[1] == "any" and errors[-1] == "-"
+    assert tables_of(by_name["reranking"]) == []
+    (chart,) = (block for block in by_name["reranking"] if isinstance(block, Chart))
+    assert [line.name for line in chart.lines] == ["cora"]
 
 
 def test_cases_of_models_stand_side_by_side(studied: Path) -> None:
     path = studied / "studies" / "scenes" / "vsepp.json"
     edit(path, lambda value: value["studies"]["rich_captions"]["samples"].pop(0))
-    of_scenes = {view.name: view for view in shown(studied)}
-    rich = of_scenes["rich_captions"].rich
-    assert [row.ranks for row in rich[:2]] == [[1, None], [5, 8]]
-    assert [preset for preset, _ in of_scenes["entity_retrieval"].entities[0].answers] == [
-        "cora",
-        "vsepp",
-    ]
+    _, rich = tables_of(blocks_of(studied)["rich_captions"])
+    assert [row[2:] for row in rich[:2]] == [["1", "-"], ["5", "8"]]
+    page = pages_of(studied)["scenes-studies"]
+    entities = page.partition('id="entities-1"')[2].partition("</article>")[0]
+    assert re.findall(r"<h4>(\w+) ", entities) == ["cora", "vsepp"]
 
 
 def test_about_names_the_model_where_models_differ(studied: Path) -> None:
     path = studied / "studies" / "scenes" / "vsepp.json"
     edit(path, lambda value: value["studies"]["rich_captions"].update(about="Another."))
-    found = {view.name: view.about for view in shown(studied)}
-    assert found["rich_captions"][1] == ("vsepp", "Another.")
-    assert found["entity_retrieval"] == [(None, "All entities.")]
+    by_name = blocks_of(studied)
+    notes = {
+        name: [block.text for block in blocks if isinstance(block, Note)]
+        for name, blocks in by_name.items()
+    }
+    assert notes["rich_captions"][1] == "vsepp: Another."
+    assert notes["entity_retrieval"][0] == "All entities."
 
 
 def test_a_study_of_ones_own_shows_its_tables(studied: Path) -> None:
@@ -102,7 +113,7 @@ def test_a_study_of_ones_own_shows_its_tables(studied: Path) -> None:
     own = {"title": "My study", "about": "Mine.", "tables": [table], "samples": [{"a": 1}]}
     path = studied / "studies" / "scenes" / "cora.json"
     edit(path, lambda value: value["studies"].update(mine=own))
-    page = page_of(studied)
+    page = pages_of(studied)["scenes-studies"]
     assert "My study" in page and "77.25" in page
 
 
@@ -118,7 +129,7 @@ def test_words_of_others_are_text(studied: Path) -> None:
         error["before"] = GRAPH | {"objects": [EVIL, "ball"]}
 
     edit(studied / "studies" / "scenes" / "cora.json", poison)
-    page = page_of(studied)
+    page = pages_of(studied)["scenes-studies"]
     assert EVIL not in page
     assert page.count("&lt;script&gt;alert(1)") >= 6
 

@@ -8,6 +8,7 @@ import pytest
 from made_experiments import write_experiment
 
 from manymatch.reporting import synthetic
+from manymatch.reporting.estimates import Estimate
 from manymatch.results.synthetic import SyntheticExperiment
 from manymatch.system.errors import DataError
 
@@ -20,19 +21,22 @@ def experiment(reports: Path, r1: dict[str, list[float]], **change: object) -> S
 
 
 def test_mean_spread_and_error_are_those_of_the_seeds() -> None:
-    found = synthetic.Estimate.of([1.0, 2.0, 6.0])
+    found = Estimate.of([1.0, 2.0, 6.0])
     assert (found.mean, found.deviation) == (3.0, pytest.approx(7**0.5))
     assert found.error == pytest.approx((7 / 3) ** 0.5)
-    assert found.text() == "3.00 ± 2.65 (1.53)"
-    assert synthetic.Estimate.of([1.5]).text() == "1.50"
+    assert found.text_with_error() == "3.00 ± 2.65 (1.53)"
+    assert Estimate.of([1.5]).text_with_error() == "1.50"
 
 
 def test_the_table_stands_beside_what_is_published(tmp_path: Path) -> None:
     table = synthetic.table(experiment(tmp_path, AHEAD))
-    assert table.heads[:3] == ["Setting", "R@1, pair", "published, pair"]
-    contrastive, swamp = (dict(zip(table.heads, row, strict=True)) for row in table.rows)
+    heads = [column.title for column in table.columns]
+    assert heads[:3] == ["Setting", "R@1, pair", "published, pair"]
+    contrastive, swamp = (
+        dict(zip(heads, (cell.plain for cell in row), strict=True)) for row in table.rows
+    )
     assert contrastive["R@1, pair"] == "83.00 ± 3.61 (2.08)"
-    assert (contrastive["published, pair"], contrastive["Newton steps"]) == ("", "")
+    assert (contrastive["published, pair"], contrastive["Newton steps"]) == ("-", "-")
     assert (swamp["published, pair"], swamp["published, class"]) == ("90.80", "95.70")
     assert (swamp["Error of shares"], swamp["Newton steps"]) == ("14", "20 to 22")
     assert (swamp["Med-R, pair"], swamp["Med-R, class"]) == ("1 to 3", "1")
@@ -41,7 +45,7 @@ def test_the_table_stands_beside_what_is_published(tmp_path: Path) -> None:
 
 def test_columns_without_anything_are_left_out(tmp_path: Path) -> None:
     found = experiment(tmp_path, {"a": [1.0], "b": [2.0]}, published={}, baseline=None)
-    assert synthetic.table(found).heads == [
+    assert [column.title for column in synthetic.table(found).columns] == [
         "Setting",
         "R@1, pair",
         "Med-R, pair",

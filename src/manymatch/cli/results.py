@@ -1,4 +1,4 @@
-"""The report, and the results table in README.md."""
+"""The report, and the results on the pages of the documentation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ commands = typer.Typer()
 
 @commands.command()
 def report() -> None:
-    """Write reports/index.html and the leaderboard from all results under reports."""
+    """Write reports/index.html, reports/pages and the leaderboard from all results."""
     from manymatch.reporting import report as stage
 
     stage.report(LAYOUT.reports)
@@ -22,10 +22,11 @@ def report() -> None:
 
 @commands.command()
 def readme() -> None:
-    """Copy the leaderboard into README.md, between its results markers."""
-    from manymatch.reporting import leaderboard
+    """Copy the results into docs/results.md and README.md, between the markers."""
+    from manymatch.reporting.readme import update_pages
 
-    leaderboard.update_readme(Path("README.md"), LAYOUT.reports / "leaderboard.md")
+    board = LAYOUT.reports / "leaderboard.md"
+    update_pages(Path("README.md"), Path("docs/results.md"), board)
 
 
 @commands.command()

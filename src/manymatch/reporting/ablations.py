@@ -1,183 +1,157 @@
-"""Ablations as tables: each point's mean and spread over its seeds, the best marked."""
+"""Ablations as tables: mean and spread of each point over its seeds, with the best means marked."""
 
 from __future__ import annotations
 
 import json
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manymatch.reporting import markdown, published_ablations
+from manymatch.reporting import published_ablations
+from manymatch.reporting.estimates import Estimate
+from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
 from manymatch.results.sets import COLLAPSED
 
-SECONDS = "seconds"
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean and sample standard deviation (None of a single value)."""
-
-    mean: float
-    deviation: float | None
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """Of at least one value."""
-        return cls(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
-
-    def text(self, digits: int = 1) -> str:
-        mean = f"{self.mean:.{digits}f}"
-        return mean if self.deviation is None else f"{mean} ± {self.deviation:.{digits}f}"
+_SECONDS = "seconds"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A column; `key` as in `Record.numbers`, or `seconds`."""
+    """A column: `key` is a name of `Record.numbers`, or `seconds`.
+
+    `way` tells two columns of one metric apart. Only in a `ranked` column the best mean is marked;
+    a mean below `collapsed` gets a label.
+    """
 
     key: str
     label: str
     way: str = ""
-    """Of a metric that is there both ways."""
     ranked: bool = True
-    """Whether more is better, so that the best is marked."""
     digits: int = 1
-    least: float | None = None
-    """Of sets: those whose mean is below it have collapsed."""
+    collapsed: float | None = None
 
     @property
     def title(self) -> str:
         return f"{self.label}, {self.way}" if self.way else self.label
 
 
-_I2T, _T2I = "image → text", "text → image"
+_WAYS = (("i2t", "image → text"), ("t2i", "text → image"))
 MEASURES = [
     Measure("rsum", "rsum"),
-    Measure("i2t.r1", "R@1", _I2T),
-    Measure("t2i.r1", "R@1", _T2I),
-    Measure("multi.i2t.map_at_r", "mAP@R", _I2T),
-    Measure("multi.t2i.map_at_r", "mAP@R", _T2I),
-    Measure("multi.i2t.r_precision", "R-P", _I2T),
-    Measure("multi.t2i.r_precision", "R-P", _T2I),
+    *(Measure(f"{way}.r1", "R@1", shown) for way, shown in _WAYS),
     *(
-        Measure(f"sets.{side}.{key}", label, shown, ranked=False, digits=digits, least=least)
-        for key, label, digits, least in (
+        Measure(f"multi.{way}.{key}", label, shown)
+        for key, label in (("map_at_r", "mAP@R"), ("r_precision", "R-P"))
+        for way, shown in _WAYS
+    ),
+    *(
+        Measure(f"sets.{side}.{key}", label, shown, ranked=False, digits=digits, collapsed=limit)
+        for key, label, digits, limit in (
             ("log_circular_variance", "Log variance", 2, COLLAPSED),
             ("winners", "Winning elements", 1, None),
         )
         for side, shown in (("images", "images"), ("texts", "captions"))
     ),
-    Measure(SECONDS, "Training, s", ranked=False, digits=0),
+    Measure(_SECONDS, "Training, s", ranked=False, digits=0),
 ]
 
+COLUMNS_MEANING = (
+    "R@1, mAP@R and R-P are in percent; rsum is the sum of R@1, R@5 and R@10 of both directions. "
+    "Pairs of numbers: image → text / text → image. Log variance (log circular variance of the "
+    "elements of a set; below -4 a set has collapsed) and winning elements: images / captions. "
+    "Best mean of a column in bold."
+)
 
-@dataclass(frozen=True)
-class Cell:
-    spread: Spread | None
-    text: str
-    best: bool
-    collapsed: bool = False
 
-
-@dataclass(frozen=True)
-class Table:
-    """`names[point][column]` and `cells[point][measure]`; the points are in the table's order.
-
-    A grid has a column of `heads` for each of its keys, named points have one for all.
-    """
-
-    points: list[AblationPoint]
-    heads: list[str]
-    names: list[list[str]]
-    measures: list[Measure]
-    cells: list[list[Cell]]
+def ranked_points(ablation: Ablation) -> list[AblationPoint]:
+    """The points in the order of the table: whole methods from the best rsum down."""
+    if not ablation.of_methods:
+        return ablation.points
+    return sorted(ablation.points, key=lambda point: -(_mean(point, "rsum") or 0.0))
 
 
 def table(ablation: Ablation) -> Table:
-    """Measures that no run has are left out."""
-    points = ablation.points
-    if ablation.of_methods:
-        points = sorted(points, key=lambda point: -_mean(point, "rsum"))
-    rows = [[spread(point, measure.key) for measure in MEASURES] for point in points]
-    there = [any(row[column] is not None for row in rows) for column in range(len(MEASURES))]
-    columns = [column for column, found in enumerate(there) if found]
-    best = {column: _best(MEASURES[column], [row[column] for row in rows]) for column in columns}
-    cells = [[_cell(MEASURES[c], row[c], best[c]) for c in columns] for row in rows]
-    names = [_names(ablation.keys, point) for point in points]
-    return Table(points, _heads(ablation), names, [MEASURES[c] for c in columns], cells)
+    """One row for each point; measures that no run has are left out."""
+    points = ranked_points(ablation)
+    best = {
+        measure: best_value(_mean(point, measure.key) for point in points) for measure in MEASURES
+    }
+    heads = ["Method"] if ablation.of_methods else ablation.keys or ["Setting"]
+    return Table(
+        ablation.name,
+        [
+            *(Column(head, numeric=False) for head in heads),
+            *(
+                Column(measure.way or measure.label, measure.label if measure.way else "")
+                for measure in MEASURES
+            ),
+        ],
+        [
+            [
+                *map(Cell, point_names(ablation, point)),
+                *(_cell(point, measure, top) for measure, top in best.items()),
+            ]
+            for point in points
+        ],
+    ).without_empty_columns()
 
 
-def _heads(ablation: Ablation) -> list[str]:
-    if ablation.of_methods:
-        return ["Method"]
-    return ablation.keys or ["Setting"]
-
-
-def _names(keys: Sequence[str], point: AblationPoint) -> list[str]:
-    return [value_text(point.settings[key]) for key in keys] or [point.label]
+def point_names(ablation: Ablation, point: AblationPoint) -> list[str]:
+    """The values of the varied settings, or the label of a point that has a name."""
+    return [value_text(point.settings[key]) for key in ablation.keys] or [point.label]
 
 
 def value_text(value: Any) -> str:
-    """A setting as YAML has it."""
+    """A setting as YAML writes the value."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def spread(point: AblationPoint, key: str) -> Spread | None:
-    """Of one measure over the point's seeds; None where no run has it."""
-    values = [found[key] for run in point.runs if key in (found := _values(run))]
-    return Spread.of(values) if values else None
+def estimate(point: AblationPoint, key: str) -> Estimate | None:
+    """One measure over the point's seeds; None if no run has the measure."""
+    values = [numbers[key] for numbers in map(_numbers, point.runs) if key in numbers]
+    return Estimate.of(values) if values else None
 
 
-def _values(run: AblationRun) -> dict[str, float]:
-    seconds = {} if run.seconds is None else {SECONDS: run.seconds}
+def _numbers(run: AblationRun) -> dict[str, float]:
+    seconds = {} if run.seconds is None else {_SECONDS: run.seconds}
     return run.metrics.numbers() | seconds
 
 
-def _mean(point: AblationPoint, key: str) -> float:
-    found = spread(point, key)
-    assert found is not None  # every metrics file has its rsum
-    return found.mean
+def _mean(point: AblationPoint, key: str) -> float | None:
+    value = estimate(point, key)
+    return None if value is None else value.mean
 
 
-def _best(measure: Measure, found: Sequence[Spread | None]) -> float | None:
-    means = [each.mean for each in found if each is not None]
-    return max(means) if measure.ranked and len(means) > 1 else None
+def _cell(point: AblationPoint, measure: Measure, best: float | None) -> Cell:
+    value = estimate(point, measure.key)
+    if value is None:
+        return Cell()
+    collapsed = measure.collapsed is not None and value.mean < measure.collapsed
+    return Cell(
+        value.text(measure.digits),
+        value.mean,
+        measure.ranked and value.mean == best,
+        ("collapsed",) if collapsed else (),
+    )
 
 
-def _cell(measure: Measure, found: Spread | None, best: float | None) -> Cell:
-    if found is None:
-        return Cell(None, "-", best=False)
-    collapsed = measure.least is not None and found.mean < measure.least
-    return Cell(found, found.text(measure.digits), found.mean == best, collapsed)
+def gallery(ablation: Ablation) -> str:
+    """What was ranked: "test: 300 images, 1,500 captions"."""
+    return f"{ablation.split}: {ablation.images:,} images, {ablation.captions:,} captions"
 
 
 def sizes(ablation: Ablation) -> str:
-    """On what and how often: "test: 300 images, 1,500 captions; seed 0"."""
-    gallery = f"{ablation.split}: {ablation.images:,} images, {ablation.captions:,} captions"
+    """The gallery and the seeds: "test: 300 images, 1,500 captions; seed 0"."""
     seeds = ", ".join(map(str, ablation.seeds))
     if len(ablation.seeds) == 1:
-        return f"{gallery}; seed {seeds}"
-    return f"{gallery}; mean ± standard deviation of seeds {seeds}"
+        return f"{gallery(ablation)}; seed {seeds}"
+    return f"{gallery(ablation)}; mean ± standard deviation of seeds {seeds}"
 
 
 def to_markdown(ablation: Ablation) -> str:
-    """A table with a row a point, pairs of numbers image → text / text → image; below it, marked,
-    what a paper prints of the same question."""
-    found = table(ablation)
-    columns: dict[str, list[int]] = {}
-    for number, measure in enumerate(found.measures):
-        columns.setdefault(measure.label, []).append(number)
-    rows = [
-        [*names, *(" / ".join(_marked(cells[c]) for c in group) for group in columns.values())]
-        for names, cells in zip(found.names, found.cells, strict=True)
-    ]
-    lines = markdown.table([*found.heads, *columns], rows, texts=len(found.heads))
+    """The table with both directions in one column, then what a paper prints of the same
+    question. Below a table of methods a line explains the columns."""
     head = f"**{ablation.name}** ({sizes(ablation)}). {ablation.about}".strip()
-    theirs = published_ablations.to_markdown(ablation.name)
-    return "\n".join([head, "", *lines]) + "\n" + theirs
-
-
-def _marked(cell: Cell) -> str:
-    text = f"{cell.text} (collapsed)" if cell.collapsed else cell.text
-    return f"**{text}**" if cell.best else text
+    meaning = ["", COLUMNS_MEANING] if ablation.of_methods else []
+    lines = [head, "", *table(ablation).to_markdown(merge=True), *meaning]
+    return "\n".join(lines) + "\n" + published_ablations.to_markdown(ablation.name)

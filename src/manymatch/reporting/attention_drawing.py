@@ -1,4 +1,4 @@
-"""Where an element of an image's set looks, as shapes over the picture."""
+"""The attention of an element of an image, as shapes over the picture."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from manymatch.results.sets import ImageMap
 
 _LEVELS, _DARKEST = 6, 0.84
-"""Cells are veiled the more the less they are looked at, in so many steps."""
+"""The number of opacity steps of the veil, and the opacity over a cell without attention."""
 
 _LEAST = 0.05
-"""Boxes that get less than this part of the strongest one's weight are not drawn."""
+"""A box is drawn if it has at least this part of the weight of the strongest box."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,11 @@ class Outline:
 
 @dataclass(frozen=True)
 class Look:
-    """One element's map.
+    """The attention of one element.
 
-    `frame` is where the picture lies in a square of 100 (x, y, width, height). A grid has `veils`:
-    an opacity and the path of the cells that have it, in a square of `grid`; boxes have `outlines`.
+    `frame` is the place of the picture in a square of 100 (x, y, width, height). A grid has
+    `veils`, each an opacity and the path of the cells with this opacity in a square of `grid`.
+    Boxes have `outlines`.
     """
 
     label: str
@@ -40,16 +41,16 @@ class Look:
     outlines: list[Outline]
 
 
-def look(found: ImageMap, weights: Sequence[float], element: int) -> Look:
-    """The drawing of an element (from 0) of an image by its `weights` after any pass."""
+def look(image_map: ImageMap, weights: Sequence[float], element: int) -> Look:
+    """The drawing of an element (from 0) of an image with its `weights` after any pass."""
     strongest = max(weights)
     relative = [weight / strongest if strongest else 0.0 for weight in weights]
     return Look(
-        label=_label(found.grid, weights, element),
-        frame=_frame(*found.size),
-        grid=found.grid,
-        veils=_veils(relative, found.grid) if found.grid else [],
-        outlines=[] if found.grid else _outlines(found, relative),
+        label=_label(image_map.grid, weights, element),
+        frame=_frame(*image_map.size),
+        grid=image_map.grid,
+        veils=_veils(relative, image_map.grid) if image_map.grid else [],
+        outlines=[] if image_map.grid else _outlines(image_map, relative),
     )
 
 
@@ -57,10 +58,10 @@ def _label(grid: int | None, weights: Sequence[float], element: int) -> str:
     strongest = max(range(len(weights)), key=weights.__getitem__)
     if grid:
         row, column = divmod(strongest, grid)
-        place = f"row {row + 1}, column {column + 1} of {grid}"
+        region = f"row {row + 1}, column {column + 1} of {grid}"
     else:
-        place = f"region {strongest + 1} of {len(weights)}"
-    return f"Element {element + 1}: most, {100 * weights[strongest]:.0f}%, at {place}"
+        region = f"region {strongest + 1} of {len(weights)}"
+    return f"Element {element + 1}: most, {100 * weights[strongest]:.0f}%, at {region}"
 
 
 def _frame(width: int, height: int) -> tuple[float, float, float, float]:
@@ -76,22 +77,22 @@ def _veils(relative: list[float], side: int) -> list[tuple[float, str]]:
 
 
 def _cells(levels: list[int], side: int, level: int) -> str:
-    """The cells of one level, neighbours in a row as one rectangle."""
+    """The cells of one level; neighbouring cells of a row are one rectangle."""
     path = ""
     for y in range(side):
         row = [*levels[y * side : (y + 1) * side], -1]
         start = None
-        for x, found in enumerate(row):
-            if found == level and start is None:
+        for x, cell in enumerate(row):
+            if cell == level and start is None:
                 start = x
-            elif found != level and start is not None:
+            elif cell != level and start is not None:
                 path += f"M{start} {y}h{x - start}v1h{start - x}z"
                 start = None
     return path
 
 
-def _outlines(found: ImageMap, relative: list[float]) -> list[Outline]:
-    """The boxes that matter, weakest first, so that the strongest lie on top."""
+def _outlines(image_map: ImageMap, relative: list[float]) -> list[Outline]:
+    """The boxes to draw, weakest first, so that the strongest box is on top."""
     drawn = [
         Outline(
             x=round(100 * x1, 1),
@@ -100,7 +101,7 @@ def _outlines(found: ImageMap, relative: list[float]) -> list[Outline]:
             height=round(100 * (y2 - y1), 1),
             strength=round(value, 2),
         )
-        for (x1, y1, x2, y2), value in zip(found.boxes or [], relative, strict=True)
+        for (x1, y1, x2, y2), value in zip(image_map.boxes or [], relative, strict=True)
         if value >= _LEAST
     ]
     return sorted(drawn, key=lambda outline: outline.strength)

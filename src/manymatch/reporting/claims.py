@@ -1,4 +1,4 @@
-"""What the papers claim of their methods, and whether it holds in the results that are here."""
+"""What the papers claim of their methods, and whether the results confirm the claims."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from manymatch.reporting.ablations import Spread
-from manymatch.reporting.estimates import VERDICTS, Difference
+from manymatch.reporting.estimates import VERDICTS, Difference, Estimate
+from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
 
 METHODS = "{dataset}-methods"
-"""The ablation that compares whole methods on a data set."""
+"""The experiment that compares whole methods on a data set."""
 
 MEANING = (
     f"{VERDICTS} Where a side has several methods or settings, the one with the best mean stands "
@@ -21,19 +21,18 @@ MEANING = (
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a run, more is better: the mean of the metrics `keys` (as in
-    `results.numbers`)."""
+    """A number of a run, more is better: the mean of the metrics `keys` (`Record.numbers`)."""
 
     label: str
     keys: tuple[str, ...]
     digits: int = 1
 
     def of(self, run: AblationRun) -> float | None:
-        """None if the run lacks one of them."""
-        found = run.metrics.numbers()
-        if not all(key in found for key in self.keys):
+        """The number; None if the run lacks one of the metrics."""
+        numbers = run.metrics.numbers()
+        if not all(key in numbers for key in self.keys):
             return None
-        return statistics.fmean(found[key] for key in self.keys)
+        return statistics.fmean(numbers[key] for key in self.keys)
 
 
 _RETRIEVAL = (
@@ -48,7 +47,7 @@ _VARIANCE = tuple(
 
 @dataclass(frozen=True)
 class Side:
-    """Points of one ablation, by their labels."""
+    """Points of one experiment, by their labels."""
 
     ablation: str
     labels: tuple[str, ...]
@@ -56,7 +55,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Claim:
-    """That `better` exceeds `other` in each of the `quantities`."""
+    """The claim that `better` exceeds `other` in each of the `quantities`."""
 
     text: str
     better: Side
@@ -108,14 +107,15 @@ class Result:
     values: dict[int, float]
 
     @property
-    def spread(self) -> Spread:
-        return Spread.of([*self.values.values()])
+    def estimate(self) -> Estimate:
+        return Estimate.of([*self.values.values()])
 
 
 @dataclass(frozen=True)
 class Finding:
     """A claim in one quantity."""
 
+    claim: Claim
     quantity: Quantity
     better: Result
     other: Result
@@ -124,82 +124,92 @@ class Finding:
     def difference(self) -> Difference:
         return Difference.of(self.better.values, self.other.values)
 
+    @property
+    def seeds(self) -> str:
+        """The number of seeds of both sides: "3 seeds"."""
+        counts = {len(self.better.values), len(self.other.values)}
+        return f"{' and '.join(map(str, sorted(counts)))} {'seed' if counts == {1} else 'seeds'}"
+
     def text(self) -> str:
         """The numbers: "rsum: dive 260.1 ± 1.2 against vsepp 251.0 ± 2.0 (3 seeds), +9.1 (95%
         interval 5.0 to 13.2)"."""
-        counts = {len(self.better.values), len(self.other.values)}
-        seeds = " and ".join(map(str, sorted(counts)))
-        return (
-            f"{self.quantity.label}: {self._side(self.better)} against {self._side(self.other)} "
-            f"({seeds} {'seed' if counts == {1} else 'seeds'}), "
-            f"{self.difference.text(self.quantity.digits)}"
-        )
+        better, other = map(self.side_text, (self.better, self.other))
+        difference = self.difference.text(self.quantity.digits)
+        return f"{self.quantity.label}: {better} against {other} ({self.seeds}), {difference}"
 
-    def _side(self, side: Result) -> str:
-        return f"{side.label} {side.spread.text(self.quantity.digits)}"
+    def side_text(self, side: Result) -> str:
+        return f"{side.label} {side.estimate.text(self.quantity.digits)}"
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A claim and what the results say of it, a finding a quantity."""
-
-    claim: Claim
-    findings: list[Finding]
-
-
-def check(dataset: str, tried: Sequence[Ablation]) -> list[Checked]:
-    """The claims about which the ablations on one data set say something."""
+def check(dataset: str, ablations: Sequence[Ablation]) -> list[Finding]:
+    """A finding for each claim and quantity about which the results on one data set say
+    something."""
     points = {
-        (each.name, point.label): point
-        for each in tried
-        if each.dataset == dataset
-        for point in each.points
+        (ablation.name, point.label): point
+        for ablation in ablations
+        if ablation.dataset == dataset
+        for point in ablation.points
     }
-    checked = [Checked(claim, _findings(dataset, claim, points)) for claim in CLAIMS]
-    return [each for each in checked if each.findings]
-
-
-Points = dict[tuple[str, str], AblationPoint]
-
-
-def _findings(dataset: str, claim: Claim, points: Points) -> list[Finding]:
-    found = []
-    for quantity in claim.quantities:
-        better = _best(dataset, claim.better, quantity, points)
-        other = _best(dataset, claim.other, quantity, points)
-        if better and other:
-            found.append(Finding(quantity, better, other))
-    return found
-
-
-def _best(dataset: str, side: Side, quantity: Quantity, points: Points) -> Result | None:
-    """None unless every point of the side is there: the best of some is not the best of all."""
-    name = side.ablation.format(dataset=dataset)
-    results = [
-        _result(points[name, label], quantity) for label in side.labels if (name, label) in points
+    return [
+        Finding(claim, quantity, better, other)
+        for claim in CLAIMS
+        for quantity in claim.quantities
+        if (better := _best(dataset, claim.better, quantity, points))
+        and (other := _best(dataset, claim.other, quantity, points))
     ]
-    whole = [result for result in results if result is not None]
-    if len(whole) < len(side.labels):
+
+
+def _best(
+    dataset: str, side: Side, quantity: Quantity, points: dict[tuple[str, str], AblationPoint]
+) -> Result | None:
+    """The best point of a side. None unless all points of the side are known: the best of some is
+    not the best of all."""
+    name = side.ablation.format(dataset=dataset)
+    results = [_result(points.get((name, label)), quantity) for label in side.labels]
+    known = [result for result in results if result is not None]
+    if len(known) < len(results):
         return None
-    return max(whole, key=lambda result: result.spread.mean)
+    return max(known, key=lambda result: result.estimate.mean)
 
 
-def _result(point: AblationPoint, quantity: Quantity) -> Result | None:
-    values = {run.seed: value for run in point.runs if (value := quantity.of(run)) is not None}
-    return Result(point.label, values) if values else None
+def _result(point: AblationPoint | None, quantity: Quantity) -> Result | None:
+    runs = point.runs if point else []
+    values = {run.seed: value for run in runs if (value := quantity.of(run)) is not None}
+    return Result(point.label, values) if point and values else None
 
 
-def to_markdown(tried: Sequence[Ablation]) -> list[str]:
-    """A list a data set, a line a claim, and what the verdicts mean; nothing without a claim."""
-    names = sorted({each.dataset for each in tried})
-    lists = [_list(name, checked) for name in names if (checked := check(name, tried))]
+def table(dataset: str, findings: Sequence[Finding]) -> Table:
+    """One row for each finding."""
+    heads = ("Claim", "In", "Claimed better", "Against", "Difference", "Verdict")
+    return Table(
+        f"Do the papers' claims hold on {dataset}?",
+        [Column(head, numeric=False) for head in heads],
+        [
+            [
+                Cell(finding.claim.text),
+                Cell(finding.quantity.label),
+                Cell(finding.side_text(finding.better)),
+                Cell(finding.side_text(finding.other)),
+                Cell(finding.difference.text(finding.quantity.digits)),
+                Cell(badges=(finding.difference.verdict,)),
+            ]
+            for finding in findings
+        ],
+    )
+
+
+def to_markdown(ablations: Sequence[Ablation]) -> list[str]:
+    """A list for each data set with a line for each claim, then what the verdicts mean; nothing if
+    the results say nothing about a claim."""
+    datasets = sorted({ablation.dataset for ablation in ablations})
+    lists = [_list(name, findings) for name in datasets if (findings := check(name, ablations))]
     return [*lists, f"{MEANING}\n"] if lists else []
 
 
-def _list(dataset: str, checked: Sequence[Checked]) -> str:
-    lines = [f"- {each.claim.text}. {'; '.join(map(_judged, each.findings))}." for each in checked]
+def _list(dataset: str, findings: Sequence[Finding]) -> str:
+    by_claim: dict[str, list[str]] = {}
+    for finding in findings:
+        sentence = f"{finding.text()}: **{finding.difference.verdict}**"
+        by_claim.setdefault(finding.claim.text, []).append(sentence)
+    lines = [f"- {claim}. {'; '.join(texts)}." for claim, texts in by_claim.items()]
     return "\n".join([f"**{dataset}**: do the papers' claims hold here?", "", *lines]) + "\n"
-
-
-def _judged(finding: Finding) -> str:
-    return f"{finding.text()}: **{finding.difference.verdict}**"

@@ -1,23 +1,19 @@
-"""Our results beside those that the papers print of the same data set and setting."""
+"""Our results beside the results that the papers print of the same data set and setting."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from manymatch.config.galleries import is_papers_test
-from manymatch.reporting import markdown
-from manymatch.reporting.charts import STYLES, Chart
-from manymatch.reporting.plausible_charts import charts_over_zeta
 from manymatch.reporting.published_results import PublishedResult, published_results
+from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.runs import Run
 
-PUBLISHED = "published"
 MARKS = ("reproduced", "small-scale", "external")
-"""Of our rows, as they follow each other."""
+"""The settings of our results, in the order of the tables."""
 
-TITLES = {
+_TITLES = {
     ("coco", "1k"): "COCO 1K, mean of five folds",
     ("coco", "5k"): "COCO 5K",
     ("coco", "eccv_caption"): "ECCV Caption",
@@ -41,7 +37,7 @@ _METRICS = {
 }
 _WAYS = {"i2t": "Image → text", "t2i": "Text → image"}
 
-OF_METHOD = {
+PAPERS_NAME = {
     "vsepp": "VSE++",
     "vse_infinity": "VSE∞",
     "pvse": "PVSE",
@@ -53,61 +49,33 @@ OF_METHOD = {
     "maxmatch": "MaxMatch",
     "cora": "CORA",
 }
-"""What the papers call our methods; variants have something in addition ("SwAMP + PAR")."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A number by its key (`results.numbers`)."""
-
-    key: str
-    label: str
-    group: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """`mark`: `reproduced`, `small-scale`, `external` or `published`; `place`: of a paper's row
-    where it is printed; `about`: on what it was made."""
-
-    name: str
-    mark: str
-    place: str
-    about: str
-    method: str
-    cells: list[str]
+"""What the papers call our methods. The papers' variants have a longer name ("SwAMP + PAR")."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting of a data set: our rows, those of a mark together, then the papers', best first.
+    """One setting of a data set: our results, one table for each of `MARKS` that occurs, and the
+    papers' results, best first. `runs` are ours by mark."""
 
-    `charts`: of our rows of each mark, what is drawn below them."""
-
+    setting: str
     title: str
-    columns: list[Column]
-    ours: list[Row]
-    theirs: list[Row]
-    charts: dict[str, list[Chart]]
-
-    @property
-    def boards(self) -> list[tuple[str, list[Row]]]:
-        """Our rows by mark: numbers of different worth stand in no column together."""
-        return [(mark, list(rows)) for mark, rows in groupby(self.ours, key=lambda row: row.mark)]
+    ours: dict[str, Table]
+    theirs: Table
+    runs: dict[str, list[Run]]
 
 
 def comparisons(dataset: str, runs: Sequence[Run]) -> list[Comparison]:
-    """One for each setting of which there are rows of both ours and the papers'.
+    """A comparison for each setting that both our results and the papers have.
 
-    Runs on another split, or on more or fewer images than the papers', are in none.
+    Runs on another split, or on another number of images than the papers' test, are left out.
     """
-    styled = [(run, position % STYLES) for position, run in enumerate(runs) if _on_papers_test(run)]
+    comparable = [run for run in runs if _on_papers_test(run)]
     settings: dict[str, list[PublishedResult]] = {}
-    for each in published_results():
-        if each.dataset == dataset:
-            settings.setdefault(each.setting, []).append(each)
-    found = [_comparison(dataset, name, styled, theirs) for name, theirs in settings.items()]
-    return [each for each in found if each.ours]
+    for result in published_results():
+        if result.dataset == dataset:
+            settings.setdefault(result.setting, []).append(result)
+    compared = [_comparison(dataset, name, comparable, theirs) for name, theirs in settings.items()]
+    return [comparison for comparison in compared if comparison.ours]
 
 
 def _on_papers_test(run: Run) -> bool:
@@ -116,32 +84,42 @@ def _on_papers_test(run: Run) -> bool:
 
 
 def _comparison(
-    dataset: str,
-    setting: str,
-    runs: Sequence[tuple[Run, int]],
-    theirs: Sequence[PublishedResult],
+    dataset: str, setting: str, runs: Sequence[Run], theirs: Sequence[PublishedResult]
 ) -> Comparison:
-    keys = sorted({key for each in theirs for key in each.values}, key=_order)
-    of_mark = {
-        mark: [each for each in runs if each[0].provenance.setting == mark] for mark in MARKS
+    keys = sorted({key for result in theirs for key in result.values}, key=_order)
+    ranked = sorted(theirs, key=lambda result: -result.values.get(keys[0], 0.0))
+    title = _TITLES.get((dataset, setting), f"{dataset}, {setting}")
+    columns = [
+        *(Column(name, numeric=False) for name in ("Method", "From", "On")),
+        *map(_column, keys),
+    ]
+    ours = {
+        mark: [
+            run
+            for run in runs
+            if run.provenance.setting == mark and run.metrics.numbers().keys() & set(keys)
+        ]
+        for mark in MARKS
     }
-    values = [(run, run.metrics.numbers()) for same in of_mark.values() for run, _ in same]
-    ranked = sorted(theirs, key=lambda each: -each.values.get(keys[0], 0.0))
     return Comparison(
-        title=TITLES.get((dataset, setting), f"{dataset}, {setting}"),
-        columns=[_column(key) for key in keys],
-        ours=[
-            _our_row(run, [found.get(key) for key in keys])
-            for run, found in values
-            if any(key in found for key in keys)
-        ],
-        theirs=[_their_row(same, keys) for same in _alike(ranked)],
-        charts={mark: charts_over_zeta(setting, same) for mark, same in of_mark.items()},
+        setting,
+        title,
+        {
+            mark: Table(f"{title}: {mark}", columns, [_our_row(run, keys) for run in same])
+            for mark, same in ours.items()
+            if same
+        },
+        Table(
+            f"{title}: published results",
+            columns,
+            [_their_row(same, keys) for same in _alike(ranked)],
+        ),
+        ours,
     )
 
 
 def _order(key: str) -> tuple[int, str, int]:
-    """The sum first, then images to texts before texts to images, recalls before the rest."""
+    """The sum first, then images to texts before texts to images, recalls before other metrics."""
     parts = key.split(".")
     way = next((way for way in _WAYS if way in parts), "")
     names = list(_METRICS)
@@ -151,51 +129,51 @@ def _order(key: str) -> tuple[int, str, int]:
 def _column(key: str) -> Column:
     parts = key.split(".")
     group = next((shown for way, shown in _WAYS.items() if way in parts), "")
-    label = "PMRP" if parts[0] == "pmrp" else _METRICS.get(parts[-1], parts[-1])
-    return Column(key, label, group)
+    return Column("PMRP" if parts[0] == "pmrp" else _METRICS.get(parts[-1], parts[-1]), group)
 
 
-def _alike(rows: Iterable[PublishedResult]) -> list[list[PublishedResult]]:
-    """Rows that papers print again, together."""
-    found: dict[tuple[object, ...], list[PublishedResult]] = {}
-    for each in rows:
-        same = each.method, each.features, each.text_encoder, each.marks
-        found.setdefault((*same, *sorted(each.values.items())), []).append(each)
-    return list(found.values())
+def _alike(results: Iterable[PublishedResult]) -> list[list[PublishedResult]]:
+    """The results with equal values together: a paper may print the row of another paper."""
+    groups: dict[tuple[object, ...], list[PublishedResult]] = {}
+    for result in results:
+        same = result.method, result.features, result.text_encoder, result.marks
+        groups.setdefault((*same, *sorted(result.values.items())), []).append(result)
+    return list(groups.values())
 
 
-def _our_row(run: Run, values: list[float | None]) -> Row:
-    record = run.provenance
+def _our_row(run: Run, keys: Sequence[str]) -> list[Cell]:
+    numbers, record = run.metrics.numbers(), run.provenance
     about = ", ".join(filter(None, [record.features, run.kind]))
-    cells = ["-" if value is None else f"{value:.1f}" for value in values]
-    return Row(run.preset, record.setting, "", about, record.method, cells)
+    cells = [Cell.number(numbers.get(key)) for key in keys]
+    return [Cell(run.preset), Cell(badges=(record.setting,)), Cell(about), *cells]
 
 
-def _their_row(same: Sequence[PublishedResult], keys: Sequence[str]) -> Row:
+def _their_row(same: Sequence[PublishedResult], keys: Sequence[str]) -> list[Cell]:
     first = same[0]
-    places = "; ".join(f"{each.paper}, {each.section}" for each in same)
+    places = "; ".join(f"{result.paper}, {result.section}" for result in same)
     marks = [mark.replace("_", " ") for mark in first.marks.split()]
     about = ", ".join(filter(None, [first.features, first.text_encoder, *marks]))
-    # With as many digits as are printed.
-    cells = [f"{first.values[key]:g}" if key in first.values else "-" for key in keys]
-    return Row(first.method, PUBLISHED, places, about, "", cells)
+    # With as many digits as the paper prints.
+    cells = [
+        Cell(f"{first.values[key]:g}", first.values[key]) if key in first.values else Cell()
+        for key in keys
+    ]
+    return [Cell(first.method), Cell(badges=("published",), note=places), Cell(about), *cells]
 
 
 def to_markdown(dataset: str, runs: Sequence[Run]) -> list[str]:
-    """Of each setting a table a mark: our rows, then of the papers' those of the same methods,
-    which are all of ours beside a model whose method nobody knows."""
-    return [part for each in comparisons(dataset, runs) for part in _tables(each)]
-
-
-def _tables(found: Comparison) -> Iterator[str]:
-    methods = {name for row in found.ours for name in row.method.split("+")}
-    known = {OF_METHOD[name] for name in methods & OF_METHOD.keys()}
-    if not methods <= OF_METHOD.keys():
-        known = {*OF_METHOD.values()}
-    theirs = [row for row in found.theirs if row.name.split()[0] in known]
-    heads = [f"{column.group} {column.label}".strip() for column in found.columns]
-    yield f"**{found.title}, beside the papers' numbers**"
-    for mark, rows in [*found.boards, (PUBLISHED, theirs)]:
-        cells = [[row.name, row.place or row.mark, row.about, *row.cells] for row in rows]
-        lines = markdown.table(["Method", "From", "On", *heads], cells, texts=3)
-        yield "\n".join([f"*{mark}*", "", *lines])
+    """For each setting our tables, then the papers' results of the same methods. If the method of a
+    model is unknown, the papers' results of all our methods are shown."""
+    parts = []
+    for comparison in comparisons(dataset, runs):
+        compared = [run for same in comparison.runs.values() for run in same]
+        names = {name for run in compared for name in run.provenance.method.split("+")}
+        known = {
+            PAPERS_NAME[name] for name in (names if names <= PAPERS_NAME.keys() else PAPERS_NAME)
+        }
+        rows = [row for row in comparison.theirs.rows if row[0].text.split()[0] in known]
+        theirs = Table(comparison.theirs.title, comparison.theirs.columns, rows)
+        parts.append(f"**{comparison.title}, beside the papers' numbers**")
+        for mark, table in [*comparison.ours.items(), ("published", theirs)]:
+            parts.append("\n".join([f"*{mark}*", "", *table.to_markdown()]))
+    return parts

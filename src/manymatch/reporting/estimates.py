@@ -1,4 +1,4 @@
-"""Points of an experiment over several seeds: means, spreads, and which point is better."""
+"""Values over several seeds: means, spreads, and which of two sides is better."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Literal, Protocol, TypeVar
 
 from scipy.stats import t as student_t
 
-from manymatch.reporting import markdown
+from manymatch.reporting.table import Table
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Mean, sample standard deviation and standard error (None of a single value)."""
+    """The mean, and the sample standard deviation and standard error (None: a single value)."""
 
     mean: float
     deviation: float | None
@@ -23,40 +23,21 @@ class Estimate:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Estimate:
+        """The estimate of at least one value."""
+        mean = statistics.fmean(values)
         if len(values) == 1:
-            return cls(values[0], None, None)
+            return cls(mean, None, None)
         deviation = statistics.stdev(values)
-        return cls(statistics.fmean(values), deviation, deviation / len(values) ** 0.5)
+        return cls(mean, deviation, deviation / len(values) ** 0.5)
 
-    def text(self) -> str:
-        spread = "" if self.error is None else f" ± {self.deviation:.2f} ({self.error:.2f})"
-        return f"{self.mean:.2f}{spread}"
+    def text(self, digits: int = 1) -> str:
+        """Mean and standard deviation: "3.0 ± 2.6"."""
+        mean = f"{self.mean:.{digits}f}"
+        return mean if self.deviation is None else f"{mean} ± {self.deviation:.{digits}f}"
 
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of as many texts as there are `heads`; the first of each is the point."""
-
-    heads: list[str]
-    rows: list[list[str]]
-
-
-@dataclass(frozen=True)
-class ExperimentView:
-    """An experiment as the page shows it."""
-
-    name: str
-    about: str
-    table: Table
-    note: str
-    differences: list[str]
-
-    def to_markdown(self) -> str:
-        """The same as text."""
-        lines = markdown.table(self.table.heads, self.table.rows)
-        told = [f"- {sentence}" for sentence in self.differences]
-        parts = [f"**{self.name}**: {self.about}", "", *lines, "", self.note, "", *told]
-        return "\n".join(parts).rstrip() + "\n"
+    def text_with_error(self) -> str:
+        """Mean, standard deviation and standard error: "3.00 ± 2.65 (1.53)"."""
+        return self.text(2) + ("" if self.error is None else f" ({self.error:.2f})")
 
 
 class Labelled(Protocol):
@@ -69,8 +50,8 @@ class Labelled(Protocol):
 Point = TypeVar("Point", bound=Labelled)
 
 
-def against(points: Sequence[Point], baseline: str | None) -> list[tuple[Point, Point]]:
-    """Every point but the baseline, with the baseline; none without it."""
+def with_baseline(points: Sequence[Point], baseline: str | None) -> list[tuple[Point, Point]]:
+    """Every point but the baseline, with the baseline; no pair if no point has its label."""
     base = next((point for point in points if point.label == baseline), None)
     return [(point, base) for point in points if base is not None and point is not base]
 
@@ -99,8 +80,8 @@ class Difference:
     def of(cls, side: Mapping[int, float], other: Mapping[int, float]) -> Difference:
         """The difference of two sides, each the values by seed.
 
-        The differences of each seed count where both sides have the same seeds; else the two
-        means, with Welch's degrees of freedom.
+        If both sides have the same seeds, the differences of each seed count; else the two means,
+        with Welch's degrees of freedom.
         """
         mean = statistics.fmean(side.values()) - statistics.fmean(other.values())
         if min(len(side), len(other)) < 2:
@@ -110,8 +91,8 @@ class Difference:
             freedom = len(side) - 1.0
         else:
             both = (side, other)
-            squares = [statistics.variance(each.values()) / len(each) for each in both]
-            shares = [s**2 / (len(each) - 1) for s, each in zip(squares, both, strict=True)]
+            squares = [statistics.variance(values.values()) / len(values) for values in both]
+            shares = [s**2 / (len(values) - 1) for s, values in zip(squares, both, strict=True)]
             freedom = sum(squares) ** 2 / sum(shares) if sum(shares) else 1.0
         quantile = float(student_t.ppf((1 + _CONFIDENCE) / 2, freedom))
         return cls(mean, quantile * math.sqrt(sum(squares)))
@@ -130,7 +111,25 @@ class Difference:
         return f"{self.mean:+.{digits}f} (95% interval {low:.{digits}f} to {high:.{digits}f})"
 
 
-def judged(what: str, side: Mapping[int, float], other: Mapping[int, float]) -> str:
-    """How far `side` is ahead of `other`, both by seed, and the verdict."""
+def judged(label: str, side: Mapping[int, float], other: Mapping[int, float]) -> str:
+    """A sentence: by how much `side` is ahead of `other`, both by seed, and the verdict."""
     difference = Difference.of(side, other)
-    return f"{what}: {difference.text()}: {difference.verdict}."
+    return f"{label}: {difference.text()}: {difference.verdict}."
+
+
+@dataclass(frozen=True)
+class ExperimentTable:
+    """An experiment over seeds: its table, what the columns mean, and how each point differs from
+    the baseline."""
+
+    name: str
+    about: str
+    table: Table
+    note: str
+    differences: list[str]
+
+    def to_markdown(self) -> str:
+        lines = [f"- {sentence}" for sentence in self.differences]
+        table = self.table.to_markdown()
+        parts = [f"**{self.name}**: {self.about}", "", *table, "", self.note, "", *lines]
+        return "\n".join(parts).rstrip() + "\n"

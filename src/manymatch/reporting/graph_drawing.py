@@ -1,9 +1,9 @@
-"""Where the parts of a scene graph go in its drawing.
+"""The layout of a scene graph's drawing.
 
 Objects stand in one row, in the order of the caption. Each relation leaves the top of its subject,
-runs along a lane above the row, and comes down on its object. Lines rise above boxes only and
-labels stand in the gaps between boxes only, one to a lane, in gaps made wide enough: so no text
-can meet another text or be crossed by a line, whatever the graph.
+runs along a lane above the row, and ends at the top of its object. Lines rise only above boxes, and
+labels stand only in gaps between boxes, one label for each lane. The gaps are as wide as their
+labels. Therefore no text overlaps another text or a line, in any graph.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from itertools import accumulate
 from manymatch.results.graphs import Graph, Relation
 
 NAME_SIZE, SMALL_SIZE = 15, 12
-"""Font sizes in px: objects' names; attributes and relations' labels."""
+"""Font sizes in px: names of objects; attributes and labels of relations."""
 
 _LONGEST = 32
-"""Characters of a phrase that are drawn; the description keeps the whole of it."""
+"""The most characters of a phrase that are drawn. The description has the whole phrase."""
 
 _PADDING, _GAP, _PORT, _MARGIN = 12, 26, 16, 2
 _LANE, _CLEARANCE, _LINE, _CORNER = 25, 24, 17, 7
@@ -28,7 +28,7 @@ _LANE, _CLEARANCE, _LINE, _CORNER = 25, 24, 17, 7
 
 @dataclass(frozen=True)
 class Box:
-    """An object: its name and, below it, its attributes; in px from the upper left."""
+    """An object with its name and its attributes, in px from the upper left corner."""
 
     x: float
     y: float
@@ -41,7 +41,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A relation: SVG path data of line and head, and its label, centred on `x`."""
+    """A relation: SVG paths of line and head, and a label that is centred on `x`."""
 
     line: str
     head: str
@@ -52,7 +52,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A scene graph ready to be drawn, and the same in words."""
+    """A scene graph as shapes, and its description in words."""
 
     width: float
     height: float
@@ -92,7 +92,7 @@ def describe(graph: Graph) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """An upper bound, in px, of a text's width in any common sans serif face."""
+    """An upper bound, in px, of the width of a text in any common sans serif font."""
     return size * sum(_em(letter) for letter in text)
 
 
@@ -113,7 +113,8 @@ def _span(edge: Relation) -> tuple[int, int]:
 
 
 def _lanes(edges: Sequence[Relation]) -> list[int]:
-    """The lane of each relation, 0 lowest: short ones first, none over another in its lane."""
+    """The lane of each relation (0: the lowest). Short relations come first; two relations of one
+    lane do not overlap."""
     lanes = [0] * len(edges)
     taken: list[list[tuple[int, int]]] = []
     for i in sorted(range(len(edges)), key=lambda i: (_length(edges[i]), i)):
@@ -131,13 +132,13 @@ def _length(edge: Relation) -> int:
 
 
 def _lines(graph: Graph, index: int) -> list[str]:
-    """An object's attributes, and its relations to itself, which have no room above it."""
+    """The attributes of an object, and its relations to itself, which are not drawn as arrows."""
     loops = [edge for edge in graph.relations if edge.subject == edge.object == index]
     return [*map(_short, graph.attributes[index]), *(f"↻ {_short(edge.label)}" for edge in loops)]
 
 
 class _Columns:
-    """Where each object's box begins, how wide it is, and where lines leave its top."""
+    """The left side and the width of each object's box, and the ends of lines at its top."""
 
     def __init__(self, graph: Graph, edges: Sequence[Relation], lanes: list[int]) -> None:
         self.range = range(len(graph.objects))
@@ -174,7 +175,7 @@ def _ports(edges: Sequence[Relation], lanes: list[int]) -> dict[int, list[int]]:
 
 
 def _gap_of(edge: Relation) -> int:
-    """The gap that holds a relation's label: the middle one it passes over."""
+    """The gap that holds a relation's label: the middle gap below the relation."""
     left, right = _span(edge)
     return (left + right - 1) // 2
 

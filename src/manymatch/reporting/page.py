@@ -1,295 +1,193 @@
-"""The report page: what the templates get to see, and one file of HTML that needs no other."""
+"""The pages of the report: which sections stand on which page, and the HTML of a page."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
-import yaml
 from markupsafe import Markup
 
-from manymatch.reporting import (
-    ablation_charts,
+from manymatch.reporting.ablations import gallery
+from manymatch.reporting.blocks import Block, View
+from manymatch.reporting.leaderboard import anchor as anchor_of
+from manymatch.reporting.leaderboard import sizes
+from manymatch.reporting.sections import (
     ablations,
-    charts,
+    caption_queries,
     claims,
     clusters,
-    comparison,
-    cost_charts,
-    heats,
+    costs,
+    elements,
+    hardest,
+    image_queries,
     leaderboard,
-    published_ablations,
-    queries,
+    methods,
+    provenance,
+    published,
+    recall_curve,
     sets,
     sketches,
     studies,
     synthetic,
+    training,
 )
-from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
-from manymatch.results.runs import Run
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-
-@dataclass(frozen=True)
-class RunView:
-    """A run with its line style, its anchor on the page, and the charts of its loss terms."""
-
-    run: Run
-    anchor: str
-    style: int
-    losses: list[charts.Chart]
+Section = Callable[[AllResults], View | None]
+"""Makes a section of the given results; None: the results have nothing to show."""
 
 
-@dataclass(frozen=True)
-class Bars:
-    """One direction's recalls: for each K the value of each run."""
+class Part(NamedTuple):
+    """A page of each data set; the sections get the results on this data set alone."""
 
     title: str
-    groups: list[tuple[str, list[tuple[RunView, float]]]]
+    sections: tuple[Section, ...]
 
 
-@dataclass(frozen=True)
-class AblationView:
-    """An ablation with its table and its charts: of lines, or else of dots."""
+PARTS = [
+    Part(
+        "Results",
+        (
+            leaderboard.section,
+            recall_curve.section,
+            published.section,
+            methods.section,
+            training.section,
+            provenance.section,
+        ),
+    ),
+    Part("Experiments", (claims.section, ablations.section)),
+    Part("Queries", (hardest.section, image_queries.section, caption_queries.section)),
+    Part("Sets", (sets.section, elements.section)),
+    Part("Studies", (studies.section, clusters.section)),
+    Part("Efficiency", (costs.section,)),
+]
 
-    ablation: Ablation
-    anchor: str
-    sizes: str
-    table: ablations.Table
-    lines: list[charts.Chart]
-    dots: list[ablation_charts.Dots]
-    published: list[published_ablations.PublishedAblation]
-    """What a paper prints of the same question."""
-    heats: list[tuple[str, list[heats.Heat]]]
-    """Of sets: which elements meet, at each point by its first seed."""
+OVERVIEW: list[Section] = [leaderboard.section, methods.section, claims.section]
+"""The sections of each data set on the first page."""
 
-
-@dataclass(frozen=True)
-class AblationsView:
-    """A data set of which there are ablations and nothing else."""
-
-    name: str
-    anchor: str
-    ablations: list[AblationView]
-    claims: list[claims.Checked]
-
-
-@dataclass(frozen=True)
-class DatasetView:
-    """All that the page says about one data set."""
-
-    name: str
-    anchor: str
-    sizes: str
-    judged: bool
-    """Whether there is ground truth beyond the pairs."""
-    terms: list[tuple[str, str]]
-    """What the settings and kinds of these runs mean."""
-    runs: list[RunView]
-    boards: list[tuple[leaderboard.Table, list[RunView]]]
-    """A table a setting, and its runs."""
-    bars: list[Bars]
-    published: list[comparison.Comparison]
-    """Beside the papers' numbers, where they have any."""
-    of_methods: list[AblationView]
-    """Whole methods over several seeds."""
-    claims: list[claims.Checked]
-    """What the papers claim, and whether it holds."""
-    ablations: list[AblationView]
-    validation: charts.Chart | None
-    images: list[queries.ImagePanel]
-    captions: list[queries.CaptionPanel]
-    sets: sets.SetsView | None
-    studies: list[studies.StudyView]
-    clusters: list[clusters.ClustersView]
-    costs: cost_charts.CostsView | None
-    provenance: list[tuple[str, list[str]]]
+WITHOUT_DATASET = Part("Other experiments", (synthetic.section, sketches.section))
+"""The page of the experiments that belong to no data set of the pipeline."""
 
 
-def render(results: AllResults) -> str:
-    """The page of all that was found; of data sets without a run the ablations alone."""
-    thumbnails = queries.Thumbnails()
-    datasets = [
-        _dataset(name, runs, results, thumbnails)
-        for name, runs in leaderboard.by_dataset(results.runs)
-    ]
-    others = _ablations_only(results.ablations, {view.name for view in datasets})
-    script = (_TEMPLATES / "script.js").read_text(encoding="utf-8")
-    style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
-    template = _environment().get_template("page.html")
-    # Both are our own package's files, and the only text that enters the page unescaped.
-    return template.render(
-        datasets=datasets,
-        others=others,
-        experiments={
-            "Synthetic pairs": [synthetic.view(each) for each in results.synthetic],
-            "Sketches to images": [sketches.view(each) for each in results.sketches],
-        },
-        thumbnails=thumbnails.numbers,
-        style=Markup(style),
-        script=Markup(script),
-        script_hash=_hash(script),
-        claims_meaning=claims.MEANING,
+@dataclass
+class Page:
+    """A page: its address below the folder of the report, the data set (empty: none), and the
+    views by their anchors. `pictures` are the thumbnails shown so far, each embedded once."""
+
+    address: str
+    title: str
+    dataset: str
+    views: dict[str, tuple[str, View]]
+    pictures: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def root(self) -> str:
+        """The way from the page to the folder of the report."""
+        return "../" * self.address.count("/")
+
+    def picture(self, thumbnail: str) -> int:
+        """The number of a thumbnail on this page."""
+        return self.pictures.setdefault(thumbnail, len(self.pictures))
+
+    def show(self, block: Block) -> Markup:
+        """The HTML of a block."""
+        template = _environment().get_template(block.template)
+        return Markup(template.render(block=block, page=self))
+
+
+def render(results: AllResults) -> dict[str, str]:
+    """The HTML of every page by its address below the folder of the report."""
+    pages = [_overview(results), *_pages(results)]
+    style, script = (
+        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")
     )
+    context: dict[str, Any] = {
+        "pages": pages,
+        "data": _data_line(results),
+        # Both files belong to the package, and are the only text that a page shows unescaped.
+        "style": Markup(style),
+        "script": Markup(script),
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    }
+    template = _environment().get_template("page.html")
+    return {page.address: template.render(page=page, **context) for page in pages}
 
 
+@cache
 def _environment() -> jinja2.Environment:
-    """Everything is escaped: captions and names are other people's text."""
-    environment = jinja2.Environment(
+    """The templates. Every text is escaped, because captions and names come from elsewhere."""
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["preset"] = _preset
-    return environment
 
 
-def _hash(script: str) -> str:
-    """For the page's content security policy: this script may run, and no other."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def _overview(results: AllResults) -> Page:
+    views = {
+        f"{anchor_of(dataset)}-{anchor}": (dataset, view)
+        for dataset in _datasets(results)
+        for anchor, view in _views(OVERVIEW, _on(results, dataset))
+    }
+    return Page("index.html", "Overview", "", views)
 
 
-def _dataset(
-    name: str, runs: list[Run], results: AllResults, thumbnails: queries.Thumbnails
-) -> DatasetView:
-    anchor = _anchor(name)
-    tried = [each for each in results.ablations if each.dataset == name]
-    views = [_run(anchor, run, position) for position, run in enumerate(runs)]
-    curves = [(view.run.preset, view.style, view.run.curves) for view in views]
-    return DatasetView(
-        name=name,
-        anchor=anchor,
-        sizes=leaderboard.sizes(runs),
-        judged=any(run.metrics.multi for run in runs),
-        terms=[*leaderboard.settings(runs), *leaderboard.kinds(runs)],
-        runs=views,
-        boards=[
-            (table, [view for view in views if view.run in table.runs])
-            for table in leaderboard.tables(runs)
-        ],
-        bars=_bars(views),
-        published=comparison.comparisons(name, runs),
-        of_methods=[_ablation(anchor, each) for each in tried if each.of_methods],
-        ablations=[_ablation(anchor, each) for each in tried if not each.of_methods],
-        claims=claims.check(name, tried),
-        validation=charts.validation_chart(curves),
-        images=queries.image_panels(runs, thumbnails),
-        captions=queries.caption_panels(runs, thumbnails),
-        sets=sets.view([(view.run, view.style) for view in views], thumbnails),
-        studies=studies.views(results.studies, name, thumbnails),
-        clusters=clusters.views(results.clusters, name, thumbnails),
-        costs=cost_charts.view(results.costs, name),
-        provenance=_provenance(runs),
-    )
+def _pages(results: AllResults) -> Iterator[Page]:
+    """The pages of each data set, then the page of the other experiments; none without a view."""
+    for dataset in _datasets(results):
+        for number, part in enumerate(PARTS):
+            name = anchor_of(f"{dataset} {part.title.lower()}" if number else dataset)
+            views = _views(part.sections, _on(results, dataset))
+            by_anchor = {anchor: ("", view) for anchor, view in views}
+            if by_anchor:
+                yield Page(f"pages/{name}.html", part.title, dataset, by_anchor)
+    part = WITHOUT_DATASET
+    views = _views(part.sections, results)
+    by_anchor = {anchor: ("", view) for anchor, view in views}
+    if by_anchor:
+        yield Page("pages/other-experiments.html", part.title, "", by_anchor)
 
 
-def _run(dataset: str, run: Run, position: int) -> RunView:
-    style = position % charts.STYLES
-    anchor = f"{dataset}--{_anchor(run.preset)}"
-    return RunView(run, anchor, style, charts.loss_charts(run.curves, style))
+def _views(functions: Iterable[Section], results: AllResults) -> Iterator[tuple[str, View]]:
+    """The views that have something to show, by the names of their modules."""
+    for section in functions:
+        if view := section(results):
+            yield section.__module__.rpartition(".")[2].replace("_", "-"), view
 
 
-def _ablations_only(tried: Sequence[Ablation], known: set[str]) -> list[AblationsView]:
-    by_name: dict[str, list[AblationView]] = {}
-    for each in tried:
-        if each.dataset not in known:
-            view = _ablation(_anchor(each.dataset), each)
-            by_name.setdefault(each.dataset, []).append(view)
-    return [
-        AblationsView(name, _anchor(name), views, claims.check(name, tried))
-        for name, views in by_name.items()
-    ]
+def _datasets(results: AllResults) -> list[str]:
+    """The data sets with results; those with a trained model come first."""
+    kinds = (results.runs, results.ablations, results.studies, results.clusters, results.costs)
+    return list(dict.fromkeys(result.dataset for kind in kinds for result in kind))
 
 
-def _ablation(dataset: str, ablation: Ablation) -> AblationView:
-    table = ablations.table(ablation)
-    lines = ablation_charts.line_charts(ablation)
-    return AblationView(
-        ablation=ablation,
-        anchor=f"{dataset}-ablation-{_anchor(ablation.name)}",
-        sizes=ablations.sizes(ablation),
-        table=table,
-        lines=lines,
-        published=published_ablations.beside(ablation.name),
-        dots=[] if lines else ablation_charts.dot_charts(table.points, ablation.keys),
-        heats=[
-            (point.label, heats.pair_heats(pairs))
-            for point in table.points
-            if (pairs := point.runs[0].pairs) is not None
-        ],
-    )
+def _on(results: AllResults, dataset: str) -> AllResults:
+    """The results on one data set."""
+    kinds: dict[str, Any] = {
+        name: [result for result in getattr(results, name) if result.dataset == dataset]
+        for name in ("runs", "ablations", "studies", "clusters", "costs")
+    }
+    return replace(results, **kinds)
 
 
-def _anchor(name: str) -> str:
-    """For the address of a part of the page. An ensemble `a+b` is not a preset `a-b`."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", name.replace("+", " and "))
-
-
-def _bars(views: list[RunView]) -> list[Bars]:
-    ways = {"Image → text": "i2t", "Text → image": "t2i"}
-    return [
-        Bars(title, [(f"R@{k}", _values(views, f"{way}.r{k}")) for k in (1, 5, 10)])
-        for title, way in ways.items()
-    ]
-
-
-def _values(views: list[RunView], key: str) -> list[tuple[RunView, float]]:
-    return [(view, view.run.metrics.numbers()[key]) for view in views]
-
-
-_LABELS = {
-    "method": "Method",
-    "features": "Features",
-    "setting": "Setting",
-    "split": "Split",
-    "images": "Images",
-    "captions": "Captions",
-    "seed": "Seed",
-    "parameters": "Parameters",
-    "checkpoint_sha256": "Checkpoint (SHA-256)",
-    "data_sha256": "Data (SHA-256)",
-    "code_sha256": "Code (SHA-256)",
-    "version": "ManyMatch version",
-    "members": "Members",
-    "rerank_beta": "Re-ranking, beta",
-}
-_SHOWN_ELSEWHERE = {"dataset", "preset", "resolved"}
-
-
-def _provenance(runs: list[Run]) -> list[tuple[str, list[str]]]:
-    """Rows of the provenance table: a label, and the value of each run."""
-    found = [run.provenance.model_dump() for run in runs]
-    keys = dict.fromkeys(_LABELS) | dict.fromkeys(key for row in found for key in row)
-    return [
-        (_LABELS.get(key, key), [_value(key, row.get(key)) for row in found])
-        for key in keys
-        if key not in _SHOWN_ELSEWHERE and any(row.get(key) not in (None, ()) for row in found)
-    ]
-
-
-def _value(key: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return value
-    if key == "members":
-        return ", ".join(f"{each['preset']} (seed {each['seed']})" for each in value) or "-"
-    return f"{value:,}" if isinstance(value, int | float) and key != "seed" else str(value)
-
-
-def _preset(provenance: Any) -> str | None:
-    """The preset of a result as YAML text, if its provenance has one."""
-    preset = getattr(provenance, "resolved", None)
-    if preset is None or isinstance(preset, str):
-        return preset
-    return yaml.safe_dump(preset, sort_keys=False, allow_unicode=True).strip()
+def _data_line(results: AllResults) -> str:
+    """The data sets with their sizes: "scenes (test: 300 images, 1,500 captions)"."""
+    parts = []
+    for dataset in _datasets(results):
+        own = _on(results, dataset)
+        galleries = sizes(own.runs)
+        if not galleries and own.ablations:
+            galleries = gallery(own.ablations[0])
+        parts.append(f"{dataset} ({galleries})" if galleries else dataset)
+    return "; ".join(parts)

@@ -1,17 +1,15 @@
-"""What the papers print of their ablations: `published_ablations.csv`, a fact a line.
+"""The ablations that the papers print: `published_ablations.csv`, one value for each line.
 
-Values are as printed, on the papers' data and settings; they stand `beside` ours of the same
-question, in tables of their own.
+The values are as printed, on the papers' data and settings. They stand in tables of their own.
 """
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from manymatch.reporting import markdown
+from manymatch.reporting.table import Cell, Column, Table, names
 
 _FILE = Path(__file__).with_suffix(".csv")
 
@@ -27,85 +25,61 @@ OF_ABLATION: dict[str, tuple[str, str, str]] = {
     "cora-graph": ("CORA", "table 3", "graph structure"),
     "cora-losses": ("CORA", "table 3", "losses"),
 }
-"""By an ablation's name the paper, the table, and how `what` of it begins."""
+"""For the name of an ablation the paper, its table, and how the column `what` begins."""
 
 OF_SETS = (
     ("DivE", "table 3", "within-set circular variance"),
     ("DivE", "table 5", ""),
     ("MaxMatch", "table 4", ""),
 )
-"""The same of what the report tells of sets: how wide they are, and what single elements find."""
-
-
-@dataclass(frozen=True)
-class PublishedAblation:
-    """A part of a paper's table: `rows` by setting, of each the values as printed by metric."""
-
-    paper: str
-    section: str
-    what: str
-    rows: dict[str, dict[str, str]]
-
-    @property
-    def title(self) -> str:
-        return f"{self.paper}, {self.section}: {self.what}"
-
-    @property
-    def squared_variance(self) -> bool:
-        """Whether its circular variances have the norm squared."""
-        return self.paper == "MaxMatch" and "circular variance" in self.what
-
-    @property
-    def metrics(self) -> list[str]:
-        """Those of any row."""
-        return list(dict.fromkeys(metric for values in self.rows.values() for metric in values))
-
-    @property
-    def heads(self) -> list[str]:
-        return ["Setting", *(metric.replace("_", " ") for metric in self.metrics)]
-
-    @property
-    def lines(self) -> list[list[str]]:
-        """A row a setting: its name and values."""
-        return [
-            [setting, *(values.get(metric, "-") for metric in self.metrics)]
-            for setting, values in self.rows.items()
-        ]
+"""The same for the section on sets: how wide sets are, and what single elements retrieve."""
 
 
 @cache
-def published_ablations() -> tuple[PublishedAblation, ...]:
-    """All of them, in the file's order."""
-    found: dict[tuple[str, str, str], dict[str, dict[str, str]]] = {}
+def published_ablations() -> tuple[tuple[str, str, str, Table], ...]:
+    """Paper, section, `what` and table of each ablation, in the order of the file."""
+    rows: dict[tuple[str, str, str], dict[str, dict[str, str]]] = {}
     with _FILE.open(encoding="utf-8", newline="") as stream:
         for line in csv.DictReader(stream):
-            rows = found.setdefault((line["paper"], line["section"], line["what"]), {})
-            rows.setdefault(line["setting"], {})[line["metric"]] = line["value"]
-    return tuple(PublishedAblation(*place, rows) for place, rows in found.items())
+            settings = rows.setdefault((line["paper"], line["section"], line["what"]), {})
+            settings.setdefault(line["setting"], {})[line["metric"]] = line["value"]
+    return tuple((*place, _table(place, settings)) for place, settings in rows.items())
 
 
-def beside(ablation: str) -> list[PublishedAblation]:
+def _table(place: tuple[str, str, str], settings: dict[str, dict[str, str]]) -> Table:
+    paper, section, what = place
+    metrics = list(dict.fromkeys(metric for values in settings.values() for metric in values))
+    return Table(
+        f"{paper}, {section}: {what}",
+        [Column("Setting", numeric=False), *(Column(name.replace("_", " ")) for name in metrics)],
+        [
+            [Cell(setting), *names(*(values.get(metric, "") for metric in metrics))]
+            for setting, values in settings.items()
+        ],
+    )
+
+
+def tables_beside(ablation: str) -> list[Table]:
     """What a paper prints of the question that the ablation of this name asks."""
-    return _of(*OF_ABLATION[ablation]) if ablation in OF_ABLATION else []
+    return _tables_of(*OF_ABLATION[ablation]) if ablation in OF_ABLATION else []
 
 
-def of_sets() -> list[PublishedAblation]:
-    """What the papers print of their sets' elements."""
-    return [each for place in OF_SETS for each in _of(*place)]
+def tables_of_sets() -> list[Table]:
+    """What the papers print of the elements of their sets."""
+    return [table for place in OF_SETS for table in _tables_of(*place)]
 
 
-def _of(paper: str, section: str, what: str) -> list[PublishedAblation]:
+def _tables_of(paper: str, section: str, what: str) -> list[Table]:
     return [
-        each
-        for each in published_ablations()
-        if (each.paper, each.section) == (paper, section) and each.what.startswith(what)
+        table
+        for of_paper, of_section, of_what, table in published_ablations()
+        if (of_paper, of_section) == (paper, section) and of_what.startswith(what)
     ]
 
 
 def to_markdown(ablation: str) -> str:
-    """A table for each, marked; nothing where no paper asks the same."""
+    """The papers' tables, marked as published; nothing if no paper asks the same question."""
     return "".join(
-        "\n".join(["", f"*published* ({each.title})", "", *markdown.table(each.heads, each.lines)])
-        + "\n"
-        for each in beside(ablation)
+        "\n".join(["", f"*published* ({table.title})", "", *table.to_markdown()]) + "\n"
+        for table in tables_beside(ablation)
     )

@@ -1,137 +1,155 @@
-"""Sample queries with the answers of every method side by side, ready for the page."""
+"""Queries with their answers, as blocks of the page: a picker, and for each query what was asked
+and what each method retrieved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
-from manymatch.reporting.graph_drawing import Drawing, draw
-from manymatch.results.retrieval import RetrievedCaption, RetrievedImage
+from manymatch.reporting.blocks import Block
+from manymatch.reporting.graph_drawing import Drawing
+from manymatch.results.retrieval import Mark, RetrievedCaption, RetrievedImage
 from manymatch.results.runs import Run
 from manymatch.results.samples import CaptionQuery, ImageQuery, Samples
 
-MOST_QUERIES, MOST_ANSWERS = 16, 10
-"""Queries a direction and answers a method that the page shows: bounds its size."""
+MAX_QUERIES, MAX_ANSWERS = 16, 10
+"""The most queries of a direction and answers of a method that a page shows."""
+
 
 _Query = TypeVar("_Query", ImageQuery, CaptionQuery)
-_Answer = TypeVar("_Answer", RetrievedCaption, RetrievedImage)
-
-
-@dataclass
-class Thumbnails:
-    """Pictures of the page, each embedded once however often it is shown."""
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    """Number of each base64 JPEG."""
-
-    def number(self, thumbnail: str | None) -> int | None:
-        """The number of a picture; None if there is none."""
-        if thumbnail is None:
-            return None
-        return self.numbers.setdefault(thumbnail, len(self.numbers))
 
 
 @dataclass(frozen=True)
-class Shown(Generic[_Answer]):
-    """One answer: `rank` from 1, `picture` the number of its thumbnail."""
+class Question:
+    """One query: its label in the picker (with a thumbnail, the label is only read aloud), and the
+    blocks that answer the query."""
 
-    rank: int
-    answer: _Answer
-    picture: int | None = None
-
-
-@dataclass(frozen=True)
-class Ranking(Generic[_Answer]):
-    """The first answers of one run; None if the run did not sample this query."""
-
-    run: Run
-    answers: list[Shown[_Answer]] | None
-
-    @property
-    def right(self) -> int:
-        return self._count("own")
-
-    @property
-    def plausible(self) -> int:
-        return self._count("true")
-
-    def _count(self, mark: str) -> int:
-        return sum(shown.answer.mark == mark for shown in self.answers or [])
+    label: str
+    blocks: Sequence[Block]
+    thumbnail: str | None = None
 
 
 @dataclass(frozen=True)
-class ImagePanel:
-    """An image and the captions found for it."""
+class Picker(Block):
+    """Questions of which the page shows one at a time. `kind` is what is picked, e.g. "image"; with
+    `pictures` the picker shows thumbnails instead of labels."""
 
-    query: ImageQuery
-    picture: int | None
-    rankings: list[Ranking[RetrievedCaption]]
+    anchor: str
+    kind: str
+    questions: Sequence[Question]
+    pictures: bool = False
+    template = "picker.html"
 
 
 @dataclass(frozen=True)
-class CaptionPanel:
-    """A caption, its scene graph, and the images found for it."""
+class AskedImage(Block):
+    """An image with its own captions."""
 
-    query: CaptionQuery
+    thumbnail: str | None
+    image_id: str
+    captions: Sequence[str]
+    template = "asked_image.html"
+
+
+@dataclass(frozen=True)
+class Quote(Block):
+    """A caption that was asked."""
+
+    text: str
+    template = "quote.html"
+
+
+@dataclass(frozen=True)
+class Graph(Block):
+    """The drawing of a scene graph; None: the graph has no object."""
+
+    title: str
     drawing: Drawing | None
-    rankings: list[Ranking[RetrievedImage]]
+    template = "graph.html"
 
 
-def image_panels(runs: Sequence[Run], thumbnails: Thumbnails) -> list[ImagePanel]:
-    """The sampled image queries of one data set's runs."""
-    return [
-        ImagePanel(
-            query=query,
-            picture=thumbnails.number(query.thumbnail),
-            rankings=[_ranking(run, found, lambda _: None) for run, found in answers],
-        )
-        for query, answers in _sampled(runs, lambda samples: samples.images, "image_id")
-    ]
+@dataclass(frozen=True)
+class Answer:
+    """A retrieved item: a text, or a picture if `text` is None. `notes` are small print."""
+
+    mark: Mark
+    score: float
+    text: str | None = None
+    thumbnail: str | None = None
+    item_id: str = ""
+    rank: int | None = None
+    notes: tuple[str, ...] = ()
 
 
-def caption_panels(runs: Sequence[Run], thumbnails: Thumbnails) -> list[CaptionPanel]:
-    """The sampled caption queries of one data set's runs."""
+@dataclass(frozen=True)
+class Ranking:
+    """The first answers of one method; `small` sums them up."""
 
-    def picture(answer: RetrievedImage) -> int | None:
-        return thumbnails.number(answer.thumbnail)
+    title: str
+    small: str
+    answers: Sequence[Answer]
 
-    return [
-        CaptionPanel(
-            query=query,
-            drawing=draw(query.graph) if query.graph and query.graph.objects else None,
-            rankings=[_ranking(run, found, picture) for run, found in answers],
-        )
-        for query, answers in _sampled(runs, lambda samples: samples.captions, "caption_id")
-    ]
+    @property
+    def pictures(self) -> bool:
+        return bool(self.answers) and self.answers[0].text is None
 
 
-def _sampled(
-    runs: Iterable[Run], queries: Callable[[Samples], list[_Query]], key: str
-) -> list[tuple[_Query, list[tuple[Run, _Query | None]]]]:
-    """Each query with what every run found for it, in the order the runs first name them."""
+@dataclass(frozen=True)
+class Rankings(Block):
+    """The rankings of several methods side by side."""
+
+    label: str
+    rankings: Sequence[Ranking]
+    template = "rankings.html"
+
+
+@dataclass(frozen=True)
+class Legend(Block):
+    """What the marks of answers mean. `judged`: the data set has positives beyond the pairs."""
+
+    judged: bool
+    template = "legend.html"
+
+
+def answer_of(
+    item: RetrievedCaption | RetrievedImage, rank: int | None = None, notes: Sequence[str] = ()
+) -> Answer:
+    """A retrieved caption or image as an answer."""
+    if item.zeta is not None:
+        labels = "1 label differs" if item.zeta == 1 else f"{item.zeta} labels differ"
+        notes = (*notes, labels)
+    if isinstance(item, RetrievedCaption):
+        return Answer(item.mark, item.score, item.caption, None, item.caption_id, rank, (*notes,))
+    return Answer(item.mark, item.score, None, item.thumbnail, item.image_id, rank, (*notes,))
+
+
+def sampled_rankings(
+    runs: Iterable[Run], queries: Callable[[Samples], Sequence[_Query]], key: str
+) -> list[tuple[_Query, list[Ranking]]]:
+    """The first sampled queries of all runs, each with the ranking of every run. `key` is the name
+    of the query's id."""
     by_run = [
-        (run, {getattr(query, key): query for query in queries(run.samples)})
+        (run.preset, {getattr(query, key): query for query in queries(run.samples)})
         for run in runs
         if run.samples
     ]
-    kept: dict[str, _Query] = {}
-    for _, found in by_run:
-        kept |= {name: query for name, query in found.items() if name not in kept}
+    first: dict[str, _Query] = {}
+    for _, sampled in by_run:
+        first = sampled | first
+    ids = dict.fromkeys(name for _, sampled in by_run for name in sampled)
     return [
-        (query, [(run, found.get(name)) for run, found in by_run])
-        for name, query in list(kept.items())[:MOST_QUERIES]
+        (first[name], [_ranking(preset, sampled.get(name)) for preset, sampled in by_run])
+        for name in list(ids)[:MAX_QUERIES]
     ]
 
 
-def _ranking(
-    run: Run,
-    query: ImageQuery | CaptionQuery | None,
-    picture: Callable[..., int | None],
-) -> Ranking:
+def _ranking(title: str, query: ImageQuery | CaptionQuery | None) -> Ranking:
+    """The first answers of a method; None: the method did not sample this query."""
     if query is None:
-        return Ranking(run, None)
-    answers = query.retrieved[:MOST_ANSWERS]
-    return Ranking(
-        run, [Shown(rank, answer, picture(answer)) for rank, answer in enumerate(answers, start=1)]
-    )
+        return Ranking(title, "not sampled by this run", [])
+    items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:MAX_ANSWERS]
+    answers = [answer_of(item, rank) for rank, item in enumerate(items, start=1)]
+    right, plausible = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
+    counts = f"{right} right" + (f", {plausible} plausible" if plausible else "")
+    return Ranking(title, f"{counts} of {len(answers)}", answers)

@@ -1,4 +1,4 @@
-"""The stage `report`: all results that are there, on one page and in one table."""
+"""The stage `report`: all results on pages, and the leaderboard as CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from datetime import date
 from pathlib import Path
 
-from manymatch.reporting import claims, leaderboard, page
-from manymatch.reporting.ablations import to_markdown
+from manymatch.reporting import ablations, claims, leaderboard, page
+from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
 from manymatch.system import files
 from manymatch.system.machine import git_revision, read_records
@@ -15,32 +15,52 @@ from manymatch.system.progress import say
 
 
 def report(reports: Path) -> None:
-    """Write `index.html`, `leaderboard.csv` and `leaderboard.md` in the folder `reports`.
+    """Write `index.html`, `pages/*.html` and `leaderboard.{csv,md,tex}` in the folder `reports`.
 
-    These files are the same on every machine. What differs from run to run (date, revision, time,
-    memory) goes to `machine/machine.js`, which the page loads if the file is there.
+    Reads all result files of the folder; curves and run files may be missing. The outputs are the
+    same on every machine. What differs from run to run (date, revision, time, memory) is written
+    to `machine/machine.js`, which the pages load if the file exists.
 
-    Reads `results/D/P.json` and `provenance/D/P.json`, `ablations/D/N.json`, `clusters/D/P.json`,
-    `synthetic/N.json`, `sketches/N.json`, `studies/D/P.json`, `efficiency/D.json`, and where they
-    are on this machine `curves/D/P/` and `runs/D/P/samples.json`. Raises `DataError` (one line,
-    with the file) if there is no result or a malformed one; earlier outputs then stay as they were.
+    Raises:
+        DataError: there is no result, or a file is malformed. The message is one line with the
+            file. Earlier outputs then stay as they were.
     """
     results = AllResults.read(reports)
-    of_methods = [to_markdown(each) for each in results.ablations if each.of_methods]
-    tables = [leaderboard.to_markdown(results.runs), *of_methods]
+    methods = [ablation for ablation in results.ablations if ablation.of_methods]
+    pages = page.render(results)
     outputs = {
-        "index.html": page.render(results),
         "leaderboard.csv": leaderboard.to_csv(results.runs),
-        "leaderboard.md": "\n".join([*tables, *claims.to_markdown(results.ablations)]),
+        "leaderboard.md": _markdown(results, methods),
+        "leaderboard.tex": _latex(results, methods),
+        "index.html": pages.pop("index.html"),
+        "machine/machine.js": _machine_script(reports),
     }
-    outputs["machine/machine.js"] = _machine_script(reports)
     for name, text in outputs.items():
         files.write_text(reports / name, text)
+    with files.replacing(reports / "pages") as folder:
+        folder.mkdir()
+        for address, text in pages.items():
+            (folder / Path(address).name).write_text(text, encoding="utf-8")
     say(f"{len(results.runs)} results: open {reports / 'index.html'}")
 
 
+def _markdown(results: AllResults, methods: list[Ablation]) -> str:
+    tables = [leaderboard.to_markdown(results.runs), *map(ablations.to_markdown, methods)]
+    return "\n".join([*tables, *claims.to_markdown(results.ablations)])
+
+
+def _latex(results: AllResults, methods: list[Ablation]) -> str:
+    head = "% The tables need the package booktabs: \\usepackage{booktabs}"
+    tables = [
+        f"% {ablation.name}: {ablations.sizes(ablation)}\n"
+        + ablations.table(ablation).to_latex(merge=True)
+        for ablation in methods
+    ]
+    return "\n\n".join([head, leaderboard.to_latex(results.runs), *tables]) + "\n"
+
+
 def _machine_script(reports: Path) -> str:
-    """One assignment of everything under `reports/machine`, with today's date and the commit."""
+    """One assignment of all records below `reports/machine`, with the date and the commit."""
     records = read_records(reports / "machine")
     value = {
         "date": date.today().isoformat(),

@@ -1,5 +1,5 @@
-"""Experiments on synthetic pairs as tables: each point beside its paper's numbers, and whether it
-is better than the one it is compared with by more than chance."""
+"""Experiments on synthetic pairs as tables: each point beside its paper's numbers, and whether the
+point is better than the baseline by more than chance."""
 
 from __future__ import annotations
 
@@ -7,73 +7,69 @@ import statistics
 from collections.abc import Sequence
 from typing import get_args
 
-from manymatch.reporting.estimates import VERDICTS, Estimate, ExperimentView, Table, against, judged
+from manymatch.reporting.estimates import (
+    VERDICTS,
+    Estimate,
+    ExperimentTable,
+    judged,
+    with_baseline,
+)
+from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.synthetic import Kind, SyntheticExperiment, SyntheticPoint
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def table(experiment: SyntheticExperiment) -> Table:
-    """Columns that no point has anything for are left out."""
-    columns: dict[str, list[str]] = {"Setting": [point.label for point in experiment.points]}
-    for kind in KINDS:
-        columns[f"R@1, {kind}"] = [_r1(point, kind).text() for point in experiment.points]
-        columns[f"published, {kind}"] = [_published(experiment, p, kind) for p in experiment.points]
-        columns[f"Med-R, {kind}"] = [_medr(point, kind) for point in experiment.points]
-    columns["Error of shares"] = [_error(point) for point in experiment.points]
-    columns["Newton steps"] = [_steps(point) for point in experiment.points]
-    columns["Seconds"] = [_seconds(point) for point in experiment.points]
-    kept = {head: cells for head, cells in columns.items() if any(cells)}
-    return Table(list(kept), [list(row) for row in zip(*kept.values(), strict=True)])
+    """One row for each point; columns without a value are left out."""
+    columns = ["Setting"]
+    columns += [f"{head}, {kind}" for kind in KINDS for head in ("R@1", "published", "Med-R")]
+    columns += ["Error of shares", "Newton steps", "Seconds"]
+    rows = []
+    for point in experiment.points:
+        texts = [point.label]
+        for kind in KINDS:
+            recalls = [run.recall(kind) for run in point.runs]
+            published = experiment.published.get(point.label, {}).get(kind)
+            texts += [
+                Estimate.of([recall.r1 for recall in recalls]).text_with_error(),
+                "" if published is None else f"{published:.2f}",
+                _range([recall.medr for recall in recalls]),
+            ]
+        rows.append([*map(Cell, [*texts, *_assignment(point), _seconds(point)])])
+    titles = [Column(title, numeric=title != "Setting") for title in columns]
+    return Table(experiment.name, titles, rows).without_empty_columns()
 
 
-def _r1(point: SyntheticPoint, kind: Kind) -> Estimate:
-    return Estimate.of([run.recall(kind).r1 for run in point.runs])
-
-
-def _medr(point: SyntheticPoint, kind: Kind) -> str:
-    return _range([run.recall(kind).medr for run in point.runs])
-
-
-def _published(experiment: SyntheticExperiment, point: SyntheticPoint, kind: Kind) -> str:
-    found = experiment.published.get(point.label, {}).get(kind)
-    return "" if found is None else f"{found:.2f}"
-
-
-def _error(point: SyntheticPoint) -> str:
-    """The largest of the seeds'."""
-    found = [run.assignment.error for run in point.runs if run.assignment]
-    return f"{max(found):.2g}" if found else ""
-
-
-def _steps(point: SyntheticPoint) -> str:
-    found = [run.assignment.steps for run in point.runs if run.assignment]
-    return _range(found) if found else ""
+def _assignment(point: SyntheticPoint) -> list[str]:
+    """The largest error of the seeds, and the range of their Newton steps."""
+    fits = [run.assignment for run in point.runs if run.assignment]
+    if not fits:
+        return ["", ""]
+    return [f"{max(fit.error for fit in fits):.2g}", _range([fit.steps for fit in fits])]
 
 
 def _range(values: Sequence[float]) -> str:
-    """The least and the greatest of the seeds'."""
+    """The least and the greatest value."""
     least, most = min(values), max(values)
     return f"{least:g}" if least == most else f"{least:g} to {most:g}"
 
 
 def _seconds(point: SyntheticPoint) -> str:
-    wall, processor = (
-        statistics.fmean(getattr(run, clock) for run in point.runs)
-        for clock in ("seconds", "processor_seconds")
-    )
+    wall = statistics.fmean(run.seconds for run in point.runs)
+    processor = statistics.fmean(run.processor_seconds for run in point.runs)
     return f"{wall:.0f} ({processor:.0f})"
 
 
 def differences(experiment: SyntheticExperiment) -> list[str]:
-    """A sentence for each point and kind but the baseline; see `estimates.judged`."""
+    """A sentence for each kind and each point but the baseline; see `estimates.judged`."""
     return [
         judged(
             f"{point.label} against {base.label}, {kind} R@1",
             {run.seed: run.recall(kind).r1 for run in point.runs},
             {run.seed: run.recall(kind).r1 for run in base.runs},
         )
-        for point, base in against(experiment.points, experiment.baseline)
+        for point, base in with_baseline(experiment.points, experiment.baseline)
         for kind in KINDS
     ]
 
@@ -86,29 +82,30 @@ def note(experiment: SyntheticExperiment) -> str:
         "Med-R: the median rank.",
     ]
     if experiment.published:
-        parts.append("Published: as the paper prints it, not run here.")
+        parts.append("Published: as the paper prints the number, not run here.")
     if any(run.assignment for point in experiment.points for run in point.runs):
         parts.append(
-            "Error of shares: how far a class's share of the last queue is from an equal one at "
-            "most, in samples; Newton steps: how many solve that queue to 1e-4."
+            "Error of shares: the largest difference, in samples, between a class's share of the "
+            "last queue and an equal share. Newton steps: the steps that solve the last queue "
+            "to 1e-4."
         )
-    parts.append("Seconds of one run by the clock (of the processor).")
+    parts.append("Seconds of one run on the clock (on the processor).")
     if experiment.baseline:
         parts.append(VERDICTS)
     return " ".join(parts)
 
 
-def to_markdown(experiment: SyntheticExperiment) -> str:
-    """The table, and what it says about chance."""
-    return view(experiment).to_markdown()
-
-
-def view(experiment: SyntheticExperiment) -> ExperimentView:
-    """All that the page says about `experiment`."""
-    return ExperimentView(
+def view(experiment: SyntheticExperiment) -> ExperimentTable:
+    """The experiment as the page and Markdown show it."""
+    return ExperimentTable(
         experiment.name,
         experiment.about,
         table(experiment),
         note(experiment),
         differences(experiment),
     )
+
+
+def to_markdown(experiment: SyntheticExperiment) -> str:
+    """The table, and a verdict for each point."""
+    return view(experiment).to_markdown()

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from manymatch.results.curves import Curves, read_curves
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
+from manymatch.results.rankings import PositiveRanks, read_positive_ranks
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.system.errors import DataError
 
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
+Direction = Literal["i2t", "t2i"]
+
+_TOLERANCE = 0.1
+"""The most percent by which rounding may separate the recall of a run file from the metric."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,26 @@ class Run:
     curves: Curves
     samples: Samples | None
     sets: SetDetails | None = None
+    folder: Path | None = None
+    """The folder of the run files."""
+
+    @cached_property
+    def positive_ranks(self) -> dict[Direction, PositiveRanks | None]:
+        """The ranks in the run file of each direction. None: the file is not on this machine, or
+        its recalls are not those of the metrics, because the data set has other ids."""
+        return {"i2t": self._positive_ranks("i2t"), "t2i": self._positive_ranks("t2i")}
+
+    def _positive_ranks(self, way: Direction) -> PositiveRanks | None:
+        ranks = read_positive_ranks(self.folder / f"{way}.trec") if self.folder else None
+        metrics = self.metrics.i2t if way == "i2t" else self.metrics.t2i
+        recalls = {1: metrics.r1, 5: metrics.r5, 10: metrics.r10}
+        if ranks is None or any(
+            abs(ranks.recall(k) - recall) > _TOLERANCE
+            for k, recall in recalls.items()
+            if k <= ranks.depth
+        ):
+            return None
+        return ranks
 
     @property
     def dataset(self) -> str:
@@ -51,7 +77,7 @@ def read_runs(reports: Path) -> list[Run]:
     paths = sorted((reports / "results").glob("*/*.json"))
     if not paths:
         raise DataError(
-            f"{reports / 'metrics'}: no results to report. Run 'dvc repro', "
+            f"{reports / 'results'}: no results to report. Run 'dvc repro', "
             "or 'manymatch evaluate DATASET PRESET' for a trained model."
         )
     runs = [_read_run(reports, path.parent.name, path.stem) for path in paths]
@@ -59,13 +85,13 @@ def read_runs(reports: Path) -> list[Run]:
 
 
 def _read_run(reports: Path, dataset: str, preset: str) -> Run:
-    samples, sets = (
-        reports / "runs" / dataset / preset / name for name in ("samples.json", "sets.json")
-    )
+    folder = reports / "runs" / dataset / preset
+    samples, sets = folder / "samples.json", folder / "sets.json"
     return Run(
         metrics=Metrics.read(reports / "results" / dataset / f"{preset}.json"),
         provenance=Provenance.read(reports / "provenance" / dataset / f"{preset}.json"),
         curves=read_curves(reports / "curves" / dataset / preset),
         samples=Samples.read(samples) if samples.is_file() else None,
         sets=SetDetails.read(sets) if sets.is_file() else None,
+        folder=folder,
     )

@@ -21,8 +21,9 @@ from manymatch.experiments.studies import study
 from manymatch.experiments.studies.external import study_scores
 from manymatch.experiments.studies.reranking import reranking
 from manymatch.experiments.studies.subject import Subject
-from manymatch.reporting.queries import Thumbnails
-from manymatch.reporting.studies import views
+from manymatch.reporting.chart import Chart
+from manymatch.reporting.sections.studies import studies_by_name, study_blocks
+from manymatch.reporting.table import Table
 from manymatch.results.studies import Studies
 
 IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "external"}
@@ -86,13 +87,16 @@ def test_the_report_shows_theirs_beside_ours(
     folder = tmp_path / "studies" / "tiny"
     study.study(model, data.shards, folder / "cora.json", only=["rich_captions", "reranking"])
     studied(data, matrix, folder / "theirs.json")
-    rich, again = views(Studies.read_all(tmp_path), "tiny", Thumbnails())
-    assert rich.presets == ["cora", "theirs"]
-    assert rich.tables[0].rows[0][1] == rich.tables[0].rows[2][1]
-    assert all(ours == theirs for ours, theirs in (row.ranks for row in rich.rich))
-    assert again.chart is not None and [line.name for line in again.chart.lines] == ["cora"]
-    (table,) = again.tables
-    shown = [(preset, cells[0][0]) for preset, cells in table.rows]
+    by_name = studies_by_name(Studies.read_all(tmp_path))
+    rich, again = (list(study_blocks(name, studies)) for name, studies in by_name.items())
+    numbers, captions = (block for block in rich if isinstance(block, Table))
+    assert [row[0].text for row in numbers.rows] == ["cora", "cora", "theirs", "theirs"]
+    assert numbers.rows[0][1:] == numbers.rows[2][1:]
+    assert all(ours == theirs for *_, ours, theirs in captions.rows)
+    (chart,) = (block for block in again if isinstance(block, Chart))
+    assert [line.name for line in chart.lines] == ["cora"]
+    (table,) = (block for block in again if isinstance(block, Table))
+    shown = [(row[0].text, row[1].text) for row in table.rows]
     assert shown == [("cora", "plain"), ("cora", "re-ranked"), ("theirs", "plain")]
 
 

@@ -20,8 +20,10 @@ from manymatch.experiments.studies.entity_retrieval import (
 from manymatch.experiments.studies.parse_errors import parse_errors
 from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import Subject
-from manymatch.reporting.queries import Thumbnails
-from manymatch.reporting.studies import views
+from manymatch.reporting.chart import Chart
+from manymatch.reporting.queries import Picker
+from manymatch.reporting.sections.studies import studies_by_name, study_blocks
+from manymatch.reporting.table import Table
 from manymatch.results.studies import Studies
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.sample import CaptionEntry
@@ -64,14 +66,18 @@ def test_the_report_reads_what_a_study_writes(
     written = run(models[name], data, reports / "studies" / "tiny" / f"{name}.json")
     found = Studies.read_all(reports)
     assert [each.preset for each in found] == [name]
-    for view in views(found, "tiny", Thumbnails()):
-        study = written["studies"][view.name]
-        cases = {
-            "rich_captions": view.rich,
-            "entity_retrieval": view.entities,
-            "parse_errors": view.errors,
-            "reranking": view.chart.lines[0].dots if view.chart else [],
-        }[view.name]
+    for kind, studies in studies_by_name(found).items():
+        study = written["studies"][kind]
+        last = list(study_blocks(kind, studies))[-1]
+        cases = (
+            last.rows
+            if isinstance(last, Table)
+            else last.questions
+            if isinstance(last, Picker)
+            else last.lines[0].dots
+            if isinstance(last, Chart)
+            else []
+        )
         assert len(cases) == len(study["samples"] or study["tables"][0]["rows"]) > 0
 
 

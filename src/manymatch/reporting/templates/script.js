@@ -1,6 +1,6 @@
 "use strict";
 
-// Show one sample query of each section at a time; without this script all of them stand below each other.
+// Show one query of each picker at a time. Without this script all queries are shown below each other.
 for (const section of document.querySelectorAll("[data-queries]")) {
   const picker = section.querySelector(".picker");
   const links = [...picker.querySelectorAll("a")];
@@ -16,7 +16,7 @@ for (const section of document.querySelectorAll("[data-queries]")) {
     picker.scrollLeft = links[current].offsetLeft - (picker.clientWidth - links[current].offsetWidth) / 2;
   };
 
-  // The address names the query, so that it can be sent to somebody, but the page stays where it is.
+  // The address names the query, so that a link to the query can be sent. The page does not scroll.
   const choose = (index) => {
     show(index);
     history.replaceState(null, "", `#${panels[current].id}`);
@@ -43,8 +43,34 @@ for (const section of document.querySelectorAll("[data-queries]")) {
   }
 }
 
-// Date, commit, time and memory differ from run to run. The page holds none of them: `manymatch report` writes them to
-// machine/machine.js beside the page, which a copy of the page alone does not have.
+// Sort a table by a click on the head of a numeric column: first descending, then ascending. Empty cells come last.
+for (const table of document.querySelectorAll("table[data-sortable]")) {
+  const body = table.tBodies[0];
+  const rows = [...body.rows];
+  if (rows.length < 2) continue;
+  const valueOf = (row, column) => row.cells[column].dataset.value;
+  const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+  heads.forEach((head, column) => {
+    if (!rows.some((row) => valueOf(row, column) !== undefined)) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.title = "Sort by this column";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const order = head.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", order);
+      const sign = order === "descending" ? -1 : 1;
+      const known = rows.filter((row) => valueOf(row, column) !== undefined);
+      known.sort((a, b) => sign * (valueOf(a, column) - valueOf(b, column)));
+      body.append(...known, ...rows.filter((row) => valueOf(row, column) === undefined));
+    });
+  });
+}
+
+// Date, commit, time and memory differ from run to run, so the page holds none of them. `manymatch report` writes them to
+// machine/machine.js beside the page; a copy of the page alone does not have the file.
 const machine = window.MANYMATCH_MACHINE;
 
 const duration = (seconds) => {
@@ -67,7 +93,7 @@ const describe = ([stage, usage]) => {
 
 if (machine) {
   const made = document.getElementById("made");
-  made.textContent = `Made on ${machine.date}` + (machine.revision ? `, commit ${machine.revision.slice(0, 12)}` : "");
+  made.textContent = `Made on ${machine.date}${machine.revision ? `, commit ${machine.revision.slice(0, 12)}` : ""}.`;
   made.hidden = false;
   for (const list of document.querySelectorAll("[data-machine]")) {
     for (const [name, stages] of Object.entries(machine.results)) {

@@ -1,0 +1,237 @@
+"""Charts as plain geometry. The page draws a chart as an SVG that stretches while text does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from manymatch.reporting.blocks import Block
+
+STYLES = 10
+"""Line styles that style.css defines. Further lines start again with the first style."""
+
+_MAX_POINTS = 200
+"""A longer line is thinned evenly to this number of points; its ends are kept."""
+
+Points = Sequence[tuple[Any, float]]
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A label on an axis, in percent from the left or the top."""
+
+    label: str
+    at: float
+
+
+class Axis(Protocol):
+    """Maps values to percent of the way along an axis."""
+
+    def at(self, value: Any) -> float: ...
+
+    def ticks(self) -> list[Tick]: ...
+
+
+class LinearAxis:
+    """A range with round ticks that holds all `values`; with `whole` the ticks are integers and the
+    ends are those of the values."""
+
+    def __init__(self, values: Sequence[float], whole: bool = False) -> None:
+        low, high = min(values), max(values)
+        span = high - low or abs(high) or 1.0
+        self.step = max(_round_up(span / 4), 1.0 if whole else 0.0)
+        self.low = low if whole else math.floor(low / self.step) * self.step
+        self.high = high if whole else math.ceil(high / self.step) * self.step
+        if self.low == self.high:
+            self.high = self.low + self.step
+
+    def at(self, value: float) -> float:
+        return 100 * (value - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[Tick]:
+        first = math.ceil(self.low / self.step - 1e-9)
+        last = math.floor(self.high / self.step + 1e-9)
+        values = [i * self.step for i in range(first, last + 1)]
+        return [Tick(f"{value:,.10g}", round(self.at(value), 2)) for value in values]
+
+
+class LogAxis:
+    """The range between two powers of ten that holds all positive `values`. Past five powers only
+    every second power has a tick."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self.low = math.floor(math.log10(min(values)) + 1e-9)
+        self.high = max(math.ceil(math.log10(max(values)) - 1e-9), self.low + 1)
+
+    def at(self, value: float) -> float:
+        return 100 * (math.log10(value) - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[Tick]:
+        powers = range(self.low, self.high + 1, 1 if self.high - self.low < 4 else 2)
+        return [Tick(_short(10.0**power), round(self.at(10.0**power), 2)) for power in powers]
+
+
+class CategoryAxis:
+    """Equal steps between the sorted `values`, however far apart the values are."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self.values = sorted(set(values))
+
+    def at(self, value: float) -> float:
+        return 100 * (self.values.index(value) + 0.5) / len(self.values)
+
+    def ticks(self) -> list[Tick]:
+        return [Tick(f"{value:g}", round(self.at(value), 2)) for value in self.values]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line to draw: its points, and what the legend says besides the name.
+
+    `labels` are the texts of the points. `spreads` are the half-widths of the points' ranges.
+    """
+
+    name: str
+    style: int
+    points: Points
+    summary: str
+    labels: Sequence[str] = ()
+    spreads: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line in a square of 1000 x 1000, y down. `dots` are (label, x, y) of the points, `ranges`
+    is a path of upright strokes."""
+
+    name: str
+    style: int
+    path: str
+    dots: list[tuple[str, float, float]]
+    summary: str
+    ranges: str = ""
+
+
+@dataclass(frozen=True)
+class Chart(Block):
+    """Lines over common axes; `unit` is what the horizontal axis counts."""
+
+    title: str
+    lines: list[Line]
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    unit: str
+    legend: bool = True
+    template = "chart.html"
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A row of a dot chart: the mean and the ends of its range, in percent from the left."""
+
+    label: str
+    full_label: str
+    text: str
+    at: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class DotChart(Block):
+    """One row for each category over a common scale, which need not begin at zero."""
+
+    title: str
+    dots: list[Dot]
+    ticks: list[Tick]
+    template = "dot_chart.html"
+
+
+def line_chart(
+    title: str,
+    series: Sequence[Series],
+    unit: str,
+    *,
+    x_axis: Axis | None = None,
+    y_axis: Axis | None = None,
+    legend: bool = True,
+) -> Chart:
+    """The chart of at least one series with points.
+
+    Args:
+        x_axis: by default whole steps that hold all points.
+        y_axis: by default a linear axis that holds all points and their ranges.
+        legend: whether the names of the lines are shown.
+    """
+    x_axis = x_axis or LinearAxis([x for line in series for x, _ in line.points], whole=True)
+    y_axis = y_axis or LinearAxis([end for line in series for end in _ends(line)])
+    y_ticks = [Tick(tick.label, round(100 - tick.at, 2)) for tick in y_axis.ticks()]
+    lines = [_line(one, x_axis, y_axis) for one in series]
+    return Chart(title, lines, x_axis.ticks(), y_ticks, unit, legend)
+
+
+def dot_chart(title: str, rows: Sequence[tuple[str, str, str, float, float]]) -> DotChart:
+    """The chart of rows of (label, full label, text, mean, half-width of the range)."""
+    axis = LinearAxis([end for *_, mean, half in rows for end in (mean - half, mean + half)])
+    dots = [
+        Dot(
+            label,
+            full_label,
+            text,
+            *(round(axis.at(value), 2) for value in (mean, mean - half, mean + half)),
+        )
+        for label, full_label, text, mean, half in rows
+    ]
+    ticks = axis.ticks()
+    return DotChart(title, dots, [ticks[0], ticks[-1]])
+
+
+def _ends(series: Series) -> list[float]:
+    spreads = series.spreads or [0.0] * len(series.points)
+    pairs = zip(series.points, spreads, strict=True)
+    return [end for (_, y), spread in pairs for end in (y - spread, y + spread)]
+
+
+def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:
+    labels = series.labels or [f"{y:.4g} at {x:g}" for x, y in series.points]
+    spreads = series.spreads or [0.0] * len(series.points)
+    points: list[tuple[str, float, list[float]]] = [
+        (
+            f"{series.name}: {label}",
+            round(10 * x_axis.at(x), 1),
+            [round(1000 - 10 * y_axis.at(end), 1) for end in (y, y - spread, y + spread)],
+        )
+        for label, (x, y), spread in zip(labels, series.points, spreads, strict=True)
+    ]
+    points = _thinned(points)
+    return Line(
+        series.name,
+        series.style,
+        "M" + "L".join(f"{x:.1f} {y:.1f}" for _, x, (y, *_) in points),
+        [(label, x, y) for label, x, (y, *_) in points],
+        series.summary,
+        "".join(f"M{x:.1f} {low:.1f}V{high:.1f}" for _, x, (_, low, high) in points if low > high),
+    )
+
+
+def _thinned(points: list[Any]) -> list[Any]:
+    if len(points) <= _MAX_POINTS:
+        return points
+    scale = (len(points) - 1) / (_MAX_POINTS - 1)
+    return [points[round(i * scale)] for i in range(_MAX_POINTS)]
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 2, 5, 10, 20, 50 ... (any power of ten) that is at least `value`."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(n * power for n in (1, 2, 5, 10) if n * power >= value * (1 - 1e-9))
+
+
+def _short(value: float) -> str:
+    """10000 as "10K"."""
+    for unit, size in (("M", 1e6), ("K", 1e3)):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"

@@ -1,0 +1,61 @@
+"""The results in README.md and docs/results.md, between two markers in each page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from manymatch.system import files
+from manymatch.system.errors import DataError
+
+START, END = "<!-- results -->", "<!-- /results -->"
+README_TABLE = "scenes-methods"
+"""The experiment whose table README.md shows."""
+
+
+def update_pages(readme: Path, results: Path, leaderboard_md: Path) -> None:
+    """Put the Markdown leaderboard between the markers of the page `results`, and the table of
+    `README_TABLE` between the markers of `readme`.
+
+    Raises:
+        DataError: a file, a pair of markers, or the table is missing. No page is then changed.
+    """
+    board = _text(leaderboard_md, "Run 'manymatch report'")
+    pages = {
+        results: _with_results(results, board),
+        readme: _with_results(readme, readme_block(board, leaderboard_md)),
+    }
+    for path, text in pages.items():
+        files.write_text(path, text)
+
+
+def readme_block(board: str, path: Path) -> str:
+    """The part of the leaderboard that README.md shows: the caption of `README_TABLE`, the table,
+    and the line that explains the columns."""
+    paragraphs = board.strip().split("\n\n")
+    captions = [i for i, text in enumerate(paragraphs) if text.startswith(f"**{README_TABLE}** (")]
+    if not captions:
+        raise DataError(
+            f"{path}: the table of the experiment '{README_TABLE}' is missing. "
+            f"Run the experiment on 'scenes', then 'manymatch report'"
+        )
+    block = paragraphs[captions[0] : captions[0] + 3]
+    after = [i for i, text in enumerate(block) if i and text.startswith("**")]
+    return "\n\n".join(block[: after[0]] if after else block)
+
+
+def _with_results(page: Path, text: str) -> str:
+    old = _text(page, f"Write the page, with the lines {START} and {END}")
+    before, start, rest = old.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end) or START in rest or END in before + after:
+        raise DataError(f"{page}: expected one line {START} and below it one line {END}")
+    return f"{before}{START}\n\n{text.strip()}\n\n{END}{after}"
+
+
+def _text(path: Path, remedy: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path}: the file is missing. {remedy}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None

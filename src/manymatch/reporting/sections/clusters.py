@@ -1,0 +1,73 @@
+"""The classes of trained SwAMPs: keywords, captions and pictures of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from manymatch.reporting.blocks import Block, Heading, Note, View
+from manymatch.results.all_results import AllResults
+from manymatch.results.clusters import Cluster, Keyword
+
+MAX_CLASSES, MAX_CAPTIONS, MAX_WORDS = 12, 4, 5
+"""The most classes of a model, and captions and words of a class, that the page shows."""
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """A class; `pictures` are (image id, thumbnail)."""
+
+    title: str
+    nouns: str
+    verbs: str
+    captions: list[str]
+    pictures: list[tuple[str, str | None]]
+
+
+@dataclass(frozen=True)
+class ClusterGrid(Block):
+    """Classes side by side."""
+
+    classes: list[ClusterView]
+    template = "clusters.html"
+
+
+def section(results: AllResults) -> View | None:
+    blocks: list[Block] = []
+    for model in results.clusters:
+        summary = (
+            f"{model.split}: {model.used.captions:,} of {model.n_classes:,} classes hold captions, "
+            f"{model.used.images:,} hold images; {model.agreement:.1f}% of captions are in the "
+            "class of their image"
+        )
+        classes = [_view(cluster) for cluster in model.classes[:MAX_CLASSES]]
+        blocks += [Heading(model.preset, summary), ClusterGrid(classes)]
+    note = Note(
+        "SwAMP assigns images and captions to classes, and learns the class of each sample from "
+        "the sample's partner. No class was labelled by a person. The page shows the classes "
+        "with most captions, with their most frequent nouns and verbs (and the number of "
+        "captions that have the word)."
+    )
+    return View("Classes without labels", "Classes", [note, *blocks]) if blocks else None
+
+
+def _view(cluster: Cluster) -> ClusterView:
+    captions, images = (
+        _count(len(cluster.captions), "caption"),
+        _count(len(cluster.images), "image"),
+    )
+    return ClusterView(
+        f"Class {cluster.number}: {captions}, {images}",
+        _words(cluster.nouns),
+        _words(cluster.verbs),
+        [member.caption for member in cluster.captions[:MAX_CAPTIONS]],
+        list(cluster.thumbnails.items()),
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _words(keywords: Sequence[Keyword]) -> str:
+    return ", ".join(f"{word} ({count})" for word, count in keywords[:MAX_WORDS])

@@ -1,0 +1,77 @@
+"""Model, data and settings behind the results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from manymatch.reporting.blocks import Block, Code, Folded, MachineFacts, View
+from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.table import Cell, Column, Table
+from manymatch.results.all_results import AllResults
+from manymatch.results.runs import Run
+
+_LABELS = {
+    "method": "Method",
+    "features": "Features",
+    "setting": "Setting",
+    "split": "Split",
+    "images": "Images",
+    "captions": "Captions",
+    "seed": "Seed",
+    "parameters": "Parameters",
+    "checkpoint_sha256": "Checkpoint (SHA-256)",
+    "data_sha256": "Data (SHA-256)",
+    "code_sha256": "Code (SHA-256)",
+    "version": "ManyMatch version",
+    "members": "Members",
+    "rerank_beta": "Re-ranking, beta",
+}
+_HIDDEN = {"dataset", "preset", "resolved"}
+_MAX_LENGTH = 24
+"""A longer word, such as a hash, is shortened."""
+
+
+def section(results: AllResults) -> View | None:
+    """A row for each fact, a column for each run; unknown facts are shown as they are."""
+    runs = results.runs
+    if not runs:
+        return None
+    records = [run.provenance.model_dump() for run in runs]
+    keys = dict.fromkeys(_LABELS) | dict.fromkeys(key for record in records for key in record)
+    rows = [
+        [Cell(_LABELS.get(key, key)), *(_cell(key, record.get(key)) for record in records)]
+        for key in keys
+        if key not in _HIDDEN and any(record.get(key) not in (None, ()) for record in records)
+    ]
+    number = styles(runs)
+    columns = [Column("Preset", numeric=False)]
+    columns += [Column(run.preset, numeric=False, style=number[run.preset]) for run in runs]
+    table = Table(f"Provenance of the results on {runs[0].dataset}", columns, rows)
+    blocks: list[Block] = [table, MachineFacts(runs[0].dataset)]
+    blocks += [
+        Folded(f"Settings of {run.preset}", [Code(text)])
+        for run in runs
+        if (text := _settings(run))
+    ]
+    return View("Provenance", "Provenance", blocks)
+
+
+def _cell(key: str, value: Any) -> Cell:
+    if key == "members" and value:
+        value = ", ".join(f"{member['preset']} (seed {member['seed']})" for member in value)
+    if isinstance(value, int | float) and key != "seed":
+        return Cell(f"{value:,}")
+    text = str(value) if value not in (None, ()) else ""
+    if len(text) > _MAX_LENGTH and " " not in text:
+        return Cell(f"{text[:12]}…", hover=text)
+    return Cell(text)
+
+
+def _settings(run: Run) -> str | None:
+    """The settings of a result as YAML, if the provenance has them."""
+    settings = getattr(run.provenance, "resolved", None)
+    if settings is None or isinstance(settings, str):
+        return settings
+    return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip()

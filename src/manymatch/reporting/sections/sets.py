@@ -1,0 +1,181 @@
+"""Methods that embed a sample as several elements: how the elements differ, and which match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
+from manymatch.reporting.chart import STYLES
+from manymatch.reporting.heats import PAIRS_NOTE, pair_heats
+from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.published_ablations import tables_of_sets
+from manymatch.reporting.table import Cell, Column, Table
+from manymatch.results.all_results import AllResults
+from manymatch.results.runs import Run
+from manymatch.results.sets import (
+    COLLAPSED,
+    PLANE_SIDE,
+    ElementMetrics,
+    Modality,
+    ProjectedSets,
+    Projection,
+    SetMetrics,
+)
+
+_NOTE = Note(
+    "These methods embed an image or a caption as several vectors, so that each vector can stand "
+    "for another meaning. The elements of a set differ if the log circular variance is not far "
+    "below 0: DivE prints -2.13 for its sets on Flickr30K and -7.35 for collapsed sets. A value "
+    f"below {COLLAPSED:g} is marked. An element wins if it is in the most similar pair of an "
+    "image and its caption. The table shows the effective number of elements that share the "
+    "wins; 1.0 means that one element always wins. “Different items” is the mean number of "
+    "different items that the elements of a query retrieve first; 1.0 means that all elements "
+    "retrieve the same item."
+)
+_MISSING = Note(
+    "The details of these sets are not on this machine. 'dvc pull' fetches them; 'dvc repro' makes "
+    "them again."
+)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """All points of one element (from 0) of one modality, as a path of dots."""
+
+    element: int
+    modality: Modality
+    path: str
+
+    @property
+    def style(self) -> int:
+        return self.element % STYLES
+
+
+@dataclass(frozen=True)
+class Plane(Block):
+    """The elements of random sets in the plane; `summary` says how many of how many are drawn."""
+
+    name: str
+    clouds: list[Cloud]
+    summary: str
+    template = "plane.html"
+
+
+def section(results: AllResults) -> View | None:
+    """The sets of all runs; None if no method has sets."""
+    number = styles(results.runs)
+    measured = [(run, run.metrics.sets) for run in results.runs if run.metrics.sets]
+    if not measured:
+        return None
+    blocks: list[Block] = [_NOTE, _table(measured, number)]
+    for table in tables_of_sets():
+        blocks.append(Folded(table.title, [table], "published"))
+        if table.title.startswith("MaxMatch") and "circular variance" in table.title:
+            blocks.append(_squared(measured))
+    details = [(run.preset, run.sets) for run, _ in measured if run.sets]
+    if not details:
+        return View("Sets of elements", "Sets", [*blocks, _MISSING])
+    heats = [
+        Grid([Heading(name, style=number[name]), *pair_heats(sets.pairs, name)], "row")
+        for name, sets in details
+    ]
+    blocks += [Heading("Which elements match"), Note(PAIRS_NOTE), Grid(heats, "wide")]
+    blocks += [
+        Heading("The elements of the whole split"),
+        Note(
+            "t-SNE of random sets: near points are similar vectors. A colour stands for the "
+            "number of an element, a square for an element of an image, and a dot for an element "
+            "of a caption. If the points of a colour lie together, the element has the same role "
+            "in every sample."
+        ),
+        Grid([plane(name, sets.projection) for name, sets in details], "medium"),
+    ]
+    return View("Sets of elements", "Sets", blocks)
+
+
+def _table(measured: Sequence[tuple[Run, SetMetrics]], styles: dict[str, int]) -> Table:
+    of_images = _selections(metrics.images for _, metrics in measured)
+    of_texts = _selections(metrics.texts for _, metrics in measured)
+    groups = ("Log circular variance", "Elements that win", "Different items")
+    columns = [
+        Column("Method", numeric=False),
+        *(Column(side, group) for group in groups for side in ("images", "texts")),
+        Column("rsum, all elements"),
+        *(Column(name, "rsum, image element … only") for name in of_images),
+        *(Column(name, "rsum, text element … only") for name in of_texts),
+    ]
+    rows = []
+    for run, metrics in measured:
+        sides = (metrics.images, metrics.texts)
+        rows.append(
+            [
+                Cell(run.preset, style=styles[run.preset]),
+                *map(_variance, sides),
+                *(_of_size(side, side.winners) if side else Cell() for side in sides),
+                *(_of_size(side, side.distinct) if side else Cell() for side in sides),
+                Cell.number(metrics.rsum),
+                *_rsums(metrics.images, of_images),
+                *_rsums(metrics.texts, of_texts),
+            ]
+        )
+    return Table("Sets of the methods", columns, rows)
+
+
+def _selections(sides: Iterable[ElementMetrics | None]) -> list[str]:
+    """The names of all selections of elements: single elements first, then by size."""
+    names = {name for side in sides if side for name in side.rsum_of}
+    return sorted(names, key=lambda name: (name.count("+"), len(name), name))
+
+
+def _variance(side: ElementMetrics | None) -> Cell:
+    if side is None:
+        return Cell()
+    value = side.log_circular_variance
+    return Cell(f"{value:.2f}", value, badges=("collapsed",) if value < COLLAPSED else ())
+
+
+def _of_size(side: ElementMetrics, value: float | None) -> Cell:
+    size = sum("+" not in name for name in side.rsum_of)
+    return Cell() if value is None else Cell(f"{value:.1f} of {size}", value)
+
+
+def _rsums(side: ElementMetrics | None, selections: Sequence[str]) -> list[Cell]:
+    return [Cell.number(side.rsum_of.get(name) if side else None) for name in selections]
+
+
+def _squared(measured: Sequence[tuple[Run, SetMetrics]]) -> Note:
+    values = "; ".join(
+        f"{run.preset} {' / '.join(map(_squared_variance, (metrics.images, metrics.texts)))}"
+        for run, metrics in measured
+    )
+    return Note(
+        "MaxMatch squares the norm: log(1 - ‖mean‖²). DivE and the table above use log(1 - "
+        f"‖mean‖). With the squared norm our values are, images / texts: {values}."
+    )
+
+
+def _squared_variance(side: ElementMetrics | None) -> str:
+    value = side.log_circular_variance_squared if side else None
+    return "-" if value is None else f"{value:.2f}"
+
+
+def plane(name: str, projection: Projection) -> Plane:
+    """The points of each element of each modality. Images are drawn last, because their points are
+    usually fewer."""
+    sides: list[tuple[Modality, ProjectedSets]] = [
+        ("texts", projection.texts),
+        ("images", projection.images),
+    ]
+    return Plane(
+        name,
+        [
+            Cloud(element, modality, "".join(f"M{x} {PLANE_SIDE - y}h0" for x, y in points))
+            for modality, side in sides
+            for element, points in enumerate(zip(*side.places, strict=True))
+        ],
+        " and ".join(
+            f"{sum(map(len, side.places)):,} of {side.vectors:,} vectors of {modality}"
+            for modality, side in reversed(sides)
+        ),
+    )

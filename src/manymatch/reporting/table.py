@@ -1,0 +1,168 @@
+"""The table of every section, as the page, Markdown and LaTeX show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from manymatch.reporting.blocks import Block
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell. The page sorts rows by `value`.
+
+    `badges` are labels such as a setting, and `note` is small print. `style` is the number of a
+    line style, whose key stands before the text. `href` is an address below the folder of the
+    report, `hover` a longer text, and `thumbnail` a JPEG in base64.
+    """
+
+    text: str = ""
+    value: float | None = None
+    best: bool = False
+    badges: tuple[str, ...] = ()
+    note: str = ""
+    style: int | None = None
+    href: str = ""
+    hover: str = ""
+    thumbnail: str | None = None
+
+    @classmethod
+    def number(cls, value: float | None, digits: int = 1, best: bool = False) -> Cell:
+        """A number with `digits` decimals; an empty cell for None."""
+        return cls() if value is None else cls(f"{value:.{digits}f}", value, best)
+
+    @property
+    def plain(self) -> str:
+        """The cell in words: the text with its badges, or a dash."""
+        badges = ", ".join(self.badges)
+        if self.text:
+            return f"{self.text} ({badges})" if badges else self.text
+        return ": ".join(filter(None, [badges, self.note])) or "-"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. Neighbouring columns of one `group` stand below a common heading."""
+
+    title: str
+    group: str = ""
+    unit: str = ""
+    numeric: bool = True
+    style: int | None = None
+
+    @property
+    def heading(self) -> str:
+        """Group, title and unit in one line."""
+        unit = f"({self.unit})" if self.unit else ""
+        return " ".join(filter(None, [self.group, self.title, unit]))
+
+
+@dataclass(frozen=True)
+class Table(Block):
+    """Rows of as many cells as there are columns; the first column names the row.
+
+    `title` tells a screen reader what the table shows; with `caption` the page prints the title.
+    """
+
+    title: str
+    columns: list[Column]
+    rows: list[list[Cell]]
+    caption: bool = False
+    template = "table.html"
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Each group of neighbouring columns and the number of its columns."""
+        groups = groupby(self.columns, key=lambda column: column.group)
+        return [(group, len(list(columns))) for group, columns in groups]
+
+    def without_empty_columns(self) -> Table:
+        """The table with the columns that have a text in at least one row."""
+        kept = [
+            index
+            for index in range(len(self.columns))
+            if any(row[index].plain != "-" for row in self.rows)
+        ]
+        return replace(
+            self,
+            columns=[self.columns[index] for index in kept],
+            rows=[[row[index] for index in kept] for row in self.rows],
+        )
+
+    def merged(self) -> tuple[list[Column], list[list[str]]]:
+        """Columns and texts, with the columns of a group as one: "1.0 / 2.0"."""
+        keys = [column.group or str(index) for index, column in enumerate(self.columns)]
+        spans = [list(span) for _, span in groupby(range(len(keys)), key=keys.__getitem__)]
+        firsts = [self.columns[span[0]] for span in spans]
+        columns = [replace(first, title=first.group or first.title, group="") for first in firsts]
+        rows = [[" / ".join(_bold(row[i]) for i in span) for span in spans] for row in self.rows]
+        return columns, rows
+
+    def to_markdown(self, merge: bool = False) -> list[str]:
+        """The lines of the table, with the columns of each group as one if `merge`."""
+        columns, rows = self._columns_and_texts(merge)
+        rule = ["---:" if column.numeric else "---" for column in columns]
+        return [
+            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+            for cells in ([column.heading for column in columns], rule, *rows)
+        ]
+
+    def to_latex(self, merge: bool = False) -> str:
+        """The table for a paper with the package booktabs."""
+        columns, rows = self._columns_and_texts(merge)
+        head = [column.heading for column in columns]
+        alignment = "".join("r" if column.numeric else "l" for column in columns)
+        lines = [" & ".join(map(_latex, cells)) + r" \\" for cells in (head, *rows)]
+        return "\n".join(
+            [
+                rf"\begin{{tabular}}{{{alignment}}}",
+                r"\toprule",
+                lines[0],
+                r"\midrule",
+                *lines[1:],
+                r"\bottomrule",
+                r"\end{tabular}",
+            ]
+        )
+
+    def _columns_and_texts(self, merge: bool) -> tuple[list[Column], list[list[str]]]:
+        if merge:
+            return self.merged()
+        return self.columns, [list(map(_bold, row)) for row in self.rows]
+
+
+def names(*texts: str) -> list[Cell]:
+    """Cells with these texts."""
+    return [Cell(text) for text in texts]
+
+
+def best_value(values: Iterable[float | None], lower_is_better: bool = False) -> float | None:
+    """The best value, if there is more than one to choose from."""
+    present = [value for value in values if value is not None]
+    if len(present) < 2:
+        return None
+    return min(present) if lower_is_better else max(present)
+
+
+def _bold(cell: Cell) -> str:
+    return f"**{cell.plain}**" if cell.best else cell.plain
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "→": r"$\rightarrow$",
+    "±": r"$\pm$",
+    "\u00d7": r"$\times$",
+    "∞": r"$\infty$",
+}
+
+
+def _latex(text: str) -> str:
+    """The text with its signs escaped, and what Markdown sets in bold in bold."""
+    parts = "".join(_LATEX.get(sign, sign) for sign in text).split("**")
+    return "".join(rf"\textbf{{{part}}}" if i % 2 else part for i, part in enumerate(parts))

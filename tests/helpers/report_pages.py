@@ -1,0 +1,19 @@
+"""The pages that the stage `report` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from manymatch.reporting.report import report
+
+
+def pages_of(reports: Path) -> dict[str, str]:
+    """Make the report; the HTML of each page by its name: `index`, `scenes`, `scenes-queries`."""
+    report(reports)
+    paths = [reports / "index.html", *sorted((reports / "pages").iterdir())]
+    return {path.stem: path.read_text(encoding="utf-8") for path in paths}
+
+
+def section_of(page: str, anchor: str) -> str:
+    """The HTML of one section."""
+    return page.partition(f'<section id="{anchor}"')[2].partition("</section>\n")[0]
