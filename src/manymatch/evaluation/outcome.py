@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, An
     _write_ranks(written.run, outcome.subject, outcome.shown, tag)
     values = rounded(outcome.values)
     files.write_json(written.full, values)
-    files.write_json(written.metrics, headline(values))
+    # Unsorted: `dvc exp show` cuts columns at the right, so rsum comes first.
+    files.write_text(written.metrics, json.dumps(headline(values), indent=2) + "\n")
     size = {"images": len(found.image_ids), "captions": len(found.caption_ids)}
     files.write_json(written.provenance, origin | size)
 
