@@ -144,7 +144,7 @@ def test_sharing_needs_a_remote(
     monkeypatch.chdir(clone.folder)
     assert sharing.shared(said.append)
     clone.run("dvc", "remote", "remove", "-q", "shared")
-    with pytest.raises(ConfigError, match="no default remote. Add a remote"):
+    with pytest.raises(ConfigError, match="no default remote"):
         sharing.shared(said.append)
     monkeypatch.setenv(sharing.SHARE, "yes")
     with pytest.raises(ConfigError, match="expected 1 or 0"):
