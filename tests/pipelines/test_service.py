@@ -126,8 +126,8 @@ def test_runs_queue_cancel_and_survive_a_new_server(service: Service) -> None:
     assert stages and not alive
     service.says(second, "resuming after epoch")
     assert service.ended(first)["type"] == "CANCELLED"
-    assert "interrupted; what was finished is kept" in service.log(first)
-    service.says(first, "start the same run again")
+    assert "interrupted; finished work is kept" in service.log(first)
+    service.says(first, "Start the same run again")
 
     (server,) = service.processes("prefect", "server", "start")
     server.kill()
@@ -148,7 +148,7 @@ def test_neither_a_power_cut_nor_stop_leaves_a_run_that_blocks_the_queue(service
         process.kill()
     psutil.wait_procs(everything)
     assert service.stored_state(first) == "RUNNING"
-    assert "Crashed, no process works on them" in service.serve()
+    assert "no process works on them" in service.serve()
     assert "start the same run again" in service.state(first)["message"]
     assert service.state(first)["type"] == "CRASHED"
 

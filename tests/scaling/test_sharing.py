@@ -99,7 +99,7 @@ def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(
         raise ConnectionError("no route\nto host")
 
     monkeypatch.setattr(DataCloud, "get_remote", unreachable)
-    with pytest.raises(RemoteFailed, match=r"^DVC's remote: no route to host; double was not run"):
+    with pytest.raises(RemoteFailed, match=r"^DVC's remote: no route to host. double was not run"):
         sharing.pull("double")
 
 
@@ -131,7 +131,7 @@ def test_a_folder_that_may_not_be_mounted_is_told(
     monkeypatch.chdir(new_clone("first").folder)
     for _ in range(2):
         assert sharing.shared(said.append)
-        assert said.pop().startswith(f"DVC's remote {remote} is empty: ") and not said
+        assert said.pop().startswith(f"DVC's remote {remote} is empty. ") and not said
         remote.mkdir(exist_ok=True)
     (remote / "runs").mkdir()
     assert sharing.shared(said.append) and not said
@@ -144,7 +144,7 @@ def test_sharing_needs_a_remote(
     monkeypatch.chdir(clone.folder)
     assert sharing.shared(said.append)
     clone.run("dvc", "remote", "remove", "-q", "shared")
-    with pytest.raises(ConfigError, match="no default remote; name one"):
+    with pytest.raises(ConfigError, match="no default remote"):
         sharing.shared(said.append)
     monkeypatch.setenv(sharing.SHARE, "yes")
     with pytest.raises(ConfigError, match="expected 1 or 0"):

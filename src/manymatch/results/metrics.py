@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import ClassVar
 
 from manymatch.results.base import Result
 from manymatch.results.retrieval import BothWays, MultiMatch, Recall
 from manymatch.results.sets import SetMetrics
+from manymatch.system import files
 
 
 class Metrics(Result, Recall):
@@ -40,3 +43,7 @@ class Headline(Result):
             numbers["i2t_map_at_r"] = metrics.multi.i2t.map_at_r
             numbers["t2i_map_at_r"] = metrics.multi.t2i.map_at_r
         return cls.model_validate(numbers)
+
+    def write(self, path: Path) -> None:
+        """Write the numbers in the order of this class, because `dvc exp show` cuts columns."""
+        files.write_text(path, json.dumps(self.to_json(), indent=2) + "\n")

@@ -231,7 +231,12 @@ def test_the_command_measures_what_is_trained_or_chosen_and_prints_the_table(
     assert [row.name for row in rows] == [*names, "cross-attention"]
     table = capfd.readouterr().out
     assert all(f"| {name} | small-scale |" in table for name in names)
-    assert "| SwAMP | published: SwAMP, table 12, Flickr30K (Core i7" in table
+    (row,) = [
+        line
+        for line in table.splitlines()
+        if "| SwAMP | published: SwAMP, table 12, Flickr30K |" in line
+    ]
+    assert "Core i7" in row
 
 
 def test_training_steps_leave_the_model_alone_and_change_their_own(data: TinyData) -> None:

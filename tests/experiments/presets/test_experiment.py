@@ -14,6 +14,7 @@ from killing import kill_during
 from small_methods import SMALL_SETS
 from tiny_checkout import PRESET, Checkout
 
+from manymatch.config.layout import ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.evaluation.protocols.suite import OF_DATASET
@@ -67,10 +68,11 @@ def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: lis
     shards = layout.shards("tiny", "grid")
     places = [out / name for name in ("model", "curves", "checkpoints")]
     train(preset, shards, layout.vocabulary("tiny"), *places)
-    written = [out / name for name in ("metrics.json", "provenance.json", "run")]
-    evaluate(places[0], shards, layout.relevance("tiny"), *written)
-    assert run["metrics"] == json.loads(written[0].read_text())
-    assert run["checkpoint_sha256"] == json.loads(written[1].read_text())["checkpoint_sha256"]
+    written = ResultFiles.inside(out)
+    evaluate(places[0], shards, layout.relevance("tiny"), written)
+    assert run["metrics"] == json.loads(written.full.read_text())
+    provenance = json.loads(written.provenance.read_text())
+    assert run["checkpoint_sha256"] == provenance["checkpoint_sha256"]
 
 
 def test_runs_of_set_methods_say_whether_their_sets_are_alive(
