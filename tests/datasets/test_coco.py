@@ -10,7 +10,7 @@ import pytest
 from dataset_stages import split_of
 from served_sources import served_sources
 
-from manymatch.foreign.images import list_images
+from manymatch.features.image_list import list_images
 from manymatch.shards.thumbnail import Pictures
 from manymatch.system.errors import ConfigError, DataError, SourceError
 
@@ -242,7 +242,7 @@ def test_without_images_nothing_is_looked_for(folder, stages, tmp_path):
     rows = stages(settings)
     assert found(rows) == expected()
     assert Pictures(stages.raw).thumbnail(rows[0]["file"], 10) is None
-    with pytest.raises(DataError, match="fetched without its images"):
+    with pytest.raises(DataError, match="fetched without images"):
         list_images(tmp_path / "table", stages.raw)
 
 

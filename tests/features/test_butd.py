@@ -20,8 +20,9 @@ from manymatch.features.butd.network import Convolution, Network, Sizes
 from manymatch.features.butd.weights import load_network
 from manymatch.features.detector import DetectorSources
 from manymatch.features.extract import Detection, extract
+from manymatch.features.image_list import ImageFile
 from manymatch.features.store import FeatureStore
-from manymatch.foreign.images import ImageFile, read_image
+from manymatch.foreign.images import read_image
 from manymatch.system.errors import ConfigError
 from manymatch.system.parts import Parts
 

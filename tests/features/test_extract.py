@@ -22,9 +22,10 @@ from manymatch.datasets.base import CAPTIONS
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources, grid_boxes
 from manymatch.features.extract import Extractor, extract
+from manymatch.features.image_list import list_images
 from manymatch.features.lite0 import load_network
 from manymatch.features.store import FeatureStore, FeatureWriter
-from manymatch.foreign.images import list_images, read_crops
+from manymatch.foreign.images import read_crops
 from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.system.parts import Part, Parts

@@ -15,9 +15,9 @@ import torch
 from manymatch.features import build_backbone, entry_point
 from manymatch.features.detector import Detector, DetectorSources
 from manymatch.features.extractors import Detection, Extractor
+from manymatch.features.image_list import ImageFile, list_images
 from manymatch.features.joining import Extracted, stored
 from manymatch.features.store import FeatureWriter
-from manymatch.foreign.images import ImageFile, list_images
 from manymatch.system.code_hash import code_hash
 from manymatch.system.device import pick_device
 from manymatch.system.files import sha256

@@ -19,8 +19,9 @@ from torch import Tensor
 
 from manymatch.features.backbone import Backbone, channels_last
 from manymatch.features.detector import Detector
+from manymatch.features.image_list import ImageFile
 from manymatch.features.joining import Extracted
-from manymatch.foreign.images import ImageFile, read_crops, read_image
+from manymatch.foreign.images import read_crops, read_image
 from manymatch.system.parallel_map import side_by_side
 from manymatch.system.prefetch import map_ahead
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manymatch.features.image_list import ImageFile
 from manymatch.features.store import FeatureStore
-from manymatch.foreign.images import ImageFile
 
 Extracted = tuple[ImageFile, NDArray[Any], NDArray[np.float32] | None]
 """An image, its features (k, F) in float32, float16 or (for pixels) uint8, and its boxes (k, 4)."""

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import xxhash
 
-from manymatch.foreign.images import read_columns
+from manymatch.features.image_list import read_columns
 from manymatch.system.errors import DataError
 
 _NUMBER = re.compile(r"(?:.*_)?0*(\d+)")

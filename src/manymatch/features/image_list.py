@@ -1,0 +1,60 @@
+"""The images that a caption table lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from manymatch.datasets.image_folder import ImageFolder, image_path, read_image_folder
+from manymatch.foreign.parquet_file import open_table
+from manymatch.system.errors import DataError, first_line
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image of the caption table."""
+
+    image_id: str
+    path: Path
+
+
+def list_images(captions: Path, raw: Path) -> list[ImageFile]:
+    """The distinct images of the caption table, in table order.
+
+    Raises:
+        DataError: an image id has two files, or a file is missing or outside `raw`.
+    """
+    files: dict[str, str] = {}
+    for image_id, file in read_columns(captions, ("image_id", "file")):
+        if files.setdefault(image_id, file) != file:
+            raise DataError(
+                f"{captions}: image '{image_id}': two files, {files[image_id]} and {file}"
+            )
+    folder = read_image_folder(raw)
+    if folder.absent:
+        raise DataError(
+            f"{raw}: the data set has no images. Name the images under its source 'images'"
+        )
+    return [ImageFile(image_id, _locate(raw, file, folder)) for image_id, file in files.items()]
+
+
+def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The named columns of the caption table, row by row."""
+    table = open_table(captions, names, "captions")
+    try:
+        for batch in table.iter_batches(columns=list(names)):
+            yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(
+            f"{captions}: damaged ({first_line(error)}). Run the stage 'captions' again"
+        ) from None
+
+
+def _locate(raw: Path, file: str, folder: ImageFolder) -> Path:
+    path = image_path(raw, file, folder)
+    if not path.is_file():
+        raise DataError(f"{path}: no such image. Run the stage 'download' again")
+    return path
