@@ -36,7 +36,7 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
     folder = read_image_folder(raw)
     if folder.absent:
         raise DataError(
-            f"{raw}: the data set has no images. Name the images under its source 'images'"
+            f"{raw}: the data set was fetched without images. Name them under its source 'images'"
         )
     return [ImageFile(image_id, _locate(raw, file, folder)) for image_id, file in files.items()]
 
