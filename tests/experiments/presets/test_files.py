@@ -28,6 +28,7 @@ FILES = [
     for path in sorted((ROOT / "experiments").glob("*.yaml"))
     if read_yaml(path).get("experiment", "presets") == "presets"
 ]
+BUILT = [pytest.param(path, marks=[pytest.mark.slow] * ("bert" in path.stem)) for path in FILES]
 METHOD_TABLES = ("scenes-methods", "flickr8k-methods")
 LAYOUT = Layout(ROOT)
 STATED = {path.stem: validate(PresetPlan, read_yaml(path), str(path)) for path in FILES}
@@ -75,6 +76,7 @@ def test_pvse_with_maxmatch_is_the_published_preset() -> None:
     assert found.model_copy(update={"model": {}}) == published.model_copy(update={"model": {}})
 
 
+@pytest.mark.slow
 def test_vse_infinity_has_the_size_at_which_it_costs_what_dive_costs() -> None:
     wide = max(preset.model["size"] for preset in presets_of("vse_infinity-size").values())
     presets = LAYOUT.presets / "flickr30k"
@@ -105,7 +107,7 @@ def encoding_cost(preset: Preset, change: dict[str, int]) -> int:
     )
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BUILT, ids=lambda path: path.stem)
 def test_every_point_has_a_preset_that_its_method_takes(path: Path) -> None:
     plan = plan_of(path)
     presets = [preset_of(ROOT / "presets", plan, point, plan.seeds[0]) for point in points(plan)]
