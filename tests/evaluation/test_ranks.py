@@ -33,14 +33,13 @@ def _rank(table: Tensor, index: list[int], depth: int = 0, **blocks: int) -> Ran
 
 
 def _naive(table: Tensor, index: list[int]) -> tuple[list[int], list[int]]:
-    i2t, t2i = [], []
-    for image in range(len(table)):
-        best = max(table[image, text] for text, own in enumerate(index) if own == image)
-        rivals = [table[image, text] for text, own in enumerate(index) if own != image]
-        i2t.append(1 + sum(bool(score >= best) for score in rivals))
+    i2t, t2i, scores = [], [], table.tolist()
+    for image, row in enumerate(scores):
+        best = max(row[text] for text, own in enumerate(index) if own == image)
+        i2t.append(1 + sum(row[text] >= best for text, own in enumerate(index) if own != image))
     for text, own in enumerate(index):
-        rivals = [table[image, text] for image in range(len(table)) if image != own]
-        t2i.append(1 + sum(bool(score >= table[own, text]) for score in rivals))
+        rivals = [row[text] for image, row in enumerate(scores) if image != own]
+        t2i.append(1 + sum(score >= scores[own][text] for score in rivals))
     return i2t, t2i
 
 

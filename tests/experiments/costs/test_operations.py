@@ -19,7 +19,7 @@ def unit(*sizes: int) -> Tensor:
 
 
 def operations(method: str, elements: int, size: int) -> int:
-    """Of a similarity of two sets, in evaluation mode, as a trained model is loaded."""
+    """The cost of comparing two sets, in evaluation mode, as a trained model is loaded."""
     built = builder(Vocabulary(Vocabulary.SPECIAL))(method).eval()
     image, text = (
         Embeddings(unit(1, elements, size), log_variance=torch.zeros(1, size)) for _ in range(2)

@@ -41,7 +41,7 @@ def record(
 
 
 def rsums(record: dict[str, Any]) -> dict[str, list[float]]:
-    """Of each point, one a seed."""
+    """The rsums of each point, one for each seed."""
     return {
         point["label"]: [run["metrics"]["rsum"] for run in point["runs"]]
         for point in record["points"]
