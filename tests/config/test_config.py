@@ -45,24 +45,28 @@ def test_the_committed_params_are_valid_and_name_presets(root: Path) -> None:
         assert params.extraction_of(features)
 
 
-def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
-    path = preset_file(tmp_path, PRESET.replace("epochs", "epoch"))
-    with pytest.raises(ConfigError) as error:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            PRESET.replace("epochs", "epoch"),
+            r"unknown key 'training\.epoch'; did you mean 'epochs'",
+        ),
+        (PRESET.replace("epochs: 3", "epochs: none"), r"training\.epochs: .*integer.*'none'"),
+        ("features: lite0\n", "method: Field required$"),
+        ("method: vsepp\ntraining: [1, 2\nfeatures: x\n", r"vsepp\.yaml:3: "),
+        ("seed: 2026-13-01\n", r"vsepp\.yaml: [^\n]+$"),
+        ("seed: \0\n", r"vsepp\.yaml: [^\n]+$"),
+        ("- a\n", "expected a mapping"),
+        ("3\n", "expected a mapping"),
+        ("", "expected a mapping"),
+    ],
+)
+def test_a_faulty_preset_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = preset_file(tmp_path, text)
+    with pytest.raises(ConfigError, match=message) as error:
         read_preset(path)
-    assert "unknown key 'training.epoch'; did you mean 'epochs'?" in one_line(error)
-    assert str(path) in one_line(error)
-
-
-def test_a_wrong_value_names_key_and_value(tmp_path: Path) -> None:
-    path = preset_file(tmp_path, PRESET.replace("epochs: 3", "epochs: none"))
-    with pytest.raises(ConfigError, match=r"training\.epochs: .*integer.*'none'"):
-        read_preset(path)
-
-
-def test_a_missing_key_is_named(tmp_path: Path) -> None:
-    path = preset_file(tmp_path, "features: lite0\n")
-    with pytest.raises(ConfigError, match=r"method: Field required$"):
-        read_preset(path)
+    assert one_line(error).startswith(str(path))
 
 
 def test_an_unknown_preset_names_the_nearest(tmp_path: Path) -> None:
@@ -78,12 +82,6 @@ def test_a_data_set_without_presets_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         preset_path(tmp_path, "scens", "vsepp")
     assert "did you mean 'scenes'? (known: scenes)" in one_line(error)
-
-
-def test_malformed_yaml_names_the_line(tmp_path: Path) -> None:
-    path = preset_file(tmp_path, "method: vsepp\ntraining: [1, 2\nfeatures: x\n")
-    with pytest.raises(ConfigError, match=r"vsepp\.yaml:3: "):
-        read_preset(path)
 
 
 @pytest.mark.parametrize(
@@ -108,21 +106,9 @@ def test_a_key_may_change_what_is_merged_in(tmp_path: Path) -> None:
     assert read_yaml(path)["a"]["c"] == {"x": 1, "y": 3}
 
 
-@pytest.mark.parametrize("text", ["seed: 2026-13-01\n", "seed: \0\n"])
-def test_a_value_that_yaml_cannot_read_is_one_line(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ConfigError, match=r"vsepp\.yaml: [^\n]+$"):
-        read_preset(preset_file(tmp_path, text))
-
-
 def test_a_missing_params_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         read_params(tmp_path / "params.yaml")
-
-
-@pytest.mark.parametrize("text", ["- a\n", "3\n", ""])
-def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ConfigError, match="expected a mapping"):
-        read_preset(preset_file(tmp_path, text))
 
 
 def test_overrides_lie_on_top(tmp_path: Path) -> None:

@@ -44,11 +44,11 @@ def test_every_method_has_a_row_with_its_file_and_a_section(method: str) -> None
     assert deviations.startswith("- ")
 
 
-@pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_every_preset_is_linked_in_the_row_of_its_method(path: Path) -> None:
-    target = f"(../presets/{path.parent.name}/{path.name})"
-    assert target in row(read_preset(path).method)
-    assert TEXT.count(target) == 1
+def test_every_preset_is_linked_in_the_row_of_its_method() -> None:
+    for path in PRESETS:
+        target = f"(../presets/{path.parent.name}/{path.name})"
+        assert target in row(read_preset(path).method)
+        assert TEXT.count(target) == 1
 
 
 def test_rows_link_to_nothing_that_is_not_there() -> None:

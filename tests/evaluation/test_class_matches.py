@@ -44,15 +44,15 @@ def _naive(table: Tensor, chosen: list[int]) -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_both_settings_equal_a_naive_loop(seed: int, ties: bool) -> None:
-    table = distinct(8, 16, seed)
-    table = table // 16 if ties else table
-    found = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN)))
-    for setting, chosen in (("all_classes", [0, 2, 3, 6, 7]), ("zero_shot", [1, 4, 5])):
-        expected = _naive(table, chosen)
-        for way in ("i2t", "t2i"):
-            assert found[setting][way] == pytest.approx(expected[way])
+def test_both_settings_equal_a_naive_loop(ties: bool) -> None:
+    for seed in range(4):
+        table = distinct(8, 16, seed)
+        table = table // 16 if ties else table
+        found = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN)))
+        for setting, chosen in (("all_classes", [0, 2, 3, 6, 7]), ("zero_shot", [1, 4, 5])):
+            expected = _naive(table, chosen)
+            for way in ("i2t", "t2i"):
+                assert found[setting][way] == pytest.approx(expected[way])
 
 
 def test_captions_may_rank_by_another_score() -> None:

@@ -28,7 +28,7 @@ def models(tmp_path: Path) -> Models:
 
 
 def ranks(scores: Tensor, index: Tensor) -> tuple[list[int], list[int]]:
-    """Of the best own caption of each image, and of the own image of each caption."""
+    """The ranks of the best own caption of each image, and of the own image of each caption."""
     i2t = [
         min(
             1 + sum(bool(other >= row[c]) for k, other in enumerate(row) if index[k] != image)

@@ -68,22 +68,26 @@ class _Stage:
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), self.relevance)
 
 
-@pytest.fixture(params=SETTINGS)
+EVERY_METHOD = pytest.mark.parametrize("run", SETTINGS, indirect=True)
+
+
+@pytest.fixture
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> _Stage:
     (tmp_path / "data").mkdir()
     data = make_data(tmp_path / "data", width=WIDTH, variable=True)
     data.write_shards()
     index, vocabulary = read_index(data.shards), Vocabulary.load(data.vocabulary)
-    name, settings = request.param, SETTINGS[request.param]
+    name: str = getattr(request, "param", "vsepp")
     torch.manual_seed(0)
-    method = build_method(name, settings, vocabulary=vocabulary, feature_width=WIDTH)
-    preset = Preset(method=name, features=index.features, seed=7, model=settings)
+    method = build_method(name, SETTINGS[name], vocabulary=vocabulary, feature_width=WIDTH)
+    preset = Preset(method=name, features=index.features, seed=7, model=SETTINGS[name])
     save_model(tmp_path / "models" / "untrained", method, preset, vocabulary, WIDTH)
     made = _Stage(data, tmp_path)
     made.judge()
     return made
 
 
+@EVERY_METHOD
 def test_writes_what_the_report_reads(run: _Stage) -> None:
     values = run()
     Metrics.model_validate(values)
@@ -98,6 +102,7 @@ def test_writes_what_the_report_reads(run: _Stage) -> None:
     assert len(shown.images) == len(shown.captions) == 3
 
 
+@EVERY_METHOD
 def test_set_methods_alone_get_a_file_of_their_sets(run: _Stage) -> None:
     path = run.out / "run" / "sets.json"
     found = Metrics.model_validate(run()).sets
@@ -125,6 +130,7 @@ def test_run_files_hold_every_query(run: _Stage) -> None:
         assert len({line.split()[0] for line in lines}) == queries
 
 
+@EVERY_METHOD
 def test_two_runs_are_equal(run: _Stage) -> None:
     files = ["metrics.json", "run/i2t.trec", "run/t2i.trec", "run/samples.json"]
     run()
@@ -133,6 +139,7 @@ def test_two_runs_are_equal(run: _Stage) -> None:
     assert [(run.out / name).read_bytes() for name in files] == first
 
 
+@EVERY_METHOD
 def test_judgments_add_multi_match(run: _Stage) -> None:
     run.judge(("test.0", "test.1#0"), ("test.3", "test.1#0"), ("train.0", "test.1#0"))
     values = run()
@@ -140,6 +147,7 @@ def test_judgments_add_multi_match(run: _Stage) -> None:
     assert set(values["multi"]["t2i"]) == {"map_at_r", "r_precision", "r1"}
 
 
+@EVERY_METHOD
 def test_the_data_sets_own_protocols_are_applied(
     run: _Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,14 +33,13 @@ def _rank(table: Tensor, index: list[int], depth: int = 0, **blocks: int) -> Ran
 
 
 def _naive(table: Tensor, index: list[int]) -> tuple[list[int], list[int]]:
-    i2t, t2i = [], []
-    for image in range(len(table)):
-        best = max(table[image, text] for text, own in enumerate(index) if own == image)
-        rivals = [table[image, text] for text, own in enumerate(index) if own != image]
-        i2t.append(1 + sum(bool(score >= best) for score in rivals))
+    i2t, t2i, scores = [], [], table.tolist()
+    for image, row in enumerate(scores):
+        best = max(row[text] for text, own in enumerate(index) if own == image)
+        i2t.append(1 + sum(row[text] >= best for text, own in enumerate(index) if own != image))
     for text, own in enumerate(index):
-        rivals = [table[image, text] for image in range(len(table)) if image != own]
-        t2i.append(1 + sum(bool(score >= table[own, text]) for score in rivals))
+        rivals = [row[text] for image, row in enumerate(scores) if image != own]
+        t2i.append(1 + sum(score >= scores[own][text] for score in rivals))
     return i2t, t2i
 
 
@@ -79,32 +78,30 @@ TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("value", [0.1, 0.3, -0.7])
-def test_equal_scores_of_every_type_are_ties(dtype: torch.dtype, value: float) -> None:
-    index = torch.arange(30).repeat_interleave(2).tolist()
-    for blocks in ({}, {"images_per_block": 7, "captions_per_block": 9}):
-        ranking = _rank(torch.full((30, 60), value, dtype=dtype), index, depth=3, **blocks)
-        assert ranking.i2t.ranks.tolist() == [59] * 30
-        assert ranking.t2i.ranks.tolist() == [30] * 60
-        assert recall_of(ranking)["rsum"] == 0
+def test_equal_scores_of_every_type_are_ties(dtype: torch.dtype) -> None:
+    for value in (0.1, 0.3, -0.7):
+        index = torch.arange(30).repeat_interleave(2).tolist()
+        for blocks in ({}, {"images_per_block": 7, "captions_per_block": 9}):
+            ranking = _rank(torch.full((30, 60), value, dtype=dtype), index, depth=3, **blocks)
+            assert ranking.i2t.ranks.tolist() == [59] * 30
+            assert ranking.t2i.ranks.tolist() == [30] * 60
+            assert recall_of(ranking)["rsum"] == 0
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("blocks", [(1, 1), (2, 5), (100, 100)])
-def test_scores_one_step_apart_have_different_ranks(
-    dtype: torch.dtype, blocks: tuple[int, int]
-) -> None:
+def test_scores_one_step_apart_have_different_ranks(dtype: torch.dtype) -> None:
     """Values `1 + k eps`: of float64 they are all one in float32."""
-    generator = torch.Generator().manual_seed(1)
-    index = [0, 0, 1, 2, 2, 2, 3, 4]
-    steps = torch.randint(0, 6, (5, 8), generator=generator)
-    table = (1 + steps.double() * torch.finfo(dtype).eps).to(dtype)
-    assert len(table.unique()) == 6
-    images, captions = blocks
-    ranking = _rank(table, index, 4, images_per_block=images, captions_per_block=captions)
-    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, index)
-    _check_top(ranking.i2t.items, ranking.i2t.scores, table)
-    _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
+    for blocks in ((1, 1), (2, 5), (100, 100)):
+        generator = torch.Generator().manual_seed(1)
+        index = [0, 0, 1, 2, 2, 2, 3, 4]
+        steps = torch.randint(0, 6, (5, 8), generator=generator)
+        table = (1 + steps.double() * torch.finfo(dtype).eps).to(dtype)
+        assert len(table.unique()) == 6
+        images, captions = blocks
+        ranking = _rank(table, index, 4, images_per_block=images, captions_per_block=captions)
+        assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, index)
+        _check_top(ranking.i2t.items, ranking.i2t.scores, table)
+        _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
 
 
 @pytest.mark.parametrize("blocks", [(1, 1), (2, 5)])
@@ -141,36 +138,38 @@ def test_one_image() -> None:
     assert ranking.i2t.items.tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_equals_naive_with_uneven_blocks(seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    n = int(torch.randint(1, 12, (1,), generator=generator))
-    counts = torch.randint(1, 7, (n,), generator=generator)
-    index = torch.arange(n).repeat_interleave(counts).tolist()
-    table = torch.randint(0, 6, (n, len(index)), generator=generator).float()  # many ties
-    i2t, t2i = _naive(table, index)
-    for images, captions in [(1, 1), (2, 7), (3, 100), (100, 100)]:
-        ranking = _rank(table, index, depth=4, images_per_block=images, captions_per_block=captions)
-        assert ranking.i2t.ranks.tolist() == i2t
-        assert ranking.t2i.ranks.tolist() == t2i
-        _check_top(ranking.i2t.items, ranking.i2t.scores, table)
-        _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
+def test_equals_naive_with_uneven_blocks() -> None:
+    for seed in range(12):
+        generator = torch.Generator().manual_seed(seed)
+        n = int(torch.randint(1, 12, (1,), generator=generator))
+        counts = torch.randint(1, 7, (n,), generator=generator)
+        index = torch.arange(n).repeat_interleave(counts).tolist()
+        table = torch.randint(0, 6, (n, len(index)), generator=generator).float()  # many ties
+        i2t, t2i = _naive(table, index)
+        for images, captions in [(1, 1), (2, 7), (3, 100), (100, 100)]:
+            ranking = _rank(
+                table, index, depth=4, images_per_block=images, captions_per_block=captions
+            )
+            assert ranking.i2t.ranks.tolist() == i2t
+            assert ranking.t2i.ranks.tolist() == t2i
+            _check_top(ranking.i2t.items, ranking.i2t.scores, table)
+            _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
 
 
-@pytest.mark.parametrize("blocks", [(1, 1), (2, 5), (100, 100)])
-def test_captions_may_rank_by_another_score(blocks: tuple[int, int]) -> None:
-    generator = torch.Generator().manual_seed(0)
-    index = [0, 0, 1, 2, 2, 2, 3, 4]
-    there, back = torch.randint(0, 6, (2, 5, 8), generator=generator).float()
-    score, images, texts = _looked_up(there)
-    ranking = rank(
-        score, images, texts, torch.tensor(index), 4, t2i_score=_looked_up(back)[0],
-        images_per_block=blocks[0], captions_per_block=blocks[1],
-    )  # fmt: skip
-    assert ranking.i2t.ranks.tolist() == _naive(there, index)[0]
-    assert ranking.t2i.ranks.tolist() == _naive(back, index)[1]
-    _check_top(ranking.i2t.items, ranking.i2t.scores, there)
-    _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
+def test_captions_may_rank_by_another_score() -> None:
+    for blocks in ((1, 1), (2, 5), (100, 100)):
+        generator = torch.Generator().manual_seed(0)
+        index = [0, 0, 1, 2, 2, 2, 3, 4]
+        there, back = torch.randint(0, 6, (2, 5, 8), generator=generator).float()
+        score, images, texts = _looked_up(there)
+        ranking = rank(
+            score, images, texts, torch.tensor(index), 4, t2i_score=_looked_up(back)[0],
+            images_per_block=blocks[0], captions_per_block=blocks[1],
+        )  # fmt: skip
+        assert ranking.i2t.ranks.tolist() == _naive(there, index)[0]
+        assert ranking.t2i.ranks.tolist() == _naive(back, index)[1]
+        _check_top(ranking.i2t.items, ranking.i2t.scores, there)
+        _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
 
 
 def test_the_other_score_is_checked_too() -> None:
@@ -205,13 +204,13 @@ def test_sets_scored_in_blocks_equal_the_full_matrix() -> None:
     assert torch.equal(ranking.i2t.items, full.topk(10, dim=1).indices)
 
 
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-@pytest.mark.parametrize("place", [(0, 0), (2, 1)])
-def test_scores_that_are_not_finite_are_refused(value: float, place: tuple[int, int]) -> None:
-    table = torch.rand(3, 3)
-    table[place] = value
-    with pytest.raises(DataError, match="not finite"):
-        _rank(table, [0, 1, 2], images_per_block=1)
+def test_scores_that_are_not_finite_are_refused() -> None:
+    for value in (torch.nan, torch.inf, -torch.inf):
+        for place in ((0, 0), (2, 1)):
+            table = torch.rand(3, 3)
+            table[place] = value
+            with pytest.raises(DataError, match="not finite"):
+                _rank(table, [0, 1, 2], images_per_block=1)
 
 
 @pytest.mark.parametrize(("index", "message"), [([0, 0, 2], "image 1"), ([0, 2, 1], "order")])

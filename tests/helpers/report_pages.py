@@ -10,6 +10,11 @@ from manymatch.reporting.report import report
 def pages_of(reports: Path) -> dict[str, str]:
     """Make the report; the HTML of each page by its name: `index`, `scenes`, `scenes-queries`."""
     report(reports)
+    return written_pages(reports)
+
+
+def written_pages(reports: Path) -> dict[str, str]:
+    """The HTML of each page that a report has written."""
     paths = [reports / "index.html", *sorted((reports / "pages").iterdir())]
     return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 

@@ -52,6 +52,7 @@ def command(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python.with_name("manymatch")
 
 
+@pytest.mark.slow
 def test_the_wheel_is_imported_from_its_own_environment(command: Path) -> None:
     code = "import manymatch; print(manymatch.__file__)"
     shown = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -44,27 +45,22 @@ def replace(old: str, new: str) -> Callable[[str], str]:
     return change
 
 
-EDITS: dict[str, tuple[str, Callable[[str], str], set[str]]] = {
-    "a comment": ("training/train.py", append("\n# A remark.\n"), set()),
-    "a docstring": ("methods/vsepp.py", replace('"""', '"""Well: '), set()),
-    "layout": ("losses/triplet.py", replace("\n\n\ndef ", "\n\n\n\n\ndef "), set()),
-    "an import for type checkers": (
-        "methods/base.py",
-        replace("if TYPE_CHECKING:\n", "if TYPE_CHECKING:\n    import fractions\n"),
-        set(),
+Change = Callable[[str], str]
+WITHOUT_EFFECT: dict[str, Change] = {
+    "training/train.py": append("\n# A remark.\n"),
+    "methods/vsepp.py": replace('"""', '"""Well: '),
+    "losses/triplet.py": replace("\n\n\ndef ", "\n\n\n\n\ndef "),
+    "methods/base.py": replace("if TYPE_CHECKING:\n", "if TYPE_CHECKING:\n    import fractions\n"),
+    "methods/another.py": append("ANSWER = 42\n"),
+    "methods/__init__.py": replace(
+        "METHODS = {\n", 'METHODS = {\n    "another": "manymatch.methods.another:A",\n'
     ),
-    "a new file of a method": ("methods/another.py", append("ANSWER = 42\n"), set()),
-    "a new name of a method": (
-        "methods/__init__.py",
-        replace("METHODS = {\n", 'METHODS = {\n    "another": "manymatch.methods.another:A",\n'),
-        set(),
-    ),
-    "a new name of a data set": (
-        "datasets/__init__.py",
-        replace("DATASETS = {\n", 'DATASETS = {\n    "another": "Another",\n'),
-        set(),
-    ),
-    "a function that no stage calls": ("system/files.py", append("\n\ndef idle(): ...\n"), set()),
+    "datasets/__init__.py": replace("DATASETS = {\n", 'DATASETS = {\n    "another": "Another",\n'),
+    "system/files.py": append("\n\ndef idle(): ...\n"),
+}
+"""A comment, a docstring, layout, an import for type checkers, new files and names that no stage
+uses yet, and a function that no stage calls."""
+EDITS: dict[str, tuple[str, Change, set[str]]] = {
     "the version": (
         "__init__.py",
         replace('__version__ = "', '__version__ = "9'),
@@ -160,39 +156,44 @@ def stages(
 
 
 @pytest.fixture(scope="module")
-def listings(package: Path, stages: dict[str, list[str]]) -> Callable[[], dict[str, str]]:
-    """The content of every stage's file, from the copy of the package."""
+def listings(
+    package: Path, stages: dict[str, list[str]]
+) -> Callable[[dict[str, Change]], dict[str, str]]:
+    """The content of every stage's file, from the copy of the package with some files changed."""
 
-    def make() -> dict[str, str]:
-        code = Code(package)
-        return {stage: code.listing(*entries) for stage, entries in stages.items()}
+    def make(changes: dict[str, Change]) -> dict[str, str]:
+        paths = {package / name: change for name, change in changes.items()}
+        sources = {path: path.read_text() if path.exists() else None for path in paths}
+        for path, change in paths.items():
+            path.write_text(change(sources[path] or ""))
+        try:
+            code = Code(package)
+            listing = functools.cache(lambda entries: code.listing(*entries))
+            return {stage: listing(tuple(entries)) for stage, entries in stages.items()}
+        finally:
+            for path, source in sources.items():
+                path.unlink() if source is None else path.write_text(source)
 
     return make
 
 
 @pytest.fixture(scope="module")
-def before(listings: Callable[[], dict[str, str]]) -> dict[str, str]:
-    return listings()
+def before(listings: Callable[[dict[str, Change]], dict[str, str]]) -> dict[str, str]:
+    return listings({})
+
+
+def test_edits_that_change_no_computation_change_no_file(
+    listings: Callable[[dict[str, Change]], dict[str, str]], before: dict[str, str]
+) -> None:
+    assert listings(WITHOUT_EFFECT) == before
 
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_changes_the_files_of_the_stages_that_run_it(
-    package: Path,
-    listings: Callable[[], dict[str, str]],
-    before: dict[str, str],
-    edit: str,
+    listings: Callable[[dict[str, Change]], dict[str, str]], before: dict[str, str], edit: str
 ) -> None:
     name, change, expected = EDITS[edit]
-    path = package / name
-    source = path.read_text() if path.exists() else None
-    path.write_text(change(source or ""))
-    try:
-        after = listings()
-    finally:
-        if source is None:
-            path.unlink()
-        else:
-            path.write_text(source)
+    after = listings({name: change})
     assert {stage for stage in after if after[stage] != before[stage]} == expected
     assert len(after) == len(before) > 20
 

@@ -10,6 +10,13 @@ import pytest
 from service import Service, free_ports
 from workspace import Workspace
 
+from pipelines.graph import Graph, read_graph
+
+
+@pytest.fixture(scope="session")
+def graph(root: Path) -> Graph:
+    return read_graph(root)
+
 
 @pytest.fixture(scope="session")
 def service(root: Path, new_workspace: Callable[[], Workspace]) -> Iterator[Service]:

@@ -12,7 +12,10 @@ import pytest
 from pipelines import engine
 
 SAYS = "import os, sys, time; print(os.environ['MANYMATCH_STARTER'], flush=True); time.sleep(60)"
-RUN = "import sys; from pipelines import engine; sys.exit(engine.main(sys.argv[1:]))"
+RUN = (
+    "import sys; from pipelines import engine; engine._SECONDS_BETWEEN_LOOKS = 0.05;"
+    "sys.exit(engine.main(sys.argv[1:]))"
+)
 ROOT = Path(__file__).parents[2]
 
 

@@ -12,17 +12,16 @@ from prefect.states import Completed
 
 from manymatch.system.errors import ConfigError
 from pipelines import flows, sharing
-from pipelines.graph import Stage, read_graph
+from pipelines.graph import Graph, Stage
 
 RUN = flows._run
 METHODS = ("vsepp", "swamp", "maxmatch", "cora")
 
 
 @pytest.fixture(autouse=True)
-def names_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def names_only(root: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flow returns the names of its stages instead of running them."""
     monkeypatch.chdir(root)
-    graph = read_graph(root)
     monkeypatch.setattr(flows, "_run", lambda choose, *_: [s.name for s in choose(graph)])
 
 
@@ -46,9 +45,9 @@ def test_evaluate_brings_every_model_up_to_date(dataset: str) -> None:
     assert "report" not in names
 
 
-def test_report_runs_nothing_else_and_reproduce_everything(root: Path) -> None:
+def test_report_runs_nothing_else_and_reproduce_everything(graph: Graph) -> None:
     assert flows.report.fn() == ["code", "report"]
-    assert flows.reproduce.fn() == [stage.name for stage in read_graph(root).stages]
+    assert flows.reproduce.fn() == [stage.name for stage in graph.stages]
 
 
 def test_an_unknown_data_set_names_the_nearest() -> None:

@@ -31,7 +31,8 @@ def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
             assert (first, second) == ({"CUDA_VISIBLE_DEVICES": "4"}, {"CUDA_VISIBLE_DEVICES": "7"})
             waiting = threading.Thread(target=claim, args=(said,))
             waiting.start()
-            waiting.join(1.5)
+            while not said[2:]:
+                time.sleep(0.01)
             assert waiting.is_alive() and said[-1] == "waiting for 1 of the GPUs 4, 7"
         waiting.join(10)
         assert said[-1] == "computing on GPU 7"

@@ -16,11 +16,6 @@ from pipelines.graph import Graph, read_graph
 from pipelines.stage import NETWORK
 
 
-@pytest.fixture(scope="module")
-def graph(root: Path) -> Graph:
-    return read_graph(root)
-
-
 def test_the_order_is_that_of_dvc_repro(root: Path, graph: Graph) -> None:
     with Repo(str(root)) as repo:
         planned = [stage.addressing for stage in plan_repro(repo.index.graph)]

@@ -80,12 +80,16 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_a_server_of_this_machine_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [sys.executable, "-m", "pipelines.serve"]
-    monkeypatch.setenv("PREFECT_API_URL", "https://example.org/api")
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: api.url") and "http://127.0.0.1:PORT" in done.stderr
+def test_only_a_server_of_this_machine_is_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["serve"])
+    monkeypatch.setattr(serve, "get_current_settings", lambda: Settings("https://example.org/api"))
+    with pytest.raises(SystemExit) as end:
+        serve.main()
+    message = capsys.readouterr().err
+    assert end.value.code == 1
+    assert message.startswith("error: api.url") and "http://127.0.0.1:PORT" in message
 
 
 @pytest.mark.parametrize("end", [":0/api", ":65535/api", ":99999/api", ":x/api", "/api", ":4200"])

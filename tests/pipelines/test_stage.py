@@ -26,7 +26,7 @@ stages:
 """
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("dvc.yaml").write_text(PIPELINE)
@@ -41,6 +41,7 @@ def run(name: str, said: list[str] | None = None) -> str | None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("repository")
 def test_a_stage_runs_only_if_something_changed() -> None:
     said: list[str] = []
     assert run("first", said) is None and "> cat setting > one" in said
@@ -53,6 +54,7 @@ def test_a_stage_runs_only_if_something_changed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("repository")
 def test_a_failed_stage_repeats_its_last_lines_and_says_what_next() -> None:
     Path("setting").write_text("wrong\n")
     run("first")
@@ -61,6 +63,7 @@ def test_a_failed_stage_repeats_its_last_lines_and_says_what_next() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("repository")
 def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_writes() -> None:
     run("first")
     hold = Path("hold")

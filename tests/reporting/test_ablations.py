@@ -227,7 +227,7 @@ def test_a_re_ranked_ensemble_is_marked_as_both(reports: Path) -> None:
 
 
 def _write_ensemble(reports: Path) -> None:
-    """Of two seeds of cora, beside a preset whose name is alike."""
+    """Write an ensemble of two seeds of cora, beside a preset with a similar name."""
     metrics, provenance = reports / "results" / "scenes", reports / "provenance" / "scenes"
     record = json.loads((provenance / "cora.json").read_text())
     members = [{**record, "preset": "cora"}, {**record, "preset": "cora-1", "seed": 1}]

@@ -7,8 +7,6 @@ import random
 import re
 from collections.abc import Sequence
 
-import pytest
-
 from manymatch.reporting.graph_drawing import (
     NAME_SIZE,
     SMALL_SIZE,
@@ -76,22 +74,22 @@ def meet(a: Area, b: Area) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_texts_meet_neither_texts_nor_lines_and_stay_inside(seed: int) -> None:
-    drawing = draw(random_graph(seed))
-    areas = texts(drawing)
-    assert not [pair for pair in itertools.combinations(areas, 2) if meet(*pair)]
-    assert not [(a, b) for a in areas for b in strokes(drawing) if meet(a, b)]
-    for left, top, right, bottom in areas:
-        assert left >= 0 and top >= 0
-        assert right <= drawing.width and bottom <= drawing.height
+def test_texts_meet_neither_texts_nor_lines_and_stay_inside() -> None:
+    for seed in range(60):
+        drawing = draw(random_graph(seed))
+        areas = texts(drawing)
+        assert not [pair for pair in itertools.combinations(areas, 2) if meet(*pair)], seed
+        assert not [(a, b) for a in areas for b in strokes(drawing) if meet(a, b)], seed
+        for left, top, right, bottom in areas:
+            assert left >= 0 and top >= 0, seed
+            assert right <= drawing.width and bottom <= drawing.height, seed
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_lines_never_lie_on_each_other(seed: int) -> None:
-    level = [area for area in strokes(draw(random_graph(seed))) if area[1] == area[3]]
-    for a, b in itertools.combinations(level, 2):
-        assert a[1] != b[1] or a[2] <= b[0] or b[2] <= a[0]
+def test_lines_never_lie_on_each_other() -> None:
+    for seed in range(60):
+        level = [area for area in strokes(draw(random_graph(seed))) if area[1] == area[3]]
+        for a, b in itertools.combinations(level, 2):
+            assert a[1] != b[1] or a[2] <= b[0] or b[2] <= a[0], seed
 
 
 def _graph(*relations: Relation) -> Graph:

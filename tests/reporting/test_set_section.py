@@ -26,11 +26,22 @@ EVIL = "<script>alert(1)</script>\"'>"
 
 @pytest.fixture
 def with_sets(reports: Path) -> Path:
-    """Both methods of `scenes` have sets: four elements that share the work; two, one of which
+    return _add_sets(reports)
+
+
+def _add_sets(reports: Path) -> Path:
+    """Give both methods of `scenes` sets: four elements that share the work; two, one of which
     wins all."""
     add_sets(reports, "scenes", "cora", 4, alive=True)
     add_sets(reports, "scenes", "vsepp", 2, alive=False)
     return reports
+
+
+@pytest.fixture(scope="module")
+def page(_results: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of unchanged sets."""
+    reports = Path(shutil.copytree(_results, tmp_path_factory.mktemp("sets") / "reports"))
+    return page_of(_add_sets(reports))
 
 
 def page_of(reports: Path) -> str:
@@ -43,8 +54,7 @@ def test_a_data_set_without_sets_has_no_such_page(reports: Path) -> None:
     assert not any("Sets of elements" in page for page in pages.values())
 
 
-def test_page_shows_the_sets_of_all_methods(with_sets: Path) -> None:
-    page = page_of(with_sets)
+def test_page_shows_the_sets_of_all_methods(page: str) -> None:
     ids = re.findall(r'id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
@@ -63,9 +73,8 @@ def test_page_shows_the_sets_of_all_methods(with_sets: Path) -> None:
 
 
 def test_page_shows_what_each_element_retrieves_and_what_is_retrieved_again(
-    with_sets: Path,
+    page: str, with_sets: Path
 ) -> None:
-    page = page_of(with_sets)
     details = json.loads((with_sets / "runs" / "scenes" / "cora" / "sets.json").read_text())
     first = page.partition('id="look-1"')[2].partition("</article>")[0]
     cora, vsepp = first.split('<figure class="elements">')[1:]
@@ -87,16 +96,15 @@ def test_page_shows_what_each_element_retrieves_and_what_is_retrieved_again(
         assert words in page
 
 
-def test_variance_with_the_norm_squared_stands_below_maxmatchs_table(with_sets: Path) -> None:
-    page = page_of(with_sets)
+def test_variance_with_the_norm_squared_stands_below_maxmatchs_table(page: str) -> None:
     below = page.partition("within-set circular variance (Flickr30K)</summary>")[2]
     note = below.partition("</details>")[2].partition("</p>")[0]
     assert "cora -1.31 / -1.31; vsepp -6.43 / -6.43." in note
     assert page.count("MaxMatch squares the norm") == 1
 
 
-def test_the_papers_numbers_of_their_elements_fold_out_below_ours(with_sets: Path) -> None:
-    below = page_of(with_sets).partition('id="sets"')[2].partition("Which elements match")[0]
+def test_the_papers_numbers_of_their_elements_fold_out_below_ours(page: str) -> None:
+    below = page.partition('id="sets"')[2].partition("Which elements match")[0]
     titles = re.findall(r"</span> (.*)</summary>", below)
     assert [title.partition(":")[0] for title in titles] == [
         *("DivE, table 3", "DivE, table 5"),

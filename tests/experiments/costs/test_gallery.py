@@ -25,15 +25,13 @@ def numbers(made: gallery.Gallery) -> list[int]:
     return torch.cat([block.vectors[:, 0, 0] for block in made.blocks()]).int().tolist()
 
 
-@pytest.mark.parametrize("size", [1, 4, 5, 10, 23])
-@pytest.mark.parametrize("block", [3, 4, 100])
-def test_a_gallery_grows_by_repetition(
-    size: int, block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gallery, "_BLOCK", block)
-    made = grown(images(5), size)
-    assert numbers(made) == [number % 5 for number in range(size)]
-    assert set(made.held.parts()) == {"vectors"}  # no score looks at the rest
+def test_a_gallery_grows_by_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    for size in (1, 4, 5, 10, 23):
+        for block in (3, 4, 100):
+            monkeypatch.setattr(gallery, "_BLOCK", block)
+            made = grown(images(5), size)
+            assert numbers(made) == [number % 5 for number in range(size)]
+            assert set(made.held.parts()) == {"vectors"}  # no score looks at the rest
 
 
 def test_what_does_not_fit_is_searched_over_and_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,19 +43,19 @@ def test_what_does_not_fit_is_searched_over_and_over(monkeypatch: pytest.MonkeyP
     assert len(grown(images(50), 30, most_bytes=1).held) == 4
 
 
-@pytest.mark.parametrize("block", [3, 100])
 def test_a_search_finds_what_the_full_ranking_does(
-    sources: list[Source], block: int, monkeypatch: pytest.MonkeyPatch
+    sources: list[Source], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gallery, "_BLOCK", block)
-    for source in sources:
-        trained = embed_split(source.model, source.shards, "test", CPU)
-        method, found = trained.method, trained.embedded
-        parts = found.images, found.texts, found.image_index
-        ranking = rank(method.score, *parts, depth=5, t2i_score=method.t2i_score)
-        made = grown(found.images, len(found.images))
-        for row in range(len(found.texts)):
-            query = found.texts.rows(slice(row, row + 1))
-            with torch.inference_mode():
-                place = search(method.t2i_score or method.score, made, query, depth=5)
-            assert place.tolist() == ranking.t2i.items[row].tolist()
+    for block in (3, 100):
+        monkeypatch.setattr(gallery, "_BLOCK", block)
+        for source in sources:
+            trained = embed_split(source.model, source.shards, "test", CPU)
+            method, found = trained.method, trained.embedded
+            parts = found.images, found.texts, found.image_index
+            ranking = rank(method.score, *parts, depth=5, t2i_score=method.t2i_score)
+            made = grown(found.images, len(found.images))
+            for row in range(len(found.texts)):
+                query = found.texts.rows(slice(row, row + 1))
+                with torch.inference_mode():
+                    place = search(method.t2i_score or method.score, made, query, depth=5)
+                assert place.tolist() == ranking.t2i.items[row].tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from killing import kill_during
+from one_by_one import run_one_by_one
 from small_methods import SMALL_SETS
 from tiny_checkout import PRESET, Checkout
 
-from manymatch.config.layout import ResultFiles
+from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.evaluation.protocols.suite import OF_DATASET
@@ -24,7 +26,6 @@ from manymatch.experiments.presets import run as running
 from manymatch.experiments.presets.plan import PresetPlan
 from manymatch.experiments.run_folder import Run
 from manymatch.system.errors import ConfigError, DataError, ManyMatchError
-from manymatch.system.files import remove
 from manymatch.training.train import train
 
 LR = "training.optimizer.lr"
@@ -40,7 +41,7 @@ def record(
 
 
 def rsums(record: dict[str, Any]) -> dict[str, list[float]]:
-    """Of each point, one a seed."""
+    """The rsums of each point, one for each seed."""
     return {
         point["label"]: [run["metrics"]["rsum"] for run in point["runs"]]
         for point in record["points"]
@@ -117,24 +118,24 @@ def test_equal_points_are_trained_once(checkout: Checkout, worked: list[str]) ->
     assert same["as it is"] == same["said again"]
 
 
-@pytest.mark.parametrize("changed", ["vocabulary", "captions", "relevance", "shards"])
-def test_other_data_are_another_run(checkout: Checkout, worked: list[str], changed: str) -> None:
+def test_other_data_are_another_run(checkout: Checkout, worked: list[str]) -> None:
     plan = checkout.plan(over={"size": [4]})
     record(checkout, plan)
-    worked.clear()
     layout = checkout.layout
-    path = {
-        "vocabulary": layout.vocabulary("tiny"),
-        "captions": layout.captions("tiny"),
-        "relevance": layout.relevance("tiny"),
-        "shards": layout.shards("tiny", "grid") / "index.json",
-    }[changed]
-    if changed == "relevance":
-        _judge_another_pair(path)
-    else:
-        path.write_bytes(path.read_bytes() + b"\n")
-    record(checkout, plan)
-    assert worked == ["size=4, seed 0"]
+    index = layout.shards("tiny", "grid") / "index.json"
+    for path in (
+        layout.vocabulary("tiny"),
+        layout.captions("tiny"),
+        index,
+        layout.relevance("tiny"),
+    ):
+        worked.clear()
+        if path == layout.relevance("tiny"):
+            _judge_another_pair(path)
+        else:
+            path.write_bytes(path.read_bytes() + b"\n")
+        record(checkout, plan)
+        assert worked == ["size=4, seed 0"], path.name
 
 
 def _judge_another_pair(path: Path) -> None:
@@ -164,6 +165,17 @@ def test_models_stay_only_if_told_so(checkout: Checkout, worked: list[str]) -> N
     assert [path.exists() for path in weights].count(True) == 1
 
 
+@pytest.fixture(scope="module")
+def undisturbed(_made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
+    """The rsums of the plan that the kills interrupt."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "checkout"
+    checkout = Checkout(Layout(Path(shutil.copytree(_made, folder))))
+    with pytest.MonkeyPatch.context() as patch:
+        run_one_by_one(patch)
+        return rsums(record(checkout, checkout.plan(**KILLED_PLAN)))
+
+
+KILLED_PLAN: dict[str, Any] = {"over": {"size": [4, 6]}, "seeds": [0, 1]}
 KILLS = {
     "in the middle of training": ("manymatch.training.epoch_end.EpochEnd._row", 4),
     "before it is evaluated": ("manymatch.experiments.presets.run.evaluate", 2),
@@ -173,21 +185,14 @@ KILLS = {
 
 @pytest.mark.parametrize("moment", KILLS)
 def test_killed_and_run_again_it_ends_with_the_same_numbers(
-    checkout: Checkout, worked: list[str], moment: str
+    checkout: Checkout, worked: list[str], undisturbed: dict[str, list[float]], moment: str
 ) -> None:
-    plan = checkout.plan(over={"size": [4, 6]}, seeds=[0, 1])
+    plan = checkout.plan(**KILLED_PLAN)
     kill_during(lambda: record(checkout, plan), *KILLS[moment])
     finished = len(checkout.runs)
     assert 0 < finished < 4
-    found = record(checkout, plan)
+    assert rsums(record(checkout, plan)) == undisturbed
     assert len(worked) == 4 - finished
-    undisturbed = record(_emptied(checkout), plan)
-    assert rsums(found) == rsums(undisturbed)
-
-
-def _emptied(checkout: Checkout) -> Checkout:
-    remove(checkout.layout.experiment_runs("presets"))
-    return checkout
 
 
 def test_nothing_of_a_run_that_other_code_began_is_used(
