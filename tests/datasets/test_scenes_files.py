@@ -131,6 +131,7 @@ def test_images_do_not_depend_on_how_many_follow(raw, tmp_path):
         assert (larger / name).read_bytes() == (raw / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_several_processes_write_the_same_bytes(raw, tmp_path, monkeypatch):
     pairs = list(Scenes().relevance(raw).pairs)
     monkeypatch.setattr(scenes_module, "_MIN_IMAGES_FOR_PROCESSES", 1)

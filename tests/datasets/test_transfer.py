@@ -184,16 +184,24 @@ def leave_partial(server, target, count):
     target.with_name("file.bin.json").write_text(json.dumps(note))
 
 
-def test_a_file_arrives_whole(server, target):
+@pytest.mark.parametrize(
+    ("behaviour", "asked"),
+    [
+        ({}, [None]),
+        ({"cuts": [100_000, 50_000]}, [None, "bytes=100000-", "bytes=150000-"]),
+        (
+            {"cuts": [100_000, 200_000], "ranges": False},
+            [None, "bytes=100000-", "bytes=200000-"],
+        ),
+        ({"codes": [503, 429]}, [None, None, None]),
+    ],
+    ids=["quiet", "cut", "cut, without ranges", "busy"],
+)
+def test_a_file_arrives_whole_whatever_the_server_does(server, target, behaviour, asked):
+    vars(server).update(behaviour)
     fetch([server.url], target, Expected(len(CONTENT), SHA), "the file")
     assert target.read_bytes() == CONTENT and not partial(target).exists()
-
-
-def test_a_cut_connection_goes_on_where_it_was_cut(server, target):
-    server.cuts = [100_000, 50_000]
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=100000-", "bytes=150000-"]
+    assert server.asked == asked
 
 
 def test_a_download_begun_earlier_goes_on(server, target):
@@ -230,12 +238,6 @@ def test_a_download_killed_after_its_last_byte_is_not_fetched_again(server, targ
     leave_partial(server, target, len(CONTENT))
     fetch([server.url], target, Expected(), "the file")
     assert target.read_bytes() == CONTENT and server.asked == [f"bytes={len(CONTENT)}-"]
-
-
-def test_a_server_without_ranges_starts_again(server, target):
-    server.ranges, server.cuts = False, [100_000, 200_000]
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT and len(server.asked) == 3
 
 
 @pytest.mark.parametrize("heeds_if_range", [True, False])
@@ -287,54 +289,35 @@ def test_a_wrong_checksum_says_both(server, target):
     assert server.asked == [None]
 
 
-def test_a_wrong_size_is_told_before_the_content(server, target):
-    line = fault([server.url], target, Expected(size=5))
-    assert "it has 300000 bytes, expected 5" in line and not partial(target).exists()
+@pytest.mark.parametrize(
+    ("behaviour", "size", "words"),
+    [
+        ({}, 5, "it has 300000 bytes, expected 5"),
+        ({"tells_length": False}, 1000, "more than the expected 1000 bytes"),
+        ({"tells_length": False}, 400_000, "bytes, expected 400000"),
+        ({"codes": [404]}, None, "file.bin: HTTP 404"),
+        ({"codes": [503] * 10}, None, "HTTP 503"),
+        ({"redirect": "file:///etc/passwd"}, None, ""),
+        ({"redirect": "ftp://127.0.0.1/x"}, None, ""),
+        ({"redirect": "data:,x"}, None, ""),
+    ],
+)
+def test_what_the_server_does_wrong_is_one_line(server, target, behaviour, size, words):
+    vars(server).update(behaviour)
+    assert words in fault([server.url], target, Expected(size=size))
+    assert size != 5 or not partial(target).exists()
+    if "codes" in behaviour:
+        assert len(server.asked) == (1 if words.endswith("404") else 3)
 
 
-def test_more_bytes_than_expected_are_not_taken(server, target):
-    server.tells_length = False
-    assert "more than the expected 1000 bytes" in fault([server.url], target, Expected(size=1000))
-
-
-def test_fewer_bytes_than_expected_are_not_taken(server, target):
-    server.tells_length = False
-    assert "bytes, expected 400000" in fault([server.url], target, Expected(size=400_000))
-
-
-def test_a_missing_file_is_asked_for_once(server, target):
-    server.codes = [404]
-    assert f"{server.url}: HTTP 404" in fault([server.url], target)
-    assert len(server.asked) == 1
-
-
-def test_a_busy_server_is_asked_again(server, target):
-    server.codes = [503, 429]
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT and len(server.asked) == 3
-
-
-def test_a_server_that_stays_busy_is_given_up(server, target):
-    server.codes = [503] * 10
-    assert "HTTP 503" in fault([server.url], target)
-    assert len(server.asked) == 3
-
-
-def test_the_next_mirror_helps_where_a_file_is_missing(server, mirror, target):
-    server.codes = [404]
-    fetch([server.url, mirror.url], target, Expected(sha256=SHA), "the file")
-    assert target.read_bytes() == CONTENT and mirror.asked == [None]
-
-
-def test_the_next_mirror_helps_where_a_server_is_down(server, mirror, target):
-    fetch([down(server), mirror.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT
-
-
-def test_the_next_mirror_helps_where_a_checksum_is_wrong(server, mirror, target):
-    server.content = CONTENT[::-1]
-    fetch([server.url, mirror.url], target, Expected(sha256=SHA), "the file")
-    assert target.read_bytes() == CONTENT
+@pytest.mark.parametrize("trouble", [{"codes": [404]}, {"content": CONTENT[::-1]}, None])
+def test_the_next_mirror_helps_where_a_server_fails_lies_or_is_down(
+    server, mirror, target, trouble
+):
+    vars(server).update(trouble or {})
+    first = down(server) if trouble is None else server.url
+    fetch([first, mirror.url], target, Expected(sha256=SHA), "the file")
+    assert target.read_bytes() == CONTENT and mirror.asked[-1] is None
 
 
 @pytest.fixture
@@ -397,12 +380,6 @@ def test_a_redirect_is_followed(server, mirror, target):
     server.redirect = mirror.url + "?goal"
     fetch([server.url], target, Expected(sha256=SHA), "the file")
     assert target.read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize("goal", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"])
-def test_a_redirect_out_of_the_web_is_refused(server, target, goal):
-    server.redirect = goal
-    fault([server.url], target)
 
 
 def test_a_redirect_to_no_address_is_a_fault_of_that_mirror(server, mirror, target):

@@ -138,6 +138,7 @@ def test_names_and_shapes_are_the_public_checkpoints() -> None:
     assert {name: found[name] for name in found.keys() - counters} == published_shapes()
 
 
+@pytest.mark.slow
 def test_weights_of_right_names_and_shapes_load_and_give_regions(tmp_path: Path) -> None:
     path = tmp_path / "pytorch_model.bin"
     generator = torch.Generator().manual_seed(0)

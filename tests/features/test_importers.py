@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,16 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
+from manymatch import cli
 from manymatch.config.params import Published, read_params
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers import FORMATS, check_format
 from manymatch.features.importers.image_table import read_image_table
 from manymatch.features.importers.importing import halves, import_features
 from manymatch.features.store import FeatureStore, FeatureWriter
-from manymatch.system.errors import ConfigError, DataError, ManyMatchError, SourceError
+from manymatch.system.errors import ConfigError, DataError, SourceError
 from manymatch.system.prefetch import ahead
 
+ROOT = Path(__file__).parents[2]
 WIDTH = 8
 SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 
@@ -472,13 +474,15 @@ def test_formats_are_checked_by_name() -> None:
         check_format("butd_tvs")
 
 
-def test_the_command_imports_what_params_name(data: ImportData, tmp_path: Path) -> None:
+def test_the_command_imports_what_params_name(
+    data: ImportData,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write_precomp(data, data.source)
     published = {"format": "scan", "path": str(data.source)}
-    import yaml
-
-    root = Path(__file__).parents[2]
-    params = yaml.safe_load((root / "params.yaml").read_text())
+    params = yaml.safe_load((ROOT / "params.yaml").read_text())
     params["extraction"]["butd"] = {"published": {"coco": published}}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     settings = read_params(tmp_path / "params.yaml").extraction_of("butd")
@@ -486,11 +490,14 @@ def test_the_command_imports_what_params_name(data: ImportData, tmp_path: Path) 
     captions = tmp_path / "data" / "captions" / "coco.parquet"
     captions.parent.mkdir(parents=True)
     data.captions.rename(captions)
-    command = [sys.executable, "-m", "manymatch", "features", "coco", "butd"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["manymatch", "features", "coco", "butd"])
+    with pytest.raises(SystemExit) as done:
+        cli.main()
+    assert done.value.code == 0
     data.store = tmp_path / "data" / "features" / "coco" / "butd.h5"
     data.check()
     (data.source / "test_ims.npy").write_text("no array")
-    failed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert failed.returncode == 1 and "not a .npy file" in failed.stderr.splitlines()[-1]
-    assert issubclass(DataError, ManyMatchError)
+    with pytest.raises(SystemExit) as failed:
+        cli.main()
+    assert failed.value.code == 1 and "not a .npy file" in capsys.readouterr().err.splitlines()[-1]

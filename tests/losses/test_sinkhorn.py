@@ -55,12 +55,12 @@ def log_sum(values):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("rounds", [1, 2, 5])
 @pytest.mark.parametrize(("tau", "eta"), [(1.0, 1.0), *SHARP])
-def test_rounds_equal_the_naive_loop(shape, rounds, tau, eta):
+def test_rounds_equal_the_naive_loop(shape, tau, eta):
     log_p = log_p_of(*shape, tau)
-    found = sinkhorn(log_p, eta, rounds=rounds)
-    torch.testing.assert_close(found, naive(log_p, eta, rounds), atol=1e-9, rtol=0)
+    for rounds in (1, 2, 5):
+        plan = sinkhorn(log_p, eta, rounds=rounds)
+        torch.testing.assert_close(plan, naive(log_p, eta, rounds), atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -94,8 +94,8 @@ def test_rounds_come_to_the_same_solution():
 @pytest.mark.parametrize(("tau", "eta"), SHARP)
 @pytest.mark.parametrize("size", [5, 256])
 def test_a_tolerance_is_reached_in_the_sharp_settings(tau, eta, size):
-    """1,280 x 1,000, where rounds would need thousands; the steps are told, and few."""
-    log_p = log_p_of(1280, 1000, tau, size, dtype=torch.float32)
+    """640 x 500, where rounds would need thousands; the steps are counted, and few."""
+    log_p = log_p_of(640, 500, tau, size, dtype=torch.float32)
     found = transport(log_p, eta, tolerance=1e-4)
     assert found.q.dtype == torch.float32
     assert found.error <= 1e-4

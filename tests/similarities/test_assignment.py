@@ -14,7 +14,7 @@ from manymatch.similarities.subset_assignment import fits, subset_assignment
 
 SIZES = [(1, 1), (1, 4), (2, 2), (3, 5), (4, 4), (4, 7), (6, 6), (8, 8)]
 LARGE = [(9, 10), (5, 20), (12, 12), (20, 23)]
-PAIRS = (8, 6)
+PAIRS = (4, 3)
 
 
 def uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -63,19 +63,19 @@ def check(columns: Tensor, values: Tensor, tolerance: float) -> None:
         for column in range(values.shape[3]):
             of_pair = values[:, :, row, column].double().numpy()
             best = of_pair[linear_sum_assignment(of_pair, maximize=True)].sum()
-            assert abs(chosen[row, column] - best) <= tolerance
+            assert abs(chosen[row, column] - best) <= tolerance, values.shape
             picked = columns[:, row, column].numpy()
             assert len(np.unique(picked)) == len(picked)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("size", [*SIZES, *LARGE], ids=str)
-def test_every_pair_as_scipy(kind, size) -> None:
-    values = kind((*size, *PAIRS), torch.Generator().manual_seed(0))
-    check(path_assignment(values), values, 1e-12)
-    check(best_columns(values), values, 3e-8)
-    if size in SIZES:
-        check(subset_assignment(values), values, 3e-8)
+def test_every_pair_as_scipy(kind) -> None:
+    for size in (*SIZES, *LARGE):
+        values = kind((*size, *PAIRS), torch.Generator().manual_seed(0))
+        check(path_assignment(values), values, 1e-12)
+        check(best_columns(values), values, 3e-8)
+        if size in SIZES:
+            check(subset_assignment(values), values, 3e-8)
 
 
 def test_close_sums_of_which_the_greater_is_taken() -> None:

@@ -27,13 +27,13 @@ def _naive(images: Tensor, texts: Tensor, alpha: float) -> Tensor:
 
 
 @pytest.mark.parametrize("alpha", [0.5, 4.0, 16.0, 32.0, 64.0, 85.0, 300.0])
-@pytest.mark.parametrize(("n_image", "n_text"), [(4, 4), (1, 1), (1, 3), (6, 2)])
-def test_equals_the_formula(alpha: float, n_image: int, n_text: int) -> None:
-    images, texts = _sets(5, n_image, 0), _sets(7, n_text, 1)
-    expected = _naive(images, texts, alpha)
-    torch.testing.assert_close(
-        smooth_chamfer(images, texts, alpha).double(), expected, atol=2e-6, rtol=1e-5
-    )
+def test_equals_the_formula(alpha: float) -> None:
+    for n_image, n_text in ((4, 4), (1, 1), (1, 3), (6, 2)):
+        images, texts = _sets(5, n_image, 0), _sets(7, n_text, 1)
+        expected = _naive(images, texts, alpha)
+        torch.testing.assert_close(
+            smooth_chamfer(images, texts, alpha).double(), expected, atol=2e-6, rtol=1e-5
+        )
 
 
 @pytest.mark.parametrize("alpha", [16.0, 64.0, 85.0])
@@ -63,14 +63,14 @@ def test_other_precisions(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("alpha", [16.0, 85.0, 300.0])
 @pytest.mark.parametrize(("n_image", "n_text"), [(4, 4), (1, 1), (1, 3), (6, 2)])
-@pytest.mark.parametrize("length", [0.0, 0.1, 1.1, 2.3, 2.4, 2.5, 30.0, 1e4])
-def test_vectors_of_any_length(alpha: float, n_image: int, n_text: int, length: float) -> None:
-    images, texts = length * _sets(5, n_image, 0), _sets(7, n_text, 1)
-    expected = _naive(images, texts, alpha)
-    found = smooth_chamfer(images, texts, alpha).double()
-    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
-    learning = smooth_chamfer(images.requires_grad_(), texts, alpha).detach().double()
-    torch.testing.assert_close(found, learning, atol=2e-6, rtol=1e-5)
+def test_vectors_of_any_length(alpha: float, n_image: int, n_text: int) -> None:
+    for length in (0.0, 0.1, 1.1, 2.3, 2.4, 2.5, 30.0, 1e4):
+        images, texts = length * _sets(3, n_image, 0), _sets(4, n_text, 1)
+        expected = _naive(images, texts, alpha)
+        scores = smooth_chamfer(images, texts, alpha).double()
+        torch.testing.assert_close(scores, expected, atol=2e-6, rtol=1e-5)
+        learning = smooth_chamfer(images.requires_grad_(), texts, alpha).detach().double()
+        torch.testing.assert_close(scores, learning, atol=2e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("length", [1.0, 2.4, 30.0])

@@ -106,14 +106,6 @@ def test_opposite_sets_too(similarity, naive):
     torch.testing.assert_close(similarity(image, -image)[0, 0], expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("similarity", [function for function, _ in PAIRS])
-@pytest.mark.parametrize(("k", "size"), [(1, 1), (3, 3), (2, 4), (4, 2)])
-def test_gradcheck(similarity, k, size):
-    images = unit(2, k, 5).requires_grad_()
-    texts = unit(3, size, 5, seed=1).requires_grad_()
-    assert torch.autograd.gradcheck(similarity, (images, texts))
-
-
 @pytest.mark.parametrize("similarity", [cosine, mil, chamfer, smooth_chamfer])
 def test_single_vectors_give_the_cosine_also_when_it_is_negative(similarity):
     image = unit(1, 1, 8)
@@ -144,23 +136,24 @@ def test_half_precision_embeddings_are_compared_in_single_precision(similarity, 
 
 
 @pytest.mark.parametrize("similarity", [function for function, _ in PAIRS])
-@pytest.mark.parametrize("learning", [False, True])
-def test_a_pair_scores_the_same_alone_and_among_others(similarity, learning):
-    images = unit(5, 3, 8).float().requires_grad_(learning)
-    texts = unit(7, 4, 8, seed=1).float()
-    alone = similarity(images[2:3], texts[4:5])
-    torch.testing.assert_close(alone, similarity(images, texts)[2:3, 4:5])
+def test_a_pair_scores_the_same_alone_and_among_others(similarity):
+    images, texts = unit(5, 3, 8).float(), unit(7, 4, 8, seed=1).float()
+    for learning in (False, True):
+        images.requires_grad_(learning)
+        alone = similarity(images[2:3], texts[4:5])
+        torch.testing.assert_close(alone, similarity(images, texts)[2:3, 4:5])
 
 
 @pytest.mark.parametrize("similarity", [function for function, _ in PAIRS])
 @pytest.mark.parametrize("learning", [False, True])
-@pytest.mark.parametrize("element", range(3))
-def test_nan_spreads_to_every_score_of_its_set(similarity, learning, element):
-    images, texts = unit(3, 2, 8).float(), unit(4, 3, 8, seed=1).float()
-    texts[1, element] = torch.nan
-    scores = similarity(images.requires_grad_(learning), texts)
-    assert scores[:, 1].isnan().all()
-    assert scores[:, [0, 2, 3]].isfinite().all()
+def test_nan_spreads_to_every_score_of_its_set(similarity, learning):
+    images = unit(3, 2, 8).float().requires_grad_(learning)
+    for element in range(3):
+        texts = unit(4, 3, 8, seed=1).float()
+        texts[1, element] = torch.nan
+        scores = similarity(images, texts)
+        assert scores[:, 1].isnan().all()
+        assert scores[:, [0, 2, 3]].isfinite().all()
 
 
 @pytest.mark.parametrize("similarity", [function for function, _ in PAIRS])

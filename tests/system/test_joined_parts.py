@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import h5py
@@ -15,15 +16,27 @@ from tiny_data import TinyData, make_data, write_table
 from workspace import Workspace
 
 from manymatch.datasets.base import CAPTIONS
+from manymatch.features import BACKBONES
 from manymatch.features.extract import extract
 from manymatch.features.extractors import Extractor
 from manymatch.features.store import FeatureWriter
 from manymatch.scene_graphs import parse
+from manymatch.scene_graphs.parser import load_model
 from manymatch.shards.index import read_index
 from manymatch.system.errors import DataError
 from manymatch.system.parts import Part, Parts
 
 HALVES = (Part(2, 2), Part(1, 2))
+LOAD_MODEL = cache(load_model)
+PIXELS = "pixels8"
+"""A backbone that reads and writes alone, without a network."""
+
+
+@pytest.fixture(autouse=True)
+def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small pictures for features, and a spaCy model that is loaded once."""
+    monkeypatch.setitem(BACKBONES, PIXELS, "pixels")
+    monkeypatch.setattr(parse, "load_model", LOAD_MODEL)
 
 
 def pictures(folder: Path, count: int) -> Path:
@@ -41,7 +54,7 @@ def pictures(folder: Path, count: int) -> Path:
     return folder
 
 
-def extracted(place: Path, part: Part | None = None, backbone: str = "lite0") -> Path:
+def extracted(place: Path, part: Part | None = None, backbone: str = PIXELS) -> Path:
     store = place / "features.h5"
     parts = Parts(place / "parts", part)
     tables = place / "raw", place / "captions.parquet"
@@ -62,14 +75,14 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_features_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = pictures(tmp_path, 7)
-    store = extracted(place)
+    store = extracted(place, backbone="lite0")
     whole, seen = store.read_bytes(), content(store)
     store.unlink()
     for part in HALVES:
-        extracted(place, part)
+        extracted(place, part, "lite0")
     assert not store.exists()
     no_network(monkeypatch)
-    extracted(place)
+    extracted(place, backbone="lite0")
     assert content(store) == seen and {"features", "boxes", "image_id"} < seen.keys()
     assert store.read_bytes() == whole
     assert list((place / "parts").iterdir()) == []
@@ -77,17 +90,15 @@ def test_features_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.slow
 def test_features_of_two_thousand_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a network (`pixels256` reads and writes alone), made on two machines: one copies
-    the images, whose times of change are then others."""
-    monkeypatch.setattr("manymatch.features.BACKBONES", {"pixels8": "pixels"})
+    """Made on two machines: one copies the images, whose times of change are then others."""
     here, there = pictures(tmp_path / "a", 2000), pictures(tmp_path / "b", 2000)
-    whole = content(extracted(here, backbone="pixels8"))
-    extracted(here, Part(1, 2), "pixels8")
-    extracted(there, Part(2, 2), "pixels8")
+    whole = content(extracted(here))
+    extracted(here, Part(1, 2))
+    extracted(there, Part(2, 2))
     (part,) = (there / "parts").iterdir()
     part.rename(here / "parts" / part.name)
     no_network(monkeypatch)
-    assert content(extracted(here, backbone="pixels8")) == whole
+    assert content(extracted(here)) == whole
 
 
 def test_a_part_that_was_interrupted_goes_on(
@@ -192,17 +203,17 @@ def test_graphs_of_other_captions_are_not_joined(
     assert names[-1] == ["cat"] and "ignored" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("damage", [b"", b"ARROW1 and no more"])
-def test_a_damaged_part_of_graphs_is_named(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_part_of_graphs_is_named(tmp_path: Path) -> None:
     path = captions(tmp_path, LINES)
     for part in HALVES:
         parsed(path, part)
-    (made,) = (tmp_path / "parts").glob("1-of-2-*")
-    made.write_bytes(damage)
-    with pytest.raises(DataError, match="damaged") as fault:
-        parsed(path)
-    assert str(made) in str(fault.value) and "\n" not in str(fault.value)
-    assert not (tmp_path / "graphs.parquet").exists()
+    (damaged,) = (tmp_path / "parts").glob("1-of-2-*")
+    for content in (b"", b"ARROW1 and no more"):
+        damaged.write_bytes(content)
+        with pytest.raises(DataError, match="damaged") as fault:
+            parsed(path)
+        assert str(damaged) in str(fault.value) and "\n" not in str(fault.value)
+        assert not (tmp_path / "graphs.parquet").exists()
 
 
 @pytest.fixture

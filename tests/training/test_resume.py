@@ -82,7 +82,7 @@ def test_killed_and_resumed(
 
 def test_killed_again_and_again(new_run: NewRun, undisturbed: dict[str, bytes]) -> None:
     run = new_run("killed")
-    for call in (8, 9, 3, 11):
+    for call in (8, 9, 3):
         train_and_kill(run, STEP, call)
     run.train(preset())
     assert run.outputs() == undisturbed
@@ -97,8 +97,7 @@ def test_a_resumed_run_ends_when_patience_had_ended_it(new_run: NewRun) -> None:
     assert killed.outputs() == whole.outputs()
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adamp"])
-@pytest.mark.parametrize("call", [3, 9, 15])
+@pytest.mark.parametrize(("optimizer", "call"), [("adamw", 9), ("adamw", 15), ("adamp", 15)])
 def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(
     new_run: NewRun, optimizer: str, call: int
 ) -> None:
@@ -113,13 +112,11 @@ def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_methods_resume_to_the_same_bytes(new_run: NewRun, name: str) -> None:
-    chosen = preset(REAL[name], epochs=3).model_copy(update={"method": name})
-    whole, again, killed = new_run("whole"), new_run("again"), new_run("killed")
+    chosen = preset(REAL[name], epochs=2).model_copy(update={"method": name})
+    whole, killed = new_run("whole"), new_run("killed")
     whole.train(chosen)
-    again.train(chosen)
     train_and_kill(killed, STEP, 9, chosen)
     killed.train(chosen)
-    assert again.outputs() == whole.outputs()
     assert killed.outputs() == whole.outputs()
 
 
@@ -130,7 +127,7 @@ def test_checkpoint_of_other_settings_is_ignored(
     new_run: NewRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, fresh = new_run("killed"), new_run("fresh")
-    train_and_kill(run, STEP, 15)
+    train_and_kill(run, STEP, 9)
     chosen = preset(clip_norm=0.5)
     run.train(chosen)
     assert "is ignored and training starts anew: it was made with another preset" in (
@@ -177,7 +174,7 @@ def test_checkpoint_without_its_best_weights_is_ignored(
     new_run: NewRun, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = new_run("killed")
-    train_and_kill(run, STEP, 15)
+    train_and_kill(run, STEP, 9)
     for path in run.checkpoints.glob("best-*"):
         path.unlink()
     run.train(preset())
