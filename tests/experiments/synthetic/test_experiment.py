@@ -18,7 +18,6 @@ from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file
 from manymatch.experiments.plan import points
 from manymatch.experiments.synthetic.experiment import SyntheticPairs, SyntheticPlan
-from manymatch.experiments.synthetic.run import run
 from manymatch.experiments.synthetic.settings import RunSettings
 from manymatch.system.errors import ConfigError
 
@@ -80,7 +79,7 @@ def test_processes_give_the_same_numbers(tmp_path: Path) -> None:
     experiment = small(tmp_path, jobs=2)
     found = record(perform(experiment))
     for point, planned in zip(found["points"], points(experiment.plan), strict=True):
-        here = run(experiment.settings(planned, 0), 0)
+        here = experiment.run(experiment.settings(planned, 0), 0, tmp_path)
         assert {kind: point["runs"][0][kind] for kind in ("pair", "class", "epoch")} == {
             kind: here[kind] for kind in ("pair", "class", "epoch")
         }
