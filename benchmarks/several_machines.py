@@ -116,8 +116,8 @@ def judge(said: dict[str, str], assembled: Machine, workers: tuple[Machine, ...]
         sys.exit("the third machine did not assemble what was there")
     for method in METHODS:
         file = Path("reports", "results", "scenes", f"{method}.json")
-        owner = next(w for w in workers if f"train@scenes-{method}" in trained[w.folder.name])
-        if (owner.folder / file).read_text() != (assembled.folder / file).read_text():
+        worker = next(w for w in workers if f"train@scenes-{method}" in trained[w.folder.name])
+        if (worker.folder / file).read_text() != (assembled.folder / file).read_text():
             sys.exit(f"{file}: the third machine has other numbers")
     print("the report has the numbers of the workers")
 

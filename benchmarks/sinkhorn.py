@@ -106,7 +106,7 @@ def _batch() -> Batch:
     return Batch(
         image_ids=ids,
         caption_ids=ids,
-        owner=torch.arange(PAIRS),
+        image_index=torch.arange(PAIRS),
         features=torch.randn(PAIRS, REGIONS, WIDTH).relu(),
         region_mask=torch.ones(PAIRS, REGIONS, dtype=torch.bool),
         words=torch.randint(len(Vocabulary.SPECIAL), VOCABULARY, (PAIRS, WORDS)),

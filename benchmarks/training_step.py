@@ -66,7 +66,9 @@ def main() -> None:
         captions = preset.training.captions_per_image or CAPTIONS
         batches = [made_up(n, captions, vocabulary).to(device) for n in (8, options.images)]
         events, took = profiled(preset, vocabulary, batches, device)
-        print(f"{name}: {options.images} images, {len(batches[1].owner)} captions, {took:.1f} s")
+        print(
+            f"{name}: {options.images} images, {len(batches[1].image_index)} captions, {took:.1f} s"
+        )
         for cost in costs(events, device)[: options.show]:
             print(_line(cost), flush=True)
 

@@ -101,9 +101,9 @@ class Ensemble:
         first = self.members[0].embedded
         texts = _numbered(first.texts)
         if all(member.embedded.texts.entities is not None for member in self.members):
-            owner = first.texts.parts()["entity_caption"]
-            numbers = torch.arange(len(owner), device=owner.device) + len(texts)
-            texts = replace(texts, entities=numbers[:, None], entity_caption=owner)
+            caption_index = first.texts.parts()["entity_caption"]
+            numbers = torch.arange(len(caption_index), device=caption_index.device) + len(texts)
+            texts = replace(texts, entities=numbers[:, None], entity_caption=caption_index)
         return replace(first, images=_numbered(first.images), texts=texts)
 
     @property

@@ -123,5 +123,5 @@ def lowest_entity(score: Score, images: Embeddings, texts: Embeddings) -> Tensor
     parts = texts.parts()
     scores = score(images, Embeddings(parts["entities"][:, None]))
     lowest = scores.new_full((len(images), len(texts)), torch.inf)
-    owner = parts["entity_caption"].expand(len(images), -1)
-    return lowest.scatter_reduce(1, owner, scores, "amin")
+    caption_index = parts["entity_caption"].expand(len(images), -1)
+    return lowest.scatter_reduce(1, caption_index, scores, "amin")
