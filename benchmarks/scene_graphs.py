@@ -115,12 +115,12 @@ def _stage_seconds(captions: list[str], folder: Path, processes: int) -> dict[st
     source, table = folder / "captions.parquet", folder / "graphs.parquet"
     ids = [str(number) for number in range(len(captions))]
     pq.write_table(pa.table({"caption_id": ids, "caption": captions}), source)
-    started, (own, workers) = time.perf_counter(), _processor_seconds()
+    started, (process, workers) = time.perf_counter(), _processor_seconds()
     parse_captions(source, table, MODEL, processes, BATCH, parts=Parts(table.with_name("parts")))
     own_after, workers_after = _processor_seconds()
     return {
         "wall clock": time.perf_counter() - started,
-        "processor": own_after - own + (workers_after - workers) / processes,
+        "processor": own_after - process + (workers_after - workers) / processes,
     }
 
 
