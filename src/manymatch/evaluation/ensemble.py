@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.outcome import Wanted, outcome, write
+from manymatch.evaluation.outcome import OutcomeOptions, outcome, write
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
@@ -56,9 +56,9 @@ def ensemble(
         raise ConfigError("an ensemble needs two trained models or more")
     device = pick_device()
     models = Ensemble.embed(members, split, device)
-    wanted = Wanted(relevance, captions, depth, samples)
+    options = OutcomeOptions(relevance, captions, depth, samples)
     scores = models.score, models.t2i_score
-    result = outcome(models.embedded, *scores, models.dataset, models.stored, wanted)
+    result = outcome(models.embedded, *scores, models.dataset, models.stored, options)
     origin = models.origin(__name__) | {"dataset": models.dataset, "split": split}
     write(written, result, written.run.name, origin)
     record(written.machine, "ensemble", clock.usage(str(device)))

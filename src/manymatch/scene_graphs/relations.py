@@ -123,8 +123,8 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
 
 def _prepositional_objects(tree: Tree, verb: int, other: str) -> list[int]:
     """Return the objects of a verb such as "look at", for an `other` preposition than its own."""
-    own = OBJECT_PREPOSITIONS.get(tree.lemmas[verb], other)
-    links = [t for t in tree.below(verb, {"prep"}) if tree.words[t] == own != other]
+    preposition_of_verb = OBJECT_PREPOSITIONS.get(tree.lemmas[verb], other)
+    links = [t for t in tree.below(verb, {"prep"}) if tree.words[t] == preposition_of_verb != other]
     return [noun for link in links for noun in complements(tree, link)]
 
 
