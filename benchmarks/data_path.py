@@ -20,7 +20,6 @@ import argparse
 import base64
 import multiprocessing
 import os
-import resource
 import statistics
 import tempfile
 import time
@@ -33,6 +32,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from measuring import drop_from_cache, in_turns, peak_gib
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.datasets.image_folder import ImageFolder
@@ -170,22 +170,22 @@ def compare(
     """Print the speeds of `work` and of a plain copy. They alternate, and so does the first one."""
     pair = {"copy": lambda: plain_copy(source, target), "work": work}
     runs: dict[str, list[Run]] = {which: [] for which in pair}
-    for turn in range(options.rounds):
-        for which in sorted(pair, reverse=bool(turn % 2)):
-            remove(target)
-            drop_from_cache(source)
-            runs[which].append(in_child(pair[which], target))
-            print(f"  {name}, {which}: {runs[which][-1].seconds:.1f} s")
+    for which in in_turns(pair, options.rounds):
+        remove(target)
+        drop_from_cache(source)
+        runs[which].append(in_child(pair[which], target))
+        print(f"  {name}, {which}: {runs[which][-1].seconds:.1f} s")
     remove(target)
     size = source.stat().st_size
-    copy, own = (statistics.median(run.seconds for run in runs[which]) for which in pair)
+    copy, imported = (statistics.median(run.seconds for run in runs[which]) for which in pair)
     moved = (size + runs["work"][0].written) / (2 * size)
     memory = max(run.memory for run in runs["work"])
     processor = statistics.median(run.processor for run in runs["work"])
     print(
-        f"{name}: {size / own / 2**20:.0f} MiB/s of the source, {copy / own:.0%} of a copy's "
+        f"{name}: {size / imported / 2**20:.0f} MiB/s of the source, {copy / imported:.0%} of a "
+        "copy's "
         f"{size / copy / 2**20:.0f} (wanted {WANTED_RATIO:.0%}); of bytes read and written "
-        f"{moved * copy / own:.0%}; processor time {processor:.1f} s; "
+        f"{moved * copy / imported:.0%}; processor time {processor:.1f} s; "
         f"peak memory {memory:.2f} GiB (at most {WANTED_GIB:.0f})"
     )
 
@@ -203,11 +203,11 @@ class Run:
 def in_child(task: Callable[[], None], target: Path) -> Run:
     """Run `task`, which writes `target`, in a separate process."""
     context = multiprocessing.get_context("fork")
-    ours, its = context.Pipe(duplex=False)
-    process = context.Process(target=_measured, args=(task, target, its))
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_measured, args=(task, target, sender))
     process.start()
-    its.close()
-    result: Run = ours.recv()
+    sender.close()
+    result: Run = receiver.recv()
     process.join()
     return result
 
@@ -220,8 +220,7 @@ def _measured(task: Callable[[], None], target: Path, answer: Connection) -> Non
         with path.open("rb") as file:
             os.fsync(file.fileno())
     seconds, processor = time.perf_counter() - started, time.process_time() - processor
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    answer.send(Run(seconds, processor, memory, sum(path.stat().st_size for path in files)))
+    answer.send(Run(seconds, processor, peak_gib(), sum(path.stat().st_size for path in files)))
 
 
 def plain_copy(source: Path, target: Path) -> None:
@@ -230,12 +229,6 @@ def plain_copy(source: Path, target: Path) -> None:
     with source.open("rb", buffering=0) as file, target.open("wb", buffering=0) as copy:
         while count := file.readinto(buffer):
             copy.write(view[:count])
-
-
-def drop_from_cache(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,9 @@ no thread burns time waiting for another) and read the processor time.
 from __future__ import annotations
 
 import argparse
-import resource
-import time
-from collections.abc import Callable
 
 import torch
+from measuring import clocks, peak_gib
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -34,9 +32,8 @@ def main() -> None:
     images, texts, image_index = _data(options)
     products, rankings = [], []
     for _ in range(options.rounds):
-        products.append(_seconds(lambda: _bare_product(images, texts)))
-        rankings.append(_seconds(lambda: rank(_score, images, texts, image_index, options.depth)))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        products.append(clocks(lambda: _bare_product(images, texts)))
+        rankings.append(clocks(lambda: rank(_score, images, texts, image_index, options.depth)))
     print(f"threads        {torch.get_num_threads()}")
     for number, clock in enumerate(("wall clock", "processor")):
         product, ranking = (min(times[number] for times in runs) for runs in (products, rankings))
@@ -44,7 +41,7 @@ def main() -> None:
             f"{clock:14} bare product {product:7.2f} s   evaluation {ranking:7.2f} s   "
             f"ratio {ranking / product:.3f}"
         )
-    print(f"peak memory    {peak:8.0f} MiB")
+    print(f"peak memory    {1024 * peak_gib():8.0f} MiB")
 
 
 def _options() -> argparse.Namespace:
@@ -85,13 +82,6 @@ def _bare_product(images: Embeddings, texts: Embeddings) -> None:
     for row in rows.split(ROWS):
         for column in columns.split(ROWS, dim=1):
             torch.mm(row, column, out=buffer[: len(row), : column.shape[1]])
-
-
-def _seconds(run: Callable[[], object]) -> tuple[float, float]:
-    """By the wall clock, and of the processor (all threads)."""
-    wall, processor = time.perf_counter(), time.process_time()
-    run()
-    return time.perf_counter() - wall, time.process_time() - processor
 
 
 if __name__ == "__main__":

@@ -14,15 +14,15 @@ The benchmark prints:
 from __future__ import annotations
 
 import argparse
-import os
-import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from measuring import clocks, drop_from_cache, in_turns, peak_gib
 
 from manymatch.features import layout
 from manymatch.features.rows import RowFile
@@ -52,10 +52,9 @@ def measure_memory(path: Path, images: int) -> None:
             assert features.dtype == np.float16
         seconds = time.perf_counter() - started
         random_batches(store, 200)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     size = path.stat().st_size / 2**30
     print(f"sparse store {size:.1f} GiB, {images} images: read in order in {seconds:.1f} s")
-    print(f"peak memory {peak:.2f} GiB (at most 2)")
+    print(f"peak memory {peak_gib():.2f} GiB (at most 2)")
     path.unlink()
 
 
@@ -93,20 +92,16 @@ Action = Callable[[Path], None]
 
 def compare(path: Path, state: str, reader: Action, prepare: Action = lambda path: None) -> None:
     """Print the ratio of `reader` to plain reads. They alternate, and so does the first one."""
-    pair = [plain_read, reader]
-    times: dict[Action, list[float]] = {action: [] for action in pair}
-    for turn in range(ROUNDS + 1):
-        for action in pair if turn % 2 else reversed(pair):
-            prepare(path)
-            started = time.perf_counter()
-            action(path)
-            if turn > 0:  # the first warms up
-                times[action].append(time.perf_counter() - started)
-    plain, ours = (statistics.median(times[action]) for action in pair)
+    pair = {"plain": plain_read, "store": reader}
+    times: dict[str, list[float]] = {name: [] for name in pair}
+    for name in in_turns(pair, ROUNDS + 1):
+        prepare(path)
+        times[name].append(clocks(partial(pair[name], path))[0])
+    plain, store = (statistics.median(times[name][1:]) for name in pair)  # the first warms up
     size = path.stat().st_size / 2**30
     print(
-        f"{size:.1f} GiB {state}: plain {size / plain:.2f} GiB/s, store {size / ours:.2f} GiB/s, "
-        f"ratio {ours / plain:.2f}"
+        f"{size:.1f} GiB {state}: plain {size / plain:.2f} GiB/s, store {size / store:.2f} GiB/s, "
+        f"ratio {store / plain:.2f}"
     )
 
 
@@ -125,12 +120,6 @@ def first_read(path: Path) -> None:
 def read(store: FeatureStore) -> None:
     for _ in store.blocks():
         pass
-
-
-def drop_from_cache(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def random_batches(store: FeatureStore, count: int) -> None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
+from measuring import clocks
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -42,8 +43,8 @@ def main() -> None:
             for similarity in (max_match, top_match):
                 pairs = [
                     (
-                        _clocks(run, smooth_chamfer, images, texts),
-                        _clocks(run, similarity, images, texts),
+                        clocks(partial(run, smooth_chamfer, images, texts)),
+                        clocks(partial(run, similarity, images, texts)),
                     )
                     for _ in range(options.rounds)
                 ]
@@ -69,12 +70,6 @@ def _score(similarity: Similarity, images: Tensor, texts: Tensor) -> None:
 def _train(similarity: Similarity, images: Tensor, texts: Tensor) -> None:
     learning = images.detach().requires_grad_(), texts.detach().requires_grad_()
     torch.autograd.grad(similarity(*learning).sum(), learning)
-
-
-def _clocks(run: Callable, similarity: Similarity, images: Tensor, texts: Tensor) -> Clocks:
-    wall, processor = time.perf_counter(), time.process_time()
-    run(similarity, images, texts)
-    return time.perf_counter() - wall, time.process_time() - processor
 
 
 def _report(name: str, pairs: list[tuple[Clocks, Clocks]]) -> None:

@@ -106,8 +106,8 @@ def run_of(served: Machine) -> tuple[float, int, float]:
     newest = {"sort": "START_TIME_DESC", "limit": 1}
     (run,) = httpx.post(f"{api}/flow_runs/filter", json=newest).raise_for_status().json()
     assert run["id"] in watched.stdout, "another run than the one that was asked for"
-    chosen = {"flow_runs": {"id": {"any_": [run["id"]]}}}
-    stages = httpx.post(f"{api}/task_runs/filter", json=chosen).raise_for_status().json()
+    run_filter = {"flow_runs": {"id": {"any_": [run["id"]]}}}
+    stages = httpx.post(f"{api}/task_runs/filter", json=run_filter).raise_for_status().json()
     began = min(unix(stage["start_time"]) for stage in stages)
     return began, len(stages), unix(run["end_time"]) - began
 

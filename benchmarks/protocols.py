@@ -12,13 +12,12 @@ On a busy machine set `OMP_NUM_THREADS=1` and read the processor's clock.
 from __future__ import annotations
 
 import argparse
-import resource
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
 import torch
+from measuring import clocks, peak_gib
 from torch import Tensor
 
 from manymatch.evaluation.embed import Embedded
@@ -40,16 +39,18 @@ def main() -> None:
     options = parser.parse_args()
     images = IMAGES // 10 if options.small else IMAGES
     print(f"{images:,} images x {5 * images:,} captions, {torch.get_num_threads()} threads")
-    found = _embedded(images, options.width)
-    of = {"objects": _objects(images), "classes": _classes(images)}
-    subject = _timed("recall", lambda: _ranked(found, of["objects"]))
+    embedded = _embedded(images, options.width)
+    of = {
+        "objects": _objects(images),
+        "classes": Labels([(image % 200,) for image in range(images)], frozenset(range(150))),
+    }
+    subject = _timed("recall", lambda: _ranked(embedded, of["objects"]))
     _timed("PMRP", lambda: pmrp(subject))
     if not options.small:
         _timed("1K folds", lambda: coco_1k(subject))
-    by_class = Subject(found, _score, None, subject.ranking, of["classes"])
+    by_class = Subject(embedded, _score, None, subject.ranking, of["classes"])
     _timed("R-Precision", lambda: classes(by_class))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    print(f"peak memory    {peak:8.0f} MiB")
+    print(f"peak memory    {1024 * peak_gib():8.0f} MiB")
 
 
 def _embedded(images: int, width: int) -> Embedded:
@@ -66,9 +67,9 @@ def _score(images: Embeddings, texts: Embeddings) -> Tensor:
     return images.vectors[:, 0] @ texts.vectors[:, 0].T
 
 
-def _ranked(found: Embedded, labels: Labels) -> Subject:
-    ranking = rank(_score, found.images, found.texts, found.image_index, depth=100)
-    return Subject(found, _score, None, ranking, labels)
+def _ranked(embedded: Embedded, labels: Labels) -> Subject:
+    ranking = rank(_score, embedded.images, embedded.texts, embedded.image_index, depth=100)
+    return Subject(embedded, _score, None, ranking, labels)
 
 
 def _objects(images: int) -> Labels:
@@ -78,17 +79,11 @@ def _objects(images: int) -> Labels:
     return Labels([tuple(np.flatnonzero(rng.random(80) < chances)) for _ in range(images)])
 
 
-def _classes(images: int) -> Labels:
-    """200 classes, of which three in four were trained on."""
-    return Labels([(image % 200,) for image in range(images)], frozenset(range(150)))
-
-
 def _timed(name: str, run: Callable[[], Result]) -> Result:
-    wall, processor = time.perf_counter(), time.process_time()
-    found = run()
-    took = time.perf_counter() - wall, time.process_time() - processor
-    print(f"{name:14} wall clock {took[0]:7.1f} s   processor {took[1]:7.1f} s", flush=True)
-    return found
+    results: list[Result] = []
+    wall, processor = clocks(lambda: results.append(run()))
+    print(f"{name:14} wall clock {wall:7.1f} s   processor {processor:7.1f} s", flush=True)
+    return results[0]
 
 
 if __name__ == "__main__":

@@ -115,12 +115,12 @@ def _stage_seconds(captions: list[str], folder: Path, processes: int) -> dict[st
     source, table = folder / "captions.parquet", folder / "graphs.parquet"
     ids = [str(number) for number in range(len(captions))]
     pq.write_table(pa.table({"caption_id": ids, "caption": captions}), source)
-    started, (own, workers) = time.perf_counter(), _processor_seconds()
+    started, (process, workers) = time.perf_counter(), _processor_seconds()
     parse_captions(source, table, MODEL, processes, BATCH, parts=Parts(table.with_name("parts")))
     own_after, workers_after = _processor_seconds()
     return {
         "wall clock": time.perf_counter() - started,
-        "processor": own_after - own + (workers_after - workers) / processes,
+        "processor": own_after - process + (workers_after - workers) / processes,
     }
 
 
@@ -132,14 +132,17 @@ def _processor_seconds() -> tuple[float, float]:
 
 def _print_whole_source(captions: list[str], folder: Path) -> None:
     seconds = _stage_seconds(captions, folder, processes=2)["wall clock"]
-    found = pq.read_table(folder / "graphs.parquet")
-    empty = pc.sum(pc.equal(pc.list_value_length(found["objects"]), 0)).as_py()
+    parsed = pq.read_table(folder / "graphs.parquet")
+    empty = pc.sum(pc.equal(pc.list_value_length(parsed["objects"]), 0)).as_py()
     parts = {
-        name: pc.sum(pc.list_value_length(found[name])).as_py() for name in ("objects", "relations")
+        name: pc.sum(pc.list_value_length(parsed[name])).as_py()
+        for name in ("objects", "relations")
     }
-    parts["attributes"] = pc.sum(pc.list_value_length(pc.list_flatten(found["attributes"]))).as_py()
+    parts["attributes"] = pc.sum(
+        pc.list_value_length(pc.list_flatten(parsed["attributes"]))
+    ).as_py()
     means = ", ".join(f"{count / len(captions):.2f} {name}" for name, count in parts.items())
-    print(f"{found.num_rows} captions in {seconds:.0f} s, {empty} without an object; mean {means}")
+    print(f"{parsed.num_rows} captions in {seconds:.0f} s, {empty} without an object; mean {means}")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,10 @@ def _train_at_once(machine: Machine) -> None:
 
 def judge(said: dict[str, str], assembled: Machine, workers: tuple[Machine, ...]) -> None:
     """Print who ran what; exit with a line if that, or a number, is not as it should be."""
-    ran = {name: _stages(text) for name, text in said.items()}
+    ran = {
+        name: [line.split("'")[1] for line in text.splitlines() if "Running stage '" in line]
+        for name, text in said.items()
+    }
     for name, stages in ran.items():
         print(f"{name} ran: {', '.join(stages)}")
     trained = {name: [stage for stage in ran[name] if stage.startswith("train@")] for name in ran}
@@ -116,14 +119,10 @@ def judge(said: dict[str, str], assembled: Machine, workers: tuple[Machine, ...]
         sys.exit("the third machine did not assemble what was there")
     for method in METHODS:
         file = Path("reports", "results", "scenes", f"{method}.json")
-        owner = next(w for w in workers if f"train@scenes-{method}" in trained[w.folder.name])
-        if (owner.folder / file).read_text() != (assembled.folder / file).read_text():
+        worker = next(w for w in workers if f"train@scenes-{method}" in trained[w.folder.name])
+        if (worker.folder / file).read_text() != (assembled.folder / file).read_text():
             sys.exit(f"{file}: the third machine has other numbers")
     print("the report has the numbers of the workers")
-
-
-def _stages(log: str) -> list[str]:
-    return [line.split("'")[1] for line in log.splitlines() if "Running stage '" in line]
 
 
 if __name__ == "__main__":

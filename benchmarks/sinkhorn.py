@@ -74,7 +74,7 @@ def _step(device: torch.device, steps: int) -> None:
         spent.clear()
         wholes.append(seconds(partial(_train, method, batch, optimizer), device))
         parts.append(sum(spent))
-    whole, part = (statistics.median(found[-steps:]) for found in (wholes, parts))
+    whole, part = (statistics.median(solution[-steps:]) for solution in (wholes, parts))
     plain = _naive_seconds(method.labels, device)
     print(f"{'a training step':32}{1000 * whole:9.1f} ms")
     print(f"{'of it the assignments':32}{1000 * part:9.1f} ms   {100 * part / whole:.1f}%")
@@ -106,7 +106,7 @@ def _batch() -> Batch:
     return Batch(
         image_ids=ids,
         caption_ids=ids,
-        owner=torch.arange(PAIRS),
+        image_index=torch.arange(PAIRS),
         features=torch.randn(PAIRS, REGIONS, WIDTH).relu(),
         region_mask=torch.ones(PAIRS, REGIONS, dtype=torch.bool),
         words=torch.randint(len(Vocabulary.SPECIAL), VOCABULARY, (PAIRS, WORDS)),
@@ -173,11 +173,11 @@ def _rounds_needed(log_p: Tensor, eta: float, at_once: int = 100) -> str:
     """In double precision: single precision does not get there."""
     exact, potentials = log_p.double(), None
     for done in range(at_once, MOST_ROUNDS + 1, at_once):
-        found = transport(exact, eta, at_once, potentials=potentials)
-        if found.error <= TOLERANCE:
+        solution = transport(exact, eta, at_once, potentials=potentials)
+        if solution.error <= TOLERANCE:
             return f"{done:,}"
-        potentials = found.potentials
-    return f"more than {MOST_ROUNDS:,} (error then {found.error:.1e})"
+        potentials = solution.potentials
+    return f"more than {MOST_ROUNDS:,} (error then {solution.error:.1e})"
 
 
 if __name__ == "__main__":

@@ -66,7 +66,9 @@ def main() -> None:
         captions = preset.training.captions_per_image or CAPTIONS
         batches = [made_up(n, captions, vocabulary).to(device) for n in (8, options.images)]
         events, took = profiled(preset, vocabulary, batches, device)
-        print(f"{name}: {options.images} images, {len(batches[1].owner)} captions, {took:.1f} s")
+        print(
+            f"{name}: {options.images} images, {len(batches[1].image_index)} captions, {took:.1f} s"
+        )
         for cost in costs(events, device)[: options.show]:
             print(_line(cost), flush=True)
 
@@ -91,9 +93,9 @@ def profiled(
     step = training_step(method.to(device), preset.training, device)
     with deterministic(device.type == "cpu"):
         step(batches[0])
-        with profile(record_shapes=True) as found:
+        with profile(record_shapes=True) as recorded:
             took = seconds(lambda: step(batches[1]), device)
-    return found.events(), took
+    return recorded.events(), took
 
 
 def published(method: str) -> Preset:
@@ -117,7 +119,7 @@ def made_up(images: int, captions: int, vocabulary: Vocabulary) -> Batch:
     """A batch of random features and captions; a caption's graph has four objects, two
     attributes and two relations."""
     rng, numbering = np.random.default_rng(0), Numbering(vocabulary)
-    chosen = random.Random(0)
+    random_words = random.Random(0)
     return collate(
         [
             Item(
@@ -125,18 +127,18 @@ def made_up(images: int, captions: int, vocabulary: Vocabulary) -> Batch:
                 rng.standard_normal((REGIONS, FEATURES), np.float32),
                 np.ones(REGIONS, bool),
                 None,
-                [numbering.caption(_caption(chosen)) for _ in range(captions)],
+                [numbering.caption(_caption(random_words)) for _ in range(captions)],
             )
             for image in range(images)
         ]
     )
 
 
-def _caption(chosen: random.Random) -> CaptionEntry:
+def _caption(random_words: random.Random) -> CaptionEntry:
     # Low numbers are common words, as in captions: products of two even chances.
     words = [
-        f"word{int(WORDS * chosen.random() * chosen.random())}"
-        for _ in range(chosen.randint(8, 16))
+        f"word{int(WORDS * random_words.random() * random_words.random())}"
+        for _ in range(random_words.randint(8, 16))
     ]
     objects = tuple(words[:4])
     attributes = ((words[4],), (words[5],), (), ())

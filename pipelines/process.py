@@ -88,14 +88,14 @@ def run_keeping(
     wanted: Callable[[], bool] | None = None,
 ) -> tuple[int, list[str]]:
     """Call `run`; returns the exit code and the `last` lines of the output."""
-    kept: deque[str] = deque(maxlen=last)
+    last_lines: deque[str] = deque(maxlen=last)
 
     def listen(line: str) -> None:
-        kept.append(line)
+        last_lines.append(line)
         tell(line)
 
     code = run(command, listen, environment, wanted=wanted)
-    return code, list(kept)
+    return code, list(last_lines)
 
 
 def lines(stream: int) -> Iterator[str]:

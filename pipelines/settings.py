@@ -164,9 +164,9 @@ def _changed(file: Path, changes: list[Change]) -> str:
         validate(Params, _plain(value), str(file))
     else:
         changed = validate(Preset, _plain(value), str(file))
-        kept = setting_after(read_preset(file), changed)
-        if kept != changed.setting:
-            value["setting"] = kept
+        stated_setting = setting_after(read_preset(file), changed)
+        if stated_setting != changed.setting:
+            value["setting"] = stated_setting
     return _text(value)
 
 

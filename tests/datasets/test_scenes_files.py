@@ -9,7 +9,7 @@ from PIL import Image
 
 from manymatch.datasets import scenes as scenes_module
 from manymatch.datasets.base import Caption, Dataset
-from manymatch.datasets.scenes import Scenes, ScenesSettings, truth_graphs
+from manymatch.datasets.scenes import Scenes, ScenesSettings
 from manymatch.scenes.forms import Form, Pattern
 from manymatch.system.errors import DataError
 
@@ -105,11 +105,6 @@ def test_twins_stand_behind_each_other(raw):
     for k in twins:
         assert scenes[k]["twin_of"] == scenes[k - 1]["image_id"]
         assert scenes[k]["split"] == scenes[k - 1]["split"]
-
-
-def test_truth_graphs_by_caption(raw):
-    graphs = truth_graphs(raw)
-    assert list(graphs) == [caption.caption_id for caption in Scenes().captions(raw)]
 
 
 def test_the_same_seed_gives_the_same_bytes(raw, tmp_path):

@@ -211,7 +211,7 @@ def test_glove_gives_each_word_its_own_row(tmp_path, monkeypatch):
     pq.write_table(
         pa.table({"index": ["the", "cat", "sat"]}), tmp_path / "data" / "glove_6B_index.parquet"
     )
-    monkeypatch.setattr(word_vectors, "_package_folder", lambda: tmp_path)
+    monkeypatch.setattr(word_vectors, "package_folder", lambda *_: tmp_path)
     found = glove_vectors(["sat", "unheard", "the"])
     assert torch.equal(found[[0, 2]], torch.eye(3)[[2, 0]])
 

@@ -45,7 +45,7 @@ def _batch(first: int, captions: list[int]) -> Batch:
     return Batch(
         image_ids=[f"i{first + row}" for row in range(n)],
         caption_ids=[f"i{first + image}#{row}" for row, image in enumerate(index.tolist())],
-        owner=index,
+        image_index=index,
         features=torch.arange(first, first + n).view(n, 1, 1).expand(n, 3, 2).float(),
         region_mask=torch.ones(n, 3, dtype=torch.bool),
         words=torch.full((m, 2), first),

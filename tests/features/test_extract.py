@@ -180,7 +180,7 @@ def test_objects_need_boxes_of_every_image(place: Place) -> None:
     write_boxes(place, {"i0": [[0, 0, 1, 1]]})
     assert "no boxes of image 'i1'" in refusal(place, "objects")
     (place.raw / "boxes.parquet").write_bytes(b"not a table")
-    assert "not a table of image_id and boxes" in refusal(place, "objects")
+    assert "not a table of image_id, boxes" in refusal(place, "objects")
 
 
 @pytest.mark.parametrize("box", [[0.5, 0, 0.5, 1], [0, 0, 1.1, 1], [float("nan"), 0, 1, 1], []])

@@ -397,7 +397,7 @@ def test_vse_infinity_with_wrong_ids(data: ImportData) -> None:
     path.write_text("\n".join(ids[:4]))
     assert "4 ids for 10 rows" in data.refusal("vse_infinity")
     (data.source / "id_mapping.json").write_text("[1]")
-    assert "not a mapping" in data.refusal("vse_infinity")
+    assert "JSON object" in data.refusal("vse_infinity")
 
 
 @pytest.mark.parametrize("mapped", [True, False])

@@ -59,8 +59,8 @@ class TinyMethod(Method):
         scores = self.score(images, texts) * self.temperature.exp()
         assert texts.entities is not None
         assert texts.entity_caption is not None
-        spread = texts.entities.square().sum(1) * (1 + batch.owner[texts.entity_caption])
+        spread = texts.entities.square().sum(1) * (1 + batch.image_index[texts.entity_caption])
         return {
-            "texts": functional.cross_entropy(scores.T, batch.owner),
+            "texts": functional.cross_entropy(scores.T, batch.image_index),
             "spread": 1e-3 * spread.mean(),
         }

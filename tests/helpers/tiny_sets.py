@@ -51,4 +51,4 @@ class TinySets(Method):
         return mil(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        return {"own": -self.score(images, texts)[batch.owner, range(len(texts))].mean()}
+        return {"own": -self.score(images, texts)[batch.image_index, range(len(texts))].mean()}

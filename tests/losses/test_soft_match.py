@@ -7,7 +7,7 @@ import torch
 
 from manymatch.losses.soft_match import soft_match
 
-OWNERS = [[0, 1, 2, 3], [0, 0, 1, 1, 1, 2, 3, 3], [0, 0, 0], [0]]
+IMAGE_INDICES = [[0, 1, 2, 3], [0, 0, 1, 1, 1, 2, 3, 3], [0, 0, 0], [0]]
 
 
 def naive(logits, match):
@@ -20,18 +20,20 @@ def naive(logits, match):
     return total / logits.numel()
 
 
-def case(owner, scale=1.0):
+def case(image_index, scale=1.0):
     generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(max(owner) + 1, len(owner), generator=generator, dtype=torch.float64)
-    match = torch.arange(len(logits))[:, None] == torch.tensor(owner)
+    logits = torch.randn(
+        max(image_index) + 1, len(image_index), generator=generator, dtype=torch.float64
+    )
+    match = torch.arange(len(logits))[:, None] == torch.tensor(image_index)
     return (scale * logits).requires_grad_(), match
 
 
-@pytest.mark.parametrize("owner", OWNERS, ids=str)
+@pytest.mark.parametrize("image_index", IMAGE_INDICES, ids=str)
 @pytest.mark.parametrize("scale", [0.1, 3.0])
 @pytest.mark.parametrize("turned", [False, True])
-def test_equals_the_naive_loop(owner, scale, turned):
-    logits, match = case(owner, scale)
+def test_equals_the_naive_loop(image_index, scale, turned):
+    logits, match = case(image_index, scale)
     if turned:
         logits, match = logits.T.detach().requires_grad_(), match.T
     found, expected = soft_match(logits, match), naive(logits, match)

@@ -23,16 +23,16 @@ def test_cora_names_its_entities(build, make_batch):
     assert texts.entity_attributes.tolist()[:3] == [[red, 0, 0, 0], [big, red, 0, 0], [0] * 4]
 
 
-def naive_cora(method, images, texts, owner):
+def naive_cora(method, images, texts, image_index):
     """The three losses with loops over captions and entities, unweighted."""
     v, t, e = images.vectors[:, 0], texts.vectors[:, 0], texts.entities
     caption = texts.entity_caption.tolist()
     names = texts.entity_names.tolist()
     held = [{a for a in row if a} for row in texts.entity_attributes.tolist()]
-    image = [int(owner[c]) for c in caption]
+    image = [int(image_index[c]) for c in caption]
     s, z = v @ t.T, v @ torch.cat([t, e]).T
     true = torch.zeros(z.shape, dtype=torch.bool)
-    for j, i in enumerate(owner):
+    for j, i in enumerate(image_index):
         true[i, j] = True
     for k in range(len(e)):
         for other in range(len(e)):
@@ -48,7 +48,7 @@ def naive_cora(method, images, texts, owner):
 
     specific = [(0.4 + v[i] @ e[k] - v[i] @ t[caption[k]]).relu() for k, i in enumerate(image)]
     return {
-        "hardest": triplet(s, owner, 0.4),
+        "hardest": triplet(s, image_index, 0.4),
         "contrastive": anchored(z / 0.5, true) + anchored(z.T / 0.5, true.T),
         "specificity": torch.stack(specific).mean(),
     }
@@ -57,7 +57,7 @@ def naive_cora(method, images, texts, owner):
 def test_cora_weighs_its_three_losses(build, make_batch):
     method, batch = build("cora", {"temperature": 0.5}), make_batch(range(5))
     images, texts = encode(method, batch)
-    expected = naive_cora(method, images, texts, batch.owner)
+    expected = naive_cora(method, images, texts, batch.image_index)
     weights = {"hardest": 1.0, "contrastive": 0.25, "specificity": 3.0}
     for epochs, warm_up in ((0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (7.0, 1.0)):
         method.start_step(epochs)
@@ -72,7 +72,7 @@ def test_cora_can_add_info_nce_over_captions(build, make_batch):
     plain, added = build("cora"), build("cora", {"caption_weight": 0.5})
     images, texts = encode(plain.eval(), batch)
     terms = added.loss(images, texts, batch)
-    expected = 0.5 * info_nce(plain.score(images, texts), batch.owner, 0.01)
+    expected = 0.5 * info_nce(plain.score(images, texts), batch.image_index, 0.01)
     torch.testing.assert_close(terms.pop("captions"), expected)
     torch.testing.assert_close(terms, plain.loss(images, texts, batch))
 
@@ -101,7 +101,7 @@ def test_cora_without_the_last_activation_uses_all_directions(build, make_batch)
     torch.testing.assert_close(objects[False].relu(), objects[True])
 
 
-def test_the_loss_needs_only_embeddings_and_owners(build, make_batch):
+def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch):
     """What several processes gather is enough: two halves put together are the whole."""
     method, whole = build("cora", {"region_attention": False}), make_batch(range(6))
     method.eval()
@@ -117,7 +117,9 @@ def test_the_loss_needs_only_embeddings_and_owners(build, make_batch):
             )
         }
     )
-    gathered = replace(halves[0], owner=torch.cat([halves[0].owner, halves[1].owner + 3]))
+    gathered = replace(
+        halves[0], image_index=torch.cat([halves[0].image_index, halves[1].image_index + 3])
+    )
     expected = method.loss(*encode(method, whole), whole)
     torch.testing.assert_close(method.loss(images, texts, gathered), expected)
 

@@ -79,14 +79,14 @@ def naive_one_way(method, queries, candidates, match):
 
 
 @pytest.mark.parametrize("alpha", [2.0, None])
-@pytest.mark.parametrize("owner", [[0, 0, 1, 2, 2], [0, 0]], ids=str)
-def test_both_losses_equal_the_naive_loop(build, make_batch, alpha, owner):
+@pytest.mark.parametrize("image_index", [[0, 0, 1, 2, 2], [0, 0]], ids=str)
+def test_both_losses_equal_the_naive_loop(build, make_batch, alpha, image_index):
     # A small tau, since the naive loop takes the logarithm of 1 - P, inexact where P is near 1.
     method = build("msrm", {"alpha": alpha, "tau": 0.5}).double()
-    images, texts = gaussians(max(owner) + 1, len(owner))
-    batch = replace(make_batch([0]), owner=torch.tensor(owner))
+    images, texts = gaussians(max(image_index) + 1, len(image_index))
+    batch = replace(make_batch([0]), image_index=torch.tensor(image_index))
     found = method.loss(images, texts, batch)
-    match = torch.arange(len(images))[:, None] == batch.owner
+    match = torch.arange(len(images))[:, None] == batch.image_index
     forth = naive_one_way(method, images, texts, match)
     back = naive_one_way(method, texts, images, match.T)
     expected = {
@@ -106,7 +106,7 @@ def test_both_losses_equal_the_naive_loop(build, make_batch, alpha, owner):
 def test_gradient_by_differences(build, make_batch):
     method = build("msrm", {"size": 4}).double()
     images, texts = gaussians(2, 3, size=4)
-    batch = replace(make_batch([0]), owner=torch.tensor([0, 0, 1]))
+    batch = replace(make_batch([0]), image_index=torch.tensor([0, 0, 1]))
 
     def loss(seen, far, read, wide):
         there = Embeddings(seen, log_variance=far), Embeddings(read, log_variance=wide)
@@ -126,7 +126,7 @@ def test_each_direction_ranks_by_its_querys_gaussian(build, make_batch):
     torch.testing.assert_close(method.score(images, texts), -by_image)
     torch.testing.assert_close(method.t2i_score(images, texts), -by_text)
     ranking = rank(
-        method.score, images, texts, batch.owner, 3, t2i_score=method.t2i_score,
+        method.score, images, texts, batch.image_index, 3, t2i_score=method.t2i_score,
         images_per_block=2, captions_per_block=4,
     )  # fmt: skip
     assert torch.equal(ranking.i2t.items, by_image.argsort(1)[:, :3])

@@ -38,7 +38,7 @@ def test_the_loss_is_that_of_the_match_probabilities(build, make_batch):
     for i, x in enumerate(seen):
         for j, y in enumerate(read):
             p = probability(method, x, y)
-            total = total - torch.log(p if batch.owner[j] == i else 1 - p)
+            total = total - torch.log(p if batch.image_index[j] == i else 1 - p)
     n_pairs = len(images) * len(texts)
     torch.testing.assert_close(found["match"], total / n_pairs, rtol=1e-4, atol=1e-5)
     kl = sum(

@@ -38,7 +38,7 @@ def test_dive_weighs_its_three_losses(build, make_batch):
     scores = smooth_chamfer(images.vectors, texts.vectors)
     torch.testing.assert_close(method.score(images, texts), scores)
     expected = {
-        "triplet": triplet(scores, batch.owner, 0.2),
+        "triplet": triplet(scores, batch.image_index, 0.2),
         "mmd": 0.01 * mmd(images.vectors, texts.vectors),
         "diversity": 0.01 * both(slot_diversity, images.slots, texts.slots),
     }
@@ -50,10 +50,10 @@ def test_maxmatch_weighs_its_six_losses(build, make_batch):
     images, texts = encode(method, batch)
     scores = method.score(images, texts)
     expected = {
-        "triplet": triplet(scores, batch.owner, 0.3),
+        "triplet": triplet(scores, batch.image_index, 0.3),
         "mmd": 0.01 * mmd(images.vectors, texts.vectors),
         "diversity": 0.01 * both(slot_diversity, images.slots, texts.slots),
-        "contrastive": 0.001 * info_nce(scores, batch.owner, 0.05),
+        "contrastive": 0.001 * info_nce(scores, batch.image_index, 0.05),
         "global_discriminative": 0.1
         * both(
             lambda side: global_discriminative(side.vectors, side.globals, 0.6, 0.5), images, texts
@@ -93,7 +93,7 @@ def test_pvse_weighs_its_three_losses(build, make_batch):
     scores = mil(images.vectors, texts.vectors)
     torch.testing.assert_close(method.score(images, texts), scores)
     expected = {
-        "triplet": triplet(scores, batch.owner, 0.1),
+        "triplet": triplet(scores, batch.image_index, 0.1),
         "mmd": 0.01 * mmd(images.vectors, texts.vectors),
         "diversity": 0.1 * both(gram_diversity, images.slots, texts.slots),
     }
@@ -128,8 +128,8 @@ def test_weights_margins_and_kernel_are_settings(build, make_batch, name):
     found = method.loss(images, texts, batch)
     assert "diversity" not in found
     expected = {
-        "triplet": 2 * triplet(scores, batch.owner, 0.5),
-        "contrastive": 3 * info_nce(scores, batch.owner, 0.2),
+        "triplet": 2 * triplet(scores, batch.image_index, 0.5),
+        "contrastive": 3 * info_nce(scores, batch.image_index, 0.2),
         "mmd": 4 * mmd(images.vectors, texts.vectors, squared=True),
     }
     torch.testing.assert_close({key: found[key] for key in expected}, expected)
@@ -143,7 +143,7 @@ def test_the_first_epochs_may_take_all_negatives(build, make_batch, name):
     for epoch, mining in ((0, "all"), (1, "all"), (2, "hardest"), (7, "hardest")):
         method.start_epoch(epoch)
         found = method.loss(images, texts, batch)["triplet"]
-        torch.testing.assert_close(found, triplet(scores, batch.owner, margin, mining))
+        torch.testing.assert_close(found, triplet(scores, batch.image_index, margin, mining))
 
 
 @set_methods
@@ -251,7 +251,7 @@ def test_padding_of_sets_is_not_scored_and_not_trained_on(build, make_batch, nam
 
 
 @set_methods
-def test_the_loss_needs_only_embeddings_and_owners(build, make_batch, name):
+def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch, name):
     """What several processes gather is enough: two halves put together are the whole."""
     method, whole = build(name), make_batch(range(6))
     encode(method, whole)
@@ -268,7 +268,9 @@ def test_the_loss_needs_only_embeddings_and_owners(build, make_batch, name):
         )
         for first, second in sides
     )
-    gathered = replace(halves[0], owner=torch.cat([halves[0].owner, halves[1].owner + 3]))
+    gathered = replace(
+        halves[0], image_index=torch.cat([halves[0].image_index, halves[1].image_index + 3])
+    )
     torch.testing.assert_close(method.loss(images, texts, gathered), losses(method, whole))
 
 

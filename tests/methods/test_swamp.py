@@ -42,11 +42,11 @@ def test_every_caption_is_a_pair_with_its_image(build, make_batch):
     images, texts = encode(method, batch)
     found = method.loss(images, texts, batch)
     expected = {
-        "triplet": 7 * triplet(method.score(images, texts), batch.owner, 0.3),
-        "swapped": 0.5 * labels(images.vectors[batch.owner, 0], texts.vectors[:, 0]),
+        "triplet": 7 * triplet(method.score(images, texts), batch.image_index, 0.3),
+        "swapped": 0.5 * labels(images.vectors[batch.image_index, 0], texts.vectors[:, 0]),
     }
     torch.testing.assert_close(found, expected)
-    assert int(method.labels.images.queue.filled) == len(batch.owner) == 7
+    assert int(method.labels.images.queue.filled) == len(batch.image_index) == 7
 
 
 def test_the_contrastive_twin_is_the_same_without_classes(build, make_batch):
@@ -63,7 +63,7 @@ def test_info_nce_is_a_sum_over_the_captions_too(build, make_batch):
     method = build("swamp", {"objective": "info_nce", "temperature": 0.1})
     batch = make_batch([0, 1, 2])
     images, texts = encode(method, batch)
-    expected = 7 * info_nce(method.score(images, texts), batch.owner, 0.1)
+    expected = 7 * info_nce(method.score(images, texts), batch.image_index, 0.1)
     torch.testing.assert_close(method.loss(images, texts, batch)["info_nce"], expected)
 
 
@@ -76,9 +76,9 @@ def test_the_hardest_negatives_count_from_the_first_epoch(build, make_batch, set
     images, texts = encode(method, batch)
     for epoch, mining in enumerate(minings):
         method.start_epoch(epoch)
-        expected = triplet(method.score(images, texts), batch.owner, 0.2, mining)
+        expected = triplet(method.score(images, texts), batch.image_index, 0.2, mining)
         found = method.loss(images, texts, batch)["triplet"]
-        torch.testing.assert_close(found, len(batch.owner) * expected)
+        torch.testing.assert_close(found, len(batch.image_index) * expected)
 
 
 def test_a_start_from_the_twin_leaves_the_classes_fresh(build, vocabulary, tmp_path):

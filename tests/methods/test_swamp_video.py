@@ -40,13 +40,13 @@ def test_a_caption_is_the_maximum_over_its_known_words() -> None:
 def test_the_contrastive_loss_sums_over_pairs_the_mean_of_all_wrong_ones(build, make_batch) -> None:
     method, batch = build("swamp_video", {"weight": 0.0, "margin": 0.3}), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
-    scores, owner = method.score(images, texts).tolist(), batch.owner.tolist()
-    n, m = len(scores), len(owner)
+    scores, image_index = method.score(images, texts).tolist(), batch.image_index.tolist()
+    n, m = len(scores), len(image_index)
     total = 0.0
-    for j, own in enumerate(owner):
-        positive = scores[own][j]
-        rivals = [scores[own][k] for k in range(m) if owner[k] != own]
-        rivals += [scores[k][j] for k in range(n) if k != own]
+    for j, image in enumerate(image_index):
+        positive = scores[image][j]
+        rivals = [scores[image][k] for k in range(m) if image_index[k] != image]
+        rivals += [scores[k][j] for k in range(n) if k != image]
         total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / (n - 1)
     found = method.loss(images, texts, batch)
     assert found.keys() == {"triplet"}
@@ -57,7 +57,7 @@ def test_the_swapped_labels_are_weighted_by_lambda_alone(build, make_batch) -> N
     method, batch = build("swamp_video", {"weight": 0.4, "queue": 0}), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
     found = method.loss(images, texts, batch)
-    expected = method.labels(images.vectors[batch.owner, 0], texts.vectors[:, 0])
+    expected = method.labels(images.vectors[batch.image_index, 0], texts.vectors[:, 0])
     torch.testing.assert_close(found["swapped"], 0.4 * expected)
 
 

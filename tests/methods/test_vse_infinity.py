@@ -28,7 +28,7 @@ def test_the_first_epoch_has_all_negatives(build, make_batch):
     scores = method.score(images, texts)
     for epoch, mining in ((0, "all"), (1, "hardest")):
         method.start_epoch(epoch)
-        expected = {"triplet": triplet(scores, batch.owner, 0.3, mining)}
+        expected = {"triplet": triplet(scores, batch.image_index, 0.3, mining)}
         torch.testing.assert_close(method.loss(images, texts, batch), expected)
 
 
@@ -36,7 +36,7 @@ def test_it_can_take_info_nce(build, make_batch):
     method = build("vse_infinity", {"objective": "info_nce", "temperature": 0.1})
     batch = make_batch([0, 1])
     images, texts = encode(method, batch)
-    expected = {"info_nce": info_nce(method.score(images, texts), batch.owner, 0.1)}
+    expected = {"info_nce": info_nce(method.score(images, texts), batch.image_index, 0.1)}
     torch.testing.assert_close(method.loss(images, texts, batch), expected)
 
 

@@ -15,7 +15,7 @@ def test_vsepp_sums_over_all_negatives_in_its_first_epoch(build, make_batch):
     scores = method.score(images, texts)
     for epoch, mining in ((0, "all"), (1, "hardest"), (2, "hardest")):
         method.start_epoch(epoch)
-        expected = triplet(scores, batch.owner, 0.2, mining)
+        expected = triplet(scores, batch.image_index, 0.2, mining)
         torch.testing.assert_close(method.loss(images, texts, batch)["triplet"], expected)
 
 
@@ -25,5 +25,5 @@ def test_vsepp_can_take_info_nce(build, make_batch):
         make_batch([0, 1]),
     )
     images, texts = encode(method, batch)
-    expected = info_nce(method.score(images, texts), batch.owner, 0.1)
+    expected = info_nce(method.score(images, texts), batch.image_index, 0.1)
     torch.testing.assert_close(method.loss(images, texts, batch), {"info_nce": expected})

@@ -109,20 +109,27 @@ def test_missing_caption_table(tmp_path: Path) -> None:
 
 def test_table_without_captions(tmp_path: Path) -> None:
     pq.write_table(pa.table({"caption_id": ["a"]}), tmp_path / "captions.parquet")
-    with pytest.raises(DataError, match=r"not a caption table.*the stage 'captions'"):
+    with pytest.raises(DataError, match=r"not a table of .*the stage 'captions'"):
         _parse(tmp_path / "captions.parquet")
 
 
 def test_damaged_table(tmp_path: Path) -> None:
     (tmp_path / "captions.parquet").write_bytes(b"PAR1 but no more")
-    with pytest.raises(DataError, match=r"not a caption table.*the stage 'captions'"):
+    with pytest.raises(DataError, match=r"not a table of .*the stage 'captions'"):
         _parse(tmp_path / "captions.parquet")
 
 
-@pytest.mark.parametrize("blank", ["", " \t", None])
-def test_empty_caption_is_named(tmp_path: Path, blank: str) -> None:
+@pytest.mark.parametrize(
+    ("blank", "message"),
+    [
+        ("", "caption 'c1' is empty"),
+        (" \t", "caption 'c1' is empty"),
+        (None, "1 cells of the column caption are empty"),
+    ],
+)
+def test_empty_caption_is_named(tmp_path: Path, blank: str | None, message: str) -> None:
     captions = _write(tmp_path / "captions.parquet", ["A dog.", blank])
-    with pytest.raises(DataError, match="caption 'c1' is empty"):
+    with pytest.raises(DataError, match=message):
         _parse(captions)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from spacy.language import Language
 
-from manymatch.datasets.scenes import Scenes, ScenesSettings, truth_graphs
+from manymatch.datasets.scenes import CAPTIONS, Scenes, ScenesSettings, read_rows
 from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
+from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.parser import graphs
 
 LEAST_F1 = {"objects": 0.97, "attributes": 0.95, "relations": 0.90}
@@ -19,7 +20,8 @@ LEAST_F1 = {"objects": 0.97, "attributes": 0.95, "relations": 0.90}
 def test_f1_on_scenes(tmp_path: Path, model: Language) -> None:
     settings = ScenesSettings(seed=11, train=240, validation=30, test=30, image_size=32)
     Scenes().download(settings, tmp_path)
-    truth = truth_graphs(tmp_path)
+    rows = read_rows(tmp_path / CAPTIONS)
+    truth = {row["caption_id"]: SceneGraph.from_dict(row["graph"]) for row in rows}
     captions = {row.caption_id: row.caption for row in Scenes().captions(tmp_path)}
     parsed = graphs(model, list(captions.values()), Counter())
     pairs = ((graph, truth[name]) for name, graph in zip(captions, parsed, strict=True))

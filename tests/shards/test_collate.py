@@ -35,7 +35,7 @@ def test_regions_and_words_are_padded_and_masked() -> None:
     assert torch.equal(batch.features[0], torch.tensor([[2.0], [2.0], [0.0], [0.0]]).expand(4, 3))
     assert batch.words.tolist() == [[1, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]
     assert torch.equal(batch.word_mask, batch.words > 0)
-    assert batch.owner.tolist() == [0, 1, 1, 1]
+    assert batch.image_index.tolist() == [0, 1, 1, 1]
     assert batch.image_ids == ["a", "b"]
     assert batch.caption_ids == ["a#0", "b#0", "b#1", "b#2"]
     assert batch.boxes is None

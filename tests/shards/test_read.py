@@ -49,8 +49,8 @@ def by_caption(found: Iterable[Batch]) -> dict[str, tuple]:
     result = {}
     for batch in found:
         for row, caption in enumerate(batch.caption_ids):
-            owner = batch.owner[row]
-            regions = batch.features[owner][batch.region_mask[owner]]
+            image_index = batch.image_index[row]
+            regions = batch.features[image_index][batch.region_mask[image_index]]
             words = batch.words[row][batch.word_mask[row]]
             result[caption] = (tuple(words.tolist()), tuple(regions.flatten().tolist()))
     return result
@@ -64,7 +64,7 @@ def test_without_shuffle_everything_in_table_order(tiny: TinyData, vocabulary: V
     sample, batch = expected[8], found[1]
     regions = batch.features[1][batch.region_mask[1]]
     assert np.array_equal(regions.numpy(), sample.features.astype(np.float32))
-    first = batch.owner.tolist().index(1)
+    first = batch.image_index.tolist().index(1)
     words = batch.words[first][batch.word_mask[first]]
     assert words.tolist() == vocabulary.ids(tokenize(sample.captions[0].text))
     assert batch.boxes is not None

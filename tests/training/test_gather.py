@@ -59,8 +59,8 @@ class Whole(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         images, texts = self.method.encode_images(batch), self.method.encode_texts(batch)
-        images, texts, owner = gather(images, texts, batch.owner)
-        terms = self.method.loss(images, texts, replace(batch, owner=owner))
+        images, texts, image_index = gather(images, texts, batch.image_index)
+        terms = self.method.loss(images, texts, replace(batch, image_index=image_index))
         return torch.stack(list(terms.values())).sum(), terms
 
 
@@ -132,12 +132,12 @@ def embeddings(rank: int) -> tuple[Embeddings, Embeddings, Tensor]:
 
 def test_unequal_rows_owners_and_sets(tmp_path: Path) -> None:
     def work(rank: int) -> Any:
-        images, texts, owner = gather(*embeddings(rank))
-        return {"images": images.vectors, **texts.parts(), "owner": owner}
+        images, texts, image_index = gather(*embeddings(rank))
+        return {"images": images.vectors, **texts.parts(), "image_index": image_index}
 
     for found in in_processes(2, work, tmp_path):
         assert found["images"][:, 0, 0].tolist() == [0.0, 2.0, 10.0]
-        assert found["owner"].tolist() == [0, 1, 2, 2, 2]
+        assert found["image_index"].tolist() == [0, 1, 2, 2, 2]
         assert found["vectors"].shape == (5, 2, 2)
         assert found["mask"].tolist() == [[True, False]] * 2 + [[True, True]] * 3
         assert found["entity_caption"].tolist() == [0, 1, 1, 2, 2, 4, 4]
@@ -148,9 +148,9 @@ def test_gradients_are_summed_over_processes(tmp_path: Path) -> None:
     """Each process weighs the gathered rows by its own factor: 1 and 10 make 11."""
 
     def work(rank: int) -> Any:
-        images, texts, owner = embeddings(rank)
+        images, texts, image_index = embeddings(rank)
         vectors = images.vectors.requires_grad_()
-        whole, _, _ = gather(replace(images, vectors=vectors), texts, owner)
+        whole, _, _ = gather(replace(images, vectors=vectors), texts, image_index)
         (whole.vectors.sum() * (1 + 9 * rank)).backward()
         return vectors.grad
 
@@ -160,5 +160,5 @@ def test_gradients_are_summed_over_processes(tmp_path: Path) -> None:
 
 
 def test_alone_nothing_is_gathered() -> None:
-    images, texts, owner = embeddings(0)
-    assert gather(images, texts, owner) == (images, texts, owner)
+    images, texts, image_index = embeddings(0)
+    assert gather(images, texts, image_index) == (images, texts, image_index)

@@ -280,7 +280,7 @@ def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyDa
     batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100)))
     with torch.no_grad():
         images, texts = method.encode_images(batch), method.encode_texts(batch)
-    expected = recall(method.score, images, texts, batch.owner)
+    expected = recall(method.score, images, texts, batch.image_index)
     found = validate(method, Data(tiny.shards, vocabulary), 3, torch.device("cpu"))
     assert found["i2t_r1"] == pytest.approx(expected["i2t"]["r1"])
     assert found["rsum"] == pytest.approx(expected["rsum"])

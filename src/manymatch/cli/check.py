@@ -62,10 +62,10 @@ def _check_preset(params: Params, dataset: str, name: str, starts_from: str | No
             f"{path}: no stage makes the features '{preset.features}'. "
             "Add them to 'features' in params.yaml."
         )
-    own = preset.warm_start.model if preset.warm_start else None
-    if own != starts_from:
+    source_model = preset.warm_start.model if preset.warm_start else None
+    if source_model != starts_from:
         raise ConfigError(
-            f"{path}: the preset starts from {own or 'no model'}, but params.yaml says "
+            f"{path}: the preset starts from {source_model or 'no model'}, but params.yaml says "
             f"{starts_from or 'no model'}. Name presets with a warm start under 'warm_starts', "
             "and the others under 'presets'."
         )

@@ -73,12 +73,12 @@ def _data_stages(params: Params, dataset: str) -> dict[str, list[str]]:
     from manymatch import datasets, features
     from manymatch.features import importers
 
-    own = datasets.entry_point(dataset)
+    dataset_code = datasets.entry_point(dataset)
     stages = {
-        f"download/{dataset}": ["manymatch.datasets.download", own],
+        f"download/{dataset}": ["manymatch.datasets.download", dataset_code],
         f"captions/{dataset}": [
             "manymatch.datasets.captions",
-            own,
+            dataset_code,
             "manymatch.config.params:Captions",
         ],
     }

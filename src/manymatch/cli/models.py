@@ -191,10 +191,10 @@ def score(
         relevance = relevance or LAYOUT.relevance(dataset)
     by = similarity_name(similarity)
     model_name(dataset)
-    theirs = ExternalFiles(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
+    files = ExternalFiles(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
     scored = stage.score(
         dataset,
-        theirs,
+        files,
         table,
         relevance,
         split=split,

@@ -42,8 +42,8 @@ def parts(output: Path, part: str | None) -> Parts:
 def trained(dataset: str, name: str) -> tuple[Path, Path]:
     """The folder of a trained model, and the folder of the shards with its features."""
     folder = LAYOUT.model(dataset, name)
-    own = folder / "preset.yaml"
-    settings = read_preset(own) if own.is_file() else preset(dataset, name)
+    stored_preset = folder / "preset.yaml"
+    settings = read_preset(stored_preset) if stored_preset.is_file() else preset(dataset, name)
     return folder, LAYOUT.shards(dataset, settings.features)
 
 

@@ -196,8 +196,8 @@ def read_preset(path: Path, overrides: dict[str, Any] | None = None) -> Preset:
     for key, setting in overrides.items():
         _set(value, key.split("."), setting, f"{path}: {key}")
     changed = validate(Preset, value, str(path))
-    kept = setting_after(validate(Preset, stated, str(path)), changed)
-    return changed.model_copy(update={"setting": kept})
+    stated_setting = setting_after(validate(Preset, stated, str(path)), changed)
+    return changed.model_copy(update={"setting": stated_setting})
 
 
 def setting_after(stated: Preset, changed: Preset) -> Setting:

@@ -34,6 +34,11 @@ every positive (scenes); "false" if only a sample of pairs was judged, so that o
 additional positive are scored."""
 
 
+def caption_columns(*names: str) -> pa.Schema:
+    """Columns of the caption table."""
+    return pa.schema([CAPTIONS.field(name) for name in names])
+
+
 @dataclass(frozen=True)
 class Caption:
     """One row of the caption table. `where` is the file and line of the caption, for messages."""

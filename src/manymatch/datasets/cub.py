@@ -82,8 +82,6 @@ class CubSettings(SourceSettings):
 
 
 class Cub(Dataset):
-    """The dataset `cub`."""
-
     settings_model = CubSettings
 
     def download(self, settings: CubSettings, raw: Path) -> None:

@@ -58,8 +58,6 @@ class Flickr30kSettings(ImageSettings):
 
 
 class Flickr30k(Dataset):
-    """The dataset `flickr30k`."""
-
     settings_model = Flickr30kSettings
 
     def download(self, settings: Flickr30kSettings, raw: Path) -> None:

@@ -50,8 +50,6 @@ class LsmdcSettings(SourceSettings):
 
 
 class Lsmdc(Dataset):
-    """The dataset `lsmdc`."""
-
     settings_model = LsmdcSettings
 
     def download(self, settings: LsmdcSettings, raw: Path) -> None:

@@ -47,8 +47,6 @@ class MsrvttSettings(SourceSettings):
 
 
 class Msrvtt(Dataset):
-    """The dataset `msrvtt`."""
-
     settings_model = MsrvttSettings
 
     def download(self, settings: MsrvttSettings, raw: Path) -> None:

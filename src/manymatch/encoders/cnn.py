@@ -122,7 +122,7 @@ def _network(backbone: Backbone, weights: str | None, checkpointing: bool) -> nn
     from manymatch.features.backbone import Normalised
 
     source = resnext if backbone == "resnext101_wsl" else resnet
-    if weights == RANDOM or not pretrained.wanted():
+    if weights == RANDOM or not pretrained.are_loaded():
         stages = source.fresh(backbone)
     else:
         stages = source.pretrained(backbone, weights)

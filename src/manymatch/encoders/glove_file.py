@@ -16,17 +16,17 @@ def read_glove(path: Path, words: Collection[str], size: int) -> dict[str, np.nd
     Raises:
         ConfigError: the file is missing or malformed, or its vectors do not have `size` numbers.
     """
-    wanted = {word.encode("utf-8") for word in words}
+    encoded = {word.encode("utf-8") for word in words}
     try:
         with path.open("rb") as lines:
-            return _read(lines, wanted, size)
+            return _read(lines, encoded, size)
     except OSError as error:
         raise ConfigError(f"{path}: GloVe's vectors cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(f"{path}{error}") from None
 
 
-def _read(lines: Iterable[bytes], wanted: Collection[bytes], size: int) -> dict[str, np.ndarray]:
+def _read(lines: Iterable[bytes], encoded: Collection[bytes], size: int) -> dict[str, np.ndarray]:
     vectors: dict[str, np.ndarray] = {}
     for number, line in enumerate(lines, start=1):
         if number == 1 and len(line.split()) != size + 1:
@@ -34,9 +34,9 @@ def _read(lines: Iterable[bytes], wanted: Collection[bytes], size: int) -> dict[
                 f":1: {len(line.split()) - 1} numbers for a word, but word_size is {size}. "
                 "Set word_size."
             )
-        if line.partition(b" ")[0] in wanted:
+        if line.partition(b" ")[0] in encoded:
             word, *values = line.rstrip().rsplit(b" ", size)  # some "words" contain spaces
-            if word in wanted:
+            if word in encoded:
                 vectors.setdefault(word.decode("utf-8"), _vector(values, size, number))
     return vectors
 

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 _WANTED = ContextVar("pretrained weights are wanted", default=True)
 
 
-def wanted() -> bool:
+def are_loaded() -> bool:
     """Whether a network that is built now loads published weights."""
     return _WANTED.get()
 

@@ -43,7 +43,11 @@ class RegionEncoder(nn.Module):
             nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
         )
         self.position = OrderCode(position_size, size) if position_size else None
-        self.context = _context_layer(size, attention_heads, dropout) if attention_heads else None
+        self.context = (
+            nn.TransformerEncoderLayer(size, attention_heads, 2 * size, dropout, batch_first=True)
+            if attention_heads
+            else None
+        )
 
     def forward(self, features: Tensor, mask: Tensor) -> Tensor:
         """`features (n, R, F)`, `mask (n, R)` -> `(n, R, D)`, zero where padded."""
@@ -68,7 +72,3 @@ class OrderCode(nn.Module):
         weight = self.linear.weight
         code = sine_code(length, weight.shape[1], weight.device, weight.dtype)
         return self.norm(self.linear(code))
-
-
-def _context_layer(size: int, heads: int, dropout: float) -> nn.Module:
-    return nn.TransformerEncoderLayer(size, heads, 2 * size, dropout, batch_first=True)

@@ -22,17 +22,17 @@ def read_word2vec(path: Path, words: Collection[str], size: int) -> dict[str, np
     Raises:
         ConfigError: the file is missing or malformed, or its vectors do not have `size` numbers.
     """
-    wanted = {word.encode("utf-8"): word for word in words}
+    encoded = {word.encode("utf-8"): word for word in words}
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _read(data, wanted, size)
+            return _read(data, encoded, size)
     except OSError as error:
         raise ConfigError(f"{path}: word2vec's vectors cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def _read(data: mmap.mmap, wanted: dict[bytes, str], size: int) -> dict[str, np.ndarray]:
+def _read(data: mmap.mmap, encoded: dict[bytes, str], size: int) -> dict[str, np.ndarray]:
     at = data.find(b"\n", 0, _LONGEST) + 1
     head = data[:at].split()
     if len(head) != 2 or not all(part.isdigit() for part in head):
@@ -48,7 +48,7 @@ def _read(data: mmap.mmap, wanted: dict[bytes, str], size: int) -> dict[str, np.
             raise ValueError(
                 f"word {number} of {count}: truncated or damaged. Download the file again."
             )
-        word = wanted.get(data[at:space].lstrip(b"\n"))
+        word = encoded.get(data[at:space].lstrip(b"\n"))
         if word is not None:
             vectors[word] = _vector(data[space + 1 : end], number)
         at = end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 
 from manymatch.encoders.glove_file import read_glove
 from manymatch.system.errors import ConfigError
+from manymatch.system.packages import package_folder
 from manymatch.text.wordpieces import AnyVocabulary, WordPieces
 
 WordVectors = Literal["learned", "glove"]
@@ -67,11 +67,11 @@ def word_embedding(
 
 def glove_vectors(words: Sequence[str]) -> Tensor:
     """`(len(words), 50)` GloVe 6B vectors. The package's files are read as data, never executed."""
-    folder = _package_folder() / "data"
+    folder = package_folder(_PACKAGE, _REQUIREMENT, "set word_vectors: learned") / "data"
     table = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
     known = pq.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
-    wanted = set(words)
-    rows = {word: table[row] for row, word in enumerate(known) if word in wanted}
+    vocabulary_words = set(words)
+    rows = {word: table[row] for row, word in enumerate(known) if word in vocabulary_words}
     return _filled(words, rows, table.shape[1])
 
 
@@ -85,14 +85,3 @@ def _filled(words: Sequence[str], known: Mapping[str, np.ndarray], size: int) ->
         vectors *= known_vectors.std()
         vectors[rows] = known_vectors
     return vectors
-
-
-def _package_folder() -> Path:
-    """The folder of the package, which is not imported."""
-    spec = importlib.util.find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise ConfigError(
-            f"word_vectors: glove needs the package {_PACKAGE}. Install it: pip install "
-            f"{_REQUIREMENT}, or set word_vectors: learned."
-        )
-    return Path(spec.origin).parent

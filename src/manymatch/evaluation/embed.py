@@ -62,7 +62,7 @@ def _embed(method: Method, batch: Batch, device: torch.device) -> Embedded:
     images, texts = method.encode_images(moved), method.encode_texts(moved)
     for embeddings, ids in ((images, batch.image_ids), (texts, batch.caption_ids)):
         _check_finite(embeddings.vectors, ids)
-    return Embedded(images, texts, batch.image_ids, batch.caption_ids, batch.owner.cpu())
+    return Embedded(images, texts, batch.image_ids, batch.caption_ids, batch.image_index.cpu())
 
 
 def autocast_dtype(device: torch.device) -> torch.dtype:

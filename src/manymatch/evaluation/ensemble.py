@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.outcome import Wanted, outcome, write
+from manymatch.evaluation.outcome import OutcomeOptions, outcome, write
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
@@ -56,9 +56,9 @@ def ensemble(
         raise ConfigError("an ensemble needs two trained models or more")
     device = pick_device()
     models = Ensemble.embed(members, split, device)
-    wanted = Wanted(relevance, captions, depth, samples)
+    options = OutcomeOptions(relevance, captions, depth, samples)
     scores = models.score, models.t2i_score
-    result = outcome(models.embedded, *scores, models.dataset, models.stored, wanted)
+    result = outcome(models.embedded, *scores, models.dataset, models.stored, options)
     origin = models.origin(__name__) | {"dataset": models.dataset, "split": split}
     write(written, result, written.run.name, origin)
     record(written.machine, "ensemble", clock.usage(str(device)))
@@ -101,9 +101,9 @@ class Ensemble:
         first = self.members[0].embedded
         texts = _numbered(first.texts)
         if all(member.embedded.texts.entities is not None for member in self.members):
-            owner = first.texts.parts()["entity_caption"]
-            numbers = torch.arange(len(owner), device=owner.device) + len(texts)
-            texts = replace(texts, entities=numbers[:, None], entity_caption=owner)
+            caption_index = first.texts.parts()["entity_caption"]
+            numbers = torch.arange(len(caption_index), device=caption_index.device) + len(texts)
+            texts = replace(texts, entities=numbers[:, None], entity_caption=caption_index)
         return replace(first, images=_numbered(first.images), texts=texts)
 
     @property

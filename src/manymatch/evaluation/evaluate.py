@@ -7,7 +7,7 @@ from pathlib import Path
 
 from manymatch.config.layout import ResultFiles
 from manymatch.config.params import Elements
-from manymatch.evaluation.outcome import Wanted, outcome, write
+from manymatch.evaluation.outcome import OutcomeOptions, outcome, write
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
@@ -51,8 +51,8 @@ def evaluate(
     trained = embed_split(model, shards, split, device)
     method, embedded = trained.method, trained.embedded
     dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
-    wanted = Wanted(relevance, captions, depth, samples)
-    result = outcome(embedded, method.score, method.t2i_score, dataset, stored, wanted)
+    options = OutcomeOptions(relevance, captions, depth, samples)
+    result = outcome(embedded, method.score, method.t2i_score, dataset, stored, options)
     queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), samples)
     whole = recall_of(result.subject.ranking)
     sets = analyse_sets(

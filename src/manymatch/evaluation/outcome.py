@@ -24,7 +24,7 @@ from manymatch.system import files
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OutcomeOptions:
     """The tables that judge a split, and how much is kept of its ranking; see `evaluate`."""
 
     relevance: Path
@@ -49,19 +49,19 @@ def outcome(
     t2i_score: Score | None,
     dataset: str,
     stored: Stored,
-    wanted: Wanted,
+    options: OutcomeOptions,
 ) -> Outcome:
     """Rank an embedded split, measure the ranking and pick sample queries; `stored` gives the
     images."""
     ids = embedded.image_ids, embedded.caption_ids
-    judgments = read_judgments(wanted.relevance, *ids, embedded.image_index)
+    judgments = read_judgments(options.relevance, *ids, embedded.image_index)
     parts = embedded.images, embedded.texts, embedded.image_index
-    ranking = rank(score, *parts, wanted.depth, t2i_score=t2i_score)
-    labels = suite.labels_for(dataset, wanted.captions, embedded.image_ids)
+    ranking = rank(score, *parts, options.depth, t2i_score=t2i_score)
+    labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
     subject = Subject(embedded, score, t2i_score, ranking, labels)
     zeta = labels if "pmrp" in suite.OF_DATASET.get(dataset, ()) else None
     queries = sample_queries(
-        ranking, embedded.image_index, judgments, stored, wanted.samples, labels=zeta
+        ranking, embedded.image_index, judgments, stored, options.samples, labels=zeta
     )
     values = measure(subject, judgments, dataset)
     return Outcome(subject, values, {"samples": queries}, judgments)

@@ -14,7 +14,7 @@ from torch import Tensor
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.ensemble import Ensemble
-from manymatch.evaluation.outcome import Wanted, outcome, write
+from manymatch.evaluation.outcome import OutcomeOptions, outcome, write
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.base import Embeddings, Method
@@ -60,8 +60,8 @@ def rerank(
 
     models = _with_entities(members, split, device)
     score, dataset = reranked(models.score, beta), models.dataset
-    wanted = Wanted(relevance, captions, depth, samples)
-    result = outcome(models.embedded, score, None, dataset, models.stored, wanted)
+    options = OutcomeOptions(relevance, captions, depth, samples)
+    result = outcome(models.embedded, score, None, dataset, models.stored, options)
 
     origin = models.origin(__name__)
     name = origin["preset"] + SUFFIX
@@ -123,5 +123,5 @@ def lowest_entity(score: Score, images: Embeddings, texts: Embeddings) -> Tensor
     parts = texts.parts()
     scores = score(images, Embeddings(parts["entities"][:, None]))
     lowest = scores.new_full((len(images), len(texts)), torch.inf)
-    owner = parts["entity_caption"].expand(len(images), -1)
-    return lowest.scatter_reduce(1, owner, scores, "amin")
+    caption_index = parts["entity_caption"].expand(len(images), -1)
+    return lowest.scatter_reduce(1, caption_index, scores, "amin")

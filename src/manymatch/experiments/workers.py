@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from manymatch.features.extract import pick_device
+from manymatch.system.device import pick_device
 from manymatch.system.errors import ManyMatchError
 from manymatch.system.processes import process_pool
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from manymatch.features import build_backbone, entry_point
@@ -22,7 +21,7 @@ from manymatch.system.code_hash import code_hash
 from manymatch.system.device import pick_device
 from manymatch.system.files import sha256
 from manymatch.system.parts import Part, Parts, identity_of
-from manymatch.system.progress import say, track
+from manymatch.system.progress import track
 
 
 def extract(
@@ -95,10 +94,7 @@ def _fill(
 ) -> None:
     """Write to `store` what `run` gives for the images that the store does not have yet."""
     with _writer(images, extractor, store) as writer:
-        rows = np.flatnonzero(~writer.done).tolist()
-        if len(rows) < len(images):
-            finished = len(images) - len(rows)
-            say(f"{store}: {finished} of {len(images)} images are finished from an earlier run")
+        rows = writer.rows_left()
         features = run(images[row] for row in rows)
         name = f"features {extractor.name} ({extractor.device.type})"
         for row, (_, vectors, boxes) in zip(rows, track(features, name, len(rows)), strict=True):

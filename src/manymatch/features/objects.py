@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from manymatch.features import BACKBONES
 from manymatch.features.backbone import Backbone, Normalised, Sources
 from manymatch.features.lite0 import MEAN, STD, WIDTH, load_network
+from manymatch.foreign.parquet_file import read_table
 from manymatch.system.errors import DataError
 
+_BOXES = pa.schema([("image_id", pa.string()), ("boxes", pa.list_(pa.list_(pa.float32())))])
 SIZE = 128
 """Objects are small parts of an image. 128 px take a third of the time of 224 px."""
 CONTEXT = 0.1
@@ -77,11 +78,7 @@ def read_boxes(path: Path) -> dict[str, NDArray[np.float32]]:
     if not path.is_file():
         others = ", ".join(sorted(set(BACKBONES) - {"objects"}))
         raise DataError(f"{path}: this dataset has no boxes, which 'objects' needs. Use {others}")
-    try:
-        table = pq.read_table(path, columns=["image_id", "boxes"]).to_pydict()
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: not a table of image_id and boxes ({reason})") from None
+    table = read_table(path, _BOXES, "Download the dataset again.").to_pydict()
     if not table["image_id"]:
         raise DataError(f"{path}: the table is empty. Download the dataset again")
     pairs = zip(table["image_id"], table["boxes"], strict=True)

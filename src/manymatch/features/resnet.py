@@ -13,7 +13,7 @@ from torch import nn
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.features.backbone import GridBackbone, Normalised, Sources
-from manymatch.system.errors import ConfigError
+from manymatch.system.errors import ConfigError, first_line
 
 SIZE, CELLS, WIDTH = 224, 7, 2048
 MEAN = [255 * value for value in (0.485, 0.456, 0.406)]
@@ -57,7 +57,7 @@ def _load(name: str, weights: str) -> ResNetModel:
             weights, use_safetensors=True, output_loading_info=True, dtype=torch.float32
         )
     except (OSError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise ConfigError(
             f"{name}: no weights at '{weights}' ({reason}). Set weights to a folder with "
             f"config.json and model.safetensors of {HUB[name]}, or connect to the network"

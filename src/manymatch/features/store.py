@@ -28,6 +28,7 @@ from manymatch.features.rows import Boxes, Features, RowFile
 from manymatch.system.errors import DataError
 from manymatch.system.files import move_into_place, partial_path, remove, storage_errors
 from manymatch.system.prefetch import map_ahead
+from manymatch.system.progress import say
 
 _HEADROOM = 2**16
 """Bytes for HDF5's own structures; an upper bound."""
@@ -110,15 +111,15 @@ class FeatureStore:
             DataError: a row is damaged.
             IndexError: a row number is not in the store.
         """
-        wanted = np.asarray(rows, dtype=np.int64)
-        if wanted.size and not (wanted.min() >= 0 and wanted.max() < len(self)):
+        indices = np.asarray(rows, dtype=np.int64)
+        if indices.size and not (indices.min() >= 0 and indices.max() < len(self)):
             raise IndexError(f"{self.path}: row numbers must be in 0..{len(self) - 1}")
-        features, boxes = self._rows.empty(len(wanted))
-        for start, stop in _runs(wanted):
+        features, boxes = self._rows.empty(len(indices))
+        for start, stop in _runs(indices):
             part = features[start:stop], None if boxes is None else boxes[start:stop]
-            self._fill(int(wanted[start]), *part)
-            self._check(int(wanted[start]), *part)
-        return features, self.n_regions[wanted], boxes
+            self._fill(int(indices[start]), *part)
+            self._check(int(indices[start]), *part)
+        return features, self.n_regions[indices], boxes
 
     def blocks(self, size: int = 32) -> Iterator[tuple[range, Rows]]:
         """All rows in order, `size` at a time. A thread reads the next block meanwhile.
@@ -152,11 +153,6 @@ class FeatureStore:
             counts, checksums = self.n_regions[rows].tolist(), self._checksums[rows].tolist()
             self._rows.check(first, features, boxes, counts, checksums)
             self._checked[rows] = True
-
-    def verify(self) -> None:
-        """Read everything. The first damaged row is a `DataError`."""
-        for _ in self.blocks():
-            pass
 
 
 def _runs(rows: NDArray[np.int64], longest: int = 4) -> Iterator[tuple[int, int]]:
@@ -226,6 +222,15 @@ class FeatureWriter:
             self._rows.close()
             if self._fingerprint is None or kind is None:
                 self._discard()
+
+    def rows_left(self) -> list[int]:
+        """The rows that are not written yet. A message says how many an earlier run finished."""
+        rows: list[int] = np.flatnonzero(~self.done).tolist()
+        total = len(self.done)
+        if len(rows) < total:
+            finished = total - len(rows)
+            say(f"{self.path}: {finished} of {total} images are finished from an earlier run")
+        return rows
 
     def write(self, row: int, features: NDArray[Any], boxes: NDArray[Any] | None = None) -> None:
         """Write the k regions of image `row`: features (k, F), and boxes (k, 4) or None."""

@@ -118,8 +118,11 @@ def _round(
 
 def _gravest(faults: list[BaseException]) -> BaseException | None:
     """The first fault that is not `Passing`, else the first of all."""
-    own = [fault for fault in faults if not isinstance(fault, _Abandoned)]
-    return next((fault for fault in own if not isinstance(fault, Passing)), own[0] if own else None)
+    first_hand = [fault for fault in faults if not isinstance(fault, _Abandoned)]
+    return next(
+        (fault for fault in first_hand if not isinstance(fault, Passing)),
+        first_hand[0] if first_hand else None,
+    )
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ def _decoding(path: Path) -> Iterator[None]:
         empty = "is empty" if path.stat().st_size == 0 else "is not an image that can be read"
         raise DataError(f"{path}: {empty}. {_REMEDY}") from None
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise DataError(f"{path}: cannot be decoded ({reason}). {_REMEDY}") from None
 
 

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from manymatch.system.errors import DataError, first_line
 
+_HEADERS = {
+    (1, 0): npy_format.read_array_header_1_0,
+    (2, 0): npy_format.read_array_header_2_0,
+}
 FAULTS = (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError)
 """What NumPy raises for damaged files, besides the errors of zip files."""
+
+
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns come first, and type of the array at the start of `stream`.
+
+    Raises:
+        ValueError: the stream is not an array in the format of NumPy.
+    """
+    version = npy_format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"version {version}")
+    shape, columns_first, dtype = _HEADERS[version](stream)
+    return shape, columns_first, dtype
 
 
 def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:

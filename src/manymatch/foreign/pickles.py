@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, first_line
 
 MAX_BYTES = 4 * 2**30
 """Limit of the size, because a pickle is read into memory as a whole."""
@@ -47,7 +47,7 @@ def read_pickle(path: Path, most: int = MAX_BYTES) -> Any:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except Exception as error:  # Damaged pickles raise almost any exception.
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise DataError(f"{path}: not a pickle of plain data ({reason})") from None
 
 

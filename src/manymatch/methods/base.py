@@ -70,8 +70,8 @@ class Method(nn.Module, ABC):
         """Named, weighted terms of the loss; training minimises their sum.
 
         The loss sees the batch of all processes together. `training.gather` joins every part of
-        both `Embeddings` and `batch.owner`, the row of each caption's image; row numbers become
-        those of the whole batch. Everything else in `batch` is this process's part: do not read it.
+        both `Embeddings` and `batch.image_index`, the row of each caption's image. Row numbers
+        refer to the whole batch. Everything else in `batch` is this process's part: do not read it.
         """
 
     def start_epoch(self, epoch: int) -> None:

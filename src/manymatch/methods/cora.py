@@ -166,7 +166,7 @@ class CORA(Method):
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        settings, image_index, entities = self.settings, batch.owner, texts.parts()
+        settings, image_index, entities = self.settings, batch.image_index, texts.parts()
         caption = entities["entity_caption"]
         entity_image = image_index[caption]
         scores = self.score(images, texts)

@@ -43,7 +43,7 @@ class DivE(SetMethod):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         x, y = images.parts(), texts.parts()
-        return self.matching_terms(images, texts, batch.owner) | weighted(
+        return self.matching_terms(images, texts, batch.image_index) | weighted(
             diversity=(
                 self.settings.diversity_weight,
                 lambda: slot_diversity(x["slots"]) + slot_diversity(y["slots"]),

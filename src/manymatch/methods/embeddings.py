@@ -105,22 +105,22 @@ class Embeddings:
         coarse for losses and for ranks."""
         return self.map(lambda value: value.float() if value.is_floating_point() else value)
 
-    def rows(self, chosen: slice) -> Self:
-        """The samples `chosen`, which names its start and stop, without copying."""
-        runs: dict[str | None, slice] = {None: chosen}
+    def rows(self, selected: slice) -> Self:
+        """The samples `selected`, which names its start and stop, without copying."""
+        runs: dict[str | None, slice] = {None: selected}
         for name, index in self.index_parts().items():
-            ends = torch.searchsorted(index, index.new_tensor([chosen.start, chosen.stop]))
+            ends = torch.searchsorted(index, index.new_tensor([selected.start, selected.stop]))
             runs[name] = slice(*ends.tolist())
         cut = {
             name: value[runs[self._declared(name).get("index")]]
             for name, value in self.parts().items()
         }
-        shifted = {name: cut[name] - chosen.start for name in self.index_parts()}
+        shifted = {name: cut[name] - selected.start for name in self.index_parts()}
         return replace(self, **cut | shifted)
 
-    def elements(self, chosen: Sequence[int]) -> Self:
-        """Sets that have the elements `chosen` alone (0-based)."""
-        rows = list(chosen)
+    def elements(self, selected: Sequence[int]) -> Self:
+        """Sets that have the elements `selected` alone (0-based)."""
+        rows = list(selected)
         return replace(
             self,
             **{

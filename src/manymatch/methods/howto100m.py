@@ -49,11 +49,11 @@ def import_howto100m(path: Path, folder: Path) -> None:
     )
     words = Vocabulary(Vocabulary.SPECIAL, trained=True)
     method = build_method("swamp_video", preset.model, vocabulary=words, feature_width=width)
-    own = method.state_dict()
+    weights = method.state_dict()
     for name, value in state.items():
-        if name not in own or own[name].shape != value.shape:
+        if name not in weights or weights[name].shape != value.shape:
             raise CheckpointError(f"{path}: '{name}' {tuple(value.shape)} does not fit the others")
-        own[name].copy_(value)
+        weights[name].copy_(value)
     save_model(folder, method, preset, words, width)
 
 

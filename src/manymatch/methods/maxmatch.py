@@ -64,7 +64,7 @@ class MaxMatch(SetMethod):
         def within_set(parts: dict[str, Tensor]) -> Tensor:
             return intra_set_divergence(parts["vectors"], settings.intra_margin, settings.scale)
 
-        return self.matching_terms(images, texts, batch.owner) | weighted(
+        return self.matching_terms(images, texts, batch.image_index) | weighted(
             global_discriminative=(
                 settings.global_weight,
                 lambda: (from_global(x) + from_global(y)) / 2,

@@ -80,7 +80,7 @@ class MSRM(Method):
         return None if self.settings.inference == "mu" else _score_of_caption_queries
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        match = positive_pairs(images.vectors, batch.owner)
+        match = positive_pairs(images.vectors, batch.image_index)
         to_texts = self._direction(images, texts, match)
         to_images = self._direction(texts, images, match.T)
         return {name: term + to_images[name] for name, term in to_texts.items()}

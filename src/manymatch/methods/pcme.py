@@ -98,7 +98,7 @@ class PCME(Method):
         image_samples = _sampled(images, self._noise(images))
         text_samples = _sampled(texts, self._noise(texts))
         logits = self._logits(image_samples, text_samples)
-        match = positive_pairs(logits, batch.owner)
+        match = positive_pairs(logits, batch.image_index)
         n_terms = 2 * match.numel()
         return {"match": soft_contrastive(logits, match)} | weighted(
             kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),

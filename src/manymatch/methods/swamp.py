@@ -81,9 +81,9 @@ class SwAMP(Method):
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        contrastive = self.matching.terms(self.score(images, texts), batch.owner)
+        contrastive = self.matching.terms(self.score(images, texts), batch.image_index)
         # A pair is a caption and its image: an image with five captions is in five pairs.
-        pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
+        pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs)
 
     def start_epoch(self, epoch: int) -> None:

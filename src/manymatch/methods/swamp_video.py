@@ -79,9 +79,9 @@ class SwAMPVideo(Method):
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        contrastive = {"triplet": self._contrastive(self.score(images, texts), batch.owner)}
+        contrastive = {"triplet": self._contrastive(self.score(images, texts), batch.image_index)}
         # A pair is a caption and its clip: a clip with five captions is in five pairs.
-        pairs = images.vectors[batch.owner, 0], texts.vectors[:, 0]
+        pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs)
 
     def _contrastive(self, scores: Tensor, image_index: Tensor) -> Tensor:

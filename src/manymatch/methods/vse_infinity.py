@@ -70,7 +70,7 @@ class VSEInfinity(Method):
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        return self.matching.terms(self.score(images, texts), batch.owner)
+        return self.matching.terms(self.score(images, texts), batch.image_index)
 
     def start_epoch(self, epoch: int) -> None:
         self.matching.start_epoch(epoch)

@@ -150,7 +150,7 @@ def _our_row(run: Run, keys: Sequence[str]) -> list[Cell]:
 
 def _their_row(same: Sequence[PublishedResult], keys: Sequence[str]) -> list[Cell]:
     first = same[0]
-    places = "; ".join(f"{result.paper}, {result.section}" for result in same)
+    sources = "; ".join(f"{result.paper}, {result.section}" for result in same)
     marks = [mark.replace("_", " ") for mark in first.marks.split()]
     about = ", ".join(filter(None, [first.features, first.text_encoder, *marks]))
     # With as many digits as the paper prints.
@@ -158,7 +158,7 @@ def _their_row(same: Sequence[PublishedResult], keys: Sequence[str]) -> list[Cel
         Cell(f"{first.values[key]:g}", first.values[key]) if key in first.values else Cell()
         for key in keys
     ]
-    return [Cell(first.method), Cell(badges=("published",), note=places), Cell(about), *cells]
+    return [Cell(first.method), Cell(badges=("published",), note=sources), Cell(about), *cells]
 
 
 def to_markdown(dataset: str, runs: Sequence[Run]) -> list[str]:

@@ -46,12 +46,12 @@ def table(costs: Costs) -> Table:
     ]
     rows += [
         _row(
-            Cell(each.method),
-            Cell(badges=("published",), note=source(each)),
-            _their_texts(each),
-            each.hardware or "not named",
+            Cell(entry.method),
+            Cell(badges=("published",), note=source(entry)),
+            _their_texts(entry),
+            entry.hardware or "not named",
         )
-        for each in published()
+        for entry in published()
     ]
     columns = [Column("Method", numeric=False), Column("From", numeric=False), *COLUMNS.values()]
     columns.append(Column("Hardware", numeric=False))

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeVar
 
 from scipy.stats import t as student_t
 
+from manymatch.reporting.blocks import Block, Bullets, Heading, Note
 from manymatch.reporting.table import Table
 
 
@@ -127,6 +128,15 @@ class ExperimentTable:
     table: Table
     note: str
     differences: list[str]
+
+    def blocks(self) -> list[Block]:
+        return [
+            Heading(self.name),
+            Note(self.about),
+            self.table,
+            Note(self.note),
+            Bullets(self.differences),
+        ]
 
     def to_markdown(self) -> str:
         lines = [f"- {sentence}" for sentence in self.differences]

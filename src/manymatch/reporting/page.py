@@ -185,9 +185,9 @@ def _data_line(results: AllResults) -> str:
     """The data sets with their sizes: "scenes (test: 300 images, 1,500 captions)"."""
     parts = []
     for dataset in _datasets(results):
-        own = _on(results, dataset)
-        galleries = sizes(own.runs)
-        if not galleries and own.ablations:
-            galleries = gallery(own.ablations[0])
+        on_dataset = _on(results, dataset)
+        galleries = sizes(on_dataset.runs)
+        if not galleries and on_dataset.ablations:
+            galleries = gallery(on_dataset.ablations[0])
         parts.append(f"{dataset} ({galleries})" if galleries else dataset)
     return "; ".join(parts)

@@ -62,5 +62,6 @@ class Ablation(Result):
     def read_all(cls, reports: Path) -> list[Self]:
         """All ablations by data set and name; those of methods come first."""
         return sorted(
-            super().read_all(reports), key=lambda each: (each.dataset, not each.of_methods)
+            super().read_all(reports),
+            key=lambda ablation: (ablation.dataset, not ablation.of_methods),
         )

@@ -65,4 +65,4 @@ class SyntheticExperiment(Result):
     @classmethod
     def read_all(cls, reports: Path) -> list[Self]:
         """All experiments by name; those with a paper's numbers come first."""
-        return sorted(super().read_all(reports), key=lambda each: not each.published)
+        return sorted(super().read_all(reports), key=lambda experiment: not experiment.published)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, first_line
 from manymatch.system.files import replacing
 
 Parsed = tuple[pa.RecordBatch, Counter[str]]
@@ -49,5 +49,5 @@ def _read(path: Path) -> Iterator[Parsed]:
                 batch.validate(full=True)
                 yield batch, Counter(json.loads(metadata[_DROPPED]))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         raise DataError(f"{path}: damaged ({reason}). Remove the file and make it again") from None

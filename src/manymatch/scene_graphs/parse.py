@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 import spacy
 from spacy.language import Language
 
+from manymatch.datasets.base import caption_columns
+from manymatch.foreign.parquet_file import read_table
 from manymatch.scene_graphs.batches import Parsed, read_parts, write_part
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import DataError, first_line
+from manymatch.system.errors import DataError
 from manymatch.system.files import replacing, sha256
 from manymatch.system.parts import Parts, identity_of
 from manymatch.system.processes import process_pool
@@ -87,24 +89,14 @@ def _collected(results: Iterable[Parsed]) -> pa.Table:
 
 def _read(captions: Path) -> tuple[pa.ChunkedArray, list[str], pa.Array]:
     """Return the caption ids, the distinct captions, and for each id the index of its caption."""
-    try:
-        table = pq.read_table(captions, columns=["caption_id", "caption"])
-        table = table.cast(pa.schema([("caption_id", pa.string()), ("caption", pa.string())]))
-    except FileNotFoundError:
-        raise DataError(f"{captions}: no such file. Run the stage 'captions' first") from None
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        reason = first_line(error)
-        raise DataError(
-            f"{captions}: not a caption table ({reason}). Run the stage 'captions' again"
-        ) from None
+    table = read_table(captions, caption_columns("caption_id", "caption"))
     _refuse_empty(captions, table)
     coded = table["caption"].combine_chunks().dictionary_encode()
     return table["caption_id"], coded.dictionary.to_pylist(), coded.indices
 
 
 def _refuse_empty(captions: Path, table: pa.Table) -> None:
-    trimmed = pc.fill_null(pc.utf8_trim_whitespace(table["caption"]), "")
-    row = pc.index(trimmed, "").as_py()
+    row = pc.index(pc.utf8_trim_whitespace(table["caption"]), "").as_py()
     if row >= 0:
         raise DataError(f"{captions}: caption '{table['caption_id'][row]}' is empty")
 

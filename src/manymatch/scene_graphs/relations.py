@@ -116,15 +116,15 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
     acted_on = direct_objects(tree, verb) or _prepositional_objects(tree, verb, preposition)
     if acted_on and _brings(tree, verb, preposition, targets):
         return acted_on, preposition, targets
-    if acted_on and _locates(tree, preposition, targets):
+    if acted_on and (preposition in LOCATING or (preposition in _AT and _is_place(tree, targets))):
         return subjects(tree, verb), preposition, targets
     return subjects(tree, verb), _label(tree, verb, tree.lemmas[verb], preposition), targets
 
 
 def _prepositional_objects(tree: Tree, verb: int, other: str) -> list[int]:
     """Return the objects of a verb such as "look at", for an `other` preposition than its own."""
-    own = OBJECT_PREPOSITIONS.get(tree.lemmas[verb], other)
-    links = [t for t in tree.below(verb, {"prep"}) if tree.words[t] == own != other]
+    preposition_of_verb = OBJECT_PREPOSITIONS.get(tree.lemmas[verb], other)
+    links = [t for t in tree.below(verb, {"prep"}) if tree.words[t] == preposition_of_verb != other]
     return [noun for link in links for noun in complements(tree, link)]
 
 
@@ -143,10 +143,6 @@ def _brings(tree: Tree, verb: int, preposition: str, targets: list[int]) -> bool
     return preposition in _AT and any(
         tree.tags[word] == "PRP$" for target in targets for word in tree.children[target]
     )
-
-
-def _locates(tree: Tree, preposition: str, targets: list[int]) -> bool:
-    return preposition in LOCATING or (preposition in _AT and _is_place(tree, targets))
 
 
 def _is_place(tree: Tree, targets: list[int]) -> bool:

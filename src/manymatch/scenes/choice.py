@@ -24,7 +24,7 @@ _WEIGHTS = {
 _CLOTHING = frozenset(CLOTHES.values())
 
 
-def relations(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) -> list[Tie]:
+def relations(draft: Draft, accepts: Callable[[Tie], bool] = lambda tie: True) -> list[Tie]:
     """Return the relations worth mentioning; only those of the focus, if there are any."""
     things = draft.scene.things
 
@@ -32,7 +32,7 @@ def relations(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) ->
         clothing = (
             things[tie.object].spec.kind in _CLOTHING or things[tie.subject].spec.kind in _CLOTHING
         )
-        return wanted(tie) and (tie.relation == "wear" or not clothing)
+        return accepts(tie) and (tie.relation == "wear" or not clothing)
 
     ties = [tie for tie in draft.scene.relations if is_informative(tie)]
     for minimum in (2, 1):
@@ -44,9 +44,9 @@ def relations(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) ->
     return ties
 
 
-def relation(draft: Draft, wanted: Callable[[Tie], bool] = lambda tie: True) -> Tie:
+def relation(draft: Draft, accepts: Callable[[Tie], bool] = lambda tie: True) -> Tie:
     """Draw one relation: first its name, then its objects."""
-    ties = relations(draft, wanted)
+    ties = relations(draft, accepts)
     if not ties:
         raise Inapplicable
     names = sorted({tie.relation for tie in ties})

@@ -47,13 +47,6 @@ IMPLIED = {
     "fly": ("with",),
 }
 
-RELATIONS = (
-    *("left of", "right of", "above", "below", "in front of", "behind", "next to"),
-    *("on", "in", "hold", "ride", "wear", "chase", "look at"),
-    *("pull", "push", "kick", "fly", "walk", "with"),
-)
-"""The twenty names of relations."""
-
 
 def all_relations(things: Sequence[Thing], ties: Sequence[Tie]) -> tuple[Tie, ...]:
     """Return `ties`, implied and spatial relations, and the inverses of all of them, sorted."""

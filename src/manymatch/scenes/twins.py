@@ -109,7 +109,9 @@ def _contrasts(
         # Equal draws give the same sentence with the bindings of each scene.
         seed = rng.getrandbits(64)
         first, second = (tell(scene, Random(seed), focus) for scene in scenes)
-        if _bag(first) == _bag(second) and _apart(scenes, first, second):
+        if _bag(first) == _bag(second) and (
+            not holds(first, scenes[1]) and not holds(second, scenes[0])
+        ):
             pairs.setdefault(first.text, (first, second))
             if len(pairs) == CONTRASTS:
                 break
@@ -120,10 +122,6 @@ def _bag(sentence: Sentence) -> Counter[str]:
     """Return the words of a caption; `an` counts as `a`."""
     words = sentence.text.lower().replace(",", " ").replace(".", " ").split()
     return Counter("a" if word == "an" else word for word in words)
-
-
-def _apart(scenes: tuple[Scene, Scene], first: Sentence, second: Sentence) -> bool:
-    return not holds(first, scenes[1]) and not holds(second, scenes[0])
 
 
 def holds(sentence: Sentence, scene: Scene) -> bool:

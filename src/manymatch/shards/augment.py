@@ -38,9 +38,9 @@ def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regio
     if not probability:
         return features, np.ones(len(features), dtype=bool)
     stays = np.array(spared(len(features), probability, rng))
-    kept = features.copy()
-    kept[~stays] = 0  # in float16, multiplying by zero takes NumPy twenty times as long
-    return kept, stays
+    remaining = features.copy()
+    remaining[~stays] = 0  # in float16, multiplying by zero takes NumPy twenty times as long
+    return remaining, stays
 
 
 class CaptionAugmenter:
@@ -92,10 +92,10 @@ class CaptionAugmenter:
         probability = self._settings.caption_drop
         if not probability:
             return words
-        kept = [self._unknown if rng.random() < probability else word for word in words]
+        remaining = [self._unknown if rng.random() < probability else word for word in words]
         for _ in range(int(len(words) * probability)):
-            del kept[rng.randrange(len(kept))]
-        return tuple(kept)
+            del remaining[rng.randrange(len(remaining))]
+        return tuple(remaining)
 
     def _hit_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
         """Mask and delete words of all phrases of a caption. Names and name ids stay the same."""

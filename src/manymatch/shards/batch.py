@@ -58,11 +58,11 @@ class Graphs(_OnDevice):
 
 @dataclass(frozen=True)
 class Batch(_OnDevice):
-    """n images and their m captions; `owner[j]` is the row of caption j's image."""
+    """n images and their m captions; `image_index[j]` is the row of caption j's image."""
 
     image_ids: list[str]
     caption_ids: list[str]
-    owner: Tensor  # (m,) int64, ascending
+    image_index: Tensor  # (m,) int64, ascending
     features: Tensor  # (n, R, F) float32, zero where padded; pixels are (n, S * S, 3) uint8
     region_mask: Tensor  # (n, R) bool, True = a real region or grid cell
     words: Tensor  # (m, L) int64 word ids, 0 = padding

@@ -35,7 +35,7 @@ def collate(items: Sequence[Item]) -> Batch:
     return Batch(
         image_ids=[item.image_id for item in items],
         caption_ids=[caption.id for caption in captions],
-        owner=torch.repeat_interleave(torch.tensor([len(item.captions) for item in items])),
+        image_index=torch.repeat_interleave(torch.tensor([len(item.captions) for item in items])),
         features=_computable(pad_rows([item.features for item in items])),
         region_mask=pad_rows([item.real for item in items]),
         words=words,
@@ -83,9 +83,9 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
     first = np.cumsum([0, *counts[:-1]]).tolist()  # row of each caption's first object
     rows = _Phrases()
     attributes = [
-        (rows[phrase], start + owner, name)
+        (rows[phrase], start + described, name)
         for start, graph in zip(first, graphs, strict=True)
-        for owner, phrase, name in graph.attributes
+        for described, phrase, name in graph.attributes
     ]
     relations = [
         (rows[phrase], start + subject, start + other)

@@ -32,9 +32,9 @@ def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iter
     """The images of a split with thumbnails, in table order: all, or those in the given `rows`."""
     index = read_index(folder)
     shards = index.split(split)
-    wanted = range(shards.images) if rows is None else rows
+    selected = range(shards.images) if rows is None else rows
     order = shard_order(len(shards.shards), None)
-    for _, raw in fetch(folder, shards, order, wanted, {JSON, FEATURES, BOXES, THUMBNAIL}):
+    for _, raw in fetch(folder, shards, order, selected, {JSON, FEATURES, BOXES, THUMBNAIL}):
         yield decode(raw, index.width, f"{folder} ({split})", index.dtype)
 
 

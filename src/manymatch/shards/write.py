@@ -179,14 +179,16 @@ def _split_writers(folder: Path, images_per_shard: int) -> Iterator[Mapping[str,
         yield Writers()
 
 
-def _rows(wanted: Sequence[str], table: Path, stored: Sequence[str], store: Path) -> dict[str, int]:
+def _rows(
+    split_ids: Sequence[str], table: Path, stored: Sequence[str], store: Path
+) -> dict[str, int]:
     """Row of the store by image id. The table and the store must have the same images."""
-    if not wanted:
+    if not split_ids:
         raise DataError(f"{table}: no captions. Run the stage 'captions' again")
     rows = {image_id: row for row, image_id in enumerate(stored)}
-    known = set(wanted)
+    known = set(split_ids)
     for missing, where in (
-        ([name for name in wanted if name not in rows], f"in {table} but not in {store}"),
+        ([name for name in split_ids if name not in rows], f"in {table} but not in {store}"),
         ([name for name in stored if name not in known], f"in {store} but not in {table}"),
     ):
         if missing:

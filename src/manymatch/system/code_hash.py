@@ -152,11 +152,16 @@ class Code:
             for module, own in names.items()
             if self._module(module).reads_files(own) and (file := self._file(module))
         }
-        found = {path for folder in folders for path in folder.rglob("*") if _is_data(path)}
+        data_files = {
+            path
+            for folder in folders
+            for path in folder.rglob("*")
+            if path.is_file() and path.suffix not in (".py", ".pyc")
+        }
         return [
             f"{path.relative_to(self._package)} "
             f"{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
-            for path in sorted(found)
+            for path in sorted(data_files)
         ]
 
     def _module(self, name: str) -> _Module:
@@ -270,7 +275,3 @@ def _dump(value: object) -> str:
         if item not in (None, []) and name not in ("ctx", "kind", "type_comment")
     ]
     return f"{type(value).__name__}({' '.join(fields)})"
-
-
-def _is_data(path: Path) -> bool:
-    return path.is_file() and path.suffix not in (".py", ".pyc")

@@ -16,7 +16,7 @@ from typing import Any
 
 from prefect.plugins import HookContext, register_hook
 
-from manymatch.system.errors import nearest
+from manymatch.system.errors import first_line, nearest
 
 _METHOD = "read_deployment_by_name"
 
@@ -64,15 +64,20 @@ async def _full_name(client: Any, name: str) -> str:
     # A server gives out so many deployments at a time: those of the name are asked for.
     called_so = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
     try:
-        found = await client.read_deployments(deployment_filter=called_so)
-        full = sorted([f"{(await client.read_flow(each.flow_id)).name}/{name}" for each in found])
+        deployments = await client.read_deployments(deployment_filter=called_so)
+        full = sorted(
+            [
+                f"{(await client.read_flow(deployment.flow_id)).name}/{name}"
+                for deployment in deployments
+            ]
+        )
         others = [] if full else await client.read_deployments()
     except httpx.ConnectError:
         raise SystemExit(f"error: no server at {client.api_url}; 'make serve' starts one") from None
     except (httpx.HTTPError, ValueError, ExceptionGroup) as error:
         # A port that cannot be comes as a group of one.
         cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-        reason = str(cause).partition("\n")[0]
+        reason = first_line(cause)
         raise SystemExit(
             f"error: {client.api_url} does not answer as Prefect's server does ({reason}): see "
             "PREFECT_API_URL, or api.url in prefect.toml"

@@ -54,9 +54,9 @@ class Vocabulary:
     def from_captions(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
         """Build the vocabulary of words that occur at least `minimum_count` times in `captions`."""
         counts = Counter(chain.from_iterable(map(tokenize, captions)))
-        kept = [item for item in counts.items() if item[1] >= minimum_count]
-        kept.sort(key=lambda item: (-item[1], item[0]))
-        return cls([*cls.SPECIAL, *(word for word, _ in kept)])
+        frequent = [item for item in counts.items() if item[1] >= minimum_count]
+        frequent.sort(key=lambda item: (-item[1], item[0]))
+        return cls([*cls.SPECIAL, *(word for word, _ in frequent)])
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:

@@ -13,6 +13,7 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from manymatch.foreign.json_file import read_object
 from manymatch.system import files
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.text.vocabulary import Vocabulary, read_json
@@ -86,9 +87,10 @@ class WordPieces:
         The folder has `config.json`, and `tokenizer.json` or `vocab.txt`.
 
         Raises:
-            ConfigError: a file is missing or unusable, or the network is not a BERT.
+            ConfigError: the wordpieces are unusable, or the network is not a BERT.
+            DataError: a JSON file is missing or damaged.
         """
-        config = _read_object(folder / "config.json")
+        config = read_object(folder / "config.json")
         if config.get("model_type") != "bert":
             raise ConfigError(
                 f"{folder}: a network of type '{config.get('model_type')}', not a BERT"
@@ -160,21 +162,10 @@ def _from_list(folder: Path) -> str:
     """Return the tokeniser of a folder with `vocab.txt`; it is lower-casing by default."""
     pieces = (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     settings = folder / "tokenizer_config.json"
-    lowercase = not settings.is_file() or _read_object(settings).get("do_lower_case", True)
+    lowercase = not settings.is_file() or read_object(settings).get("do_lower_case", True)
     ids = {piece: number for number, piece in enumerate(pieces)}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer(lowercase=bool(lowercase))
     tokenizer.pre_tokenizer = BertPreTokenizer()
     text: str = tokenizer.to_str()
     return text
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a BERT's file, or raise a `ConfigError`."""
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(value, dict):
-        raise ConfigError(f"{path}: expected a JSON object")
-    return value

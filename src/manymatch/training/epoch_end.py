@@ -24,16 +24,16 @@ class EpochEnd(pl.Callback):
     The process of rank 0 validates and writes; the other processes wait for its recalls.
 
     Args:
-        kept: the weights to validate and save: the trained method, or its average.
+        evaluated: the weights to validate and save: the trained method, or its average.
         history: the earlier epochs of a resumed run; each epoch adds a row.
         checkpoints: the folder of weights and state.
         curves: the training curves.
     """
 
     def __init__(
-        self, kept: Method, history: History, checkpoints: Checkpoints, curves: Curves
+        self, evaluated: Method, history: History, checkpoints: Checkpoints, curves: Curves
     ) -> None:
-        self._kept = kept
+        self._evaluated = evaluated
         self._history = history
         self._checkpoints = checkpoints
         self._curves = curves
@@ -48,7 +48,9 @@ class EpochEnd(pl.Callback):
         row = self._row(trainer, pl_module)
         self._history.rows.append(row)
         if trainer.is_global_zero and self._history.improved:
-            self._checkpoints.save_best(self._kept, pl_module.preset.method, self._history.best)
+            self._checkpoints.save_best(
+                self._evaluated, pl_module.preset.method, self._history.best
+            )
         self._checkpoints.save_last(trainer, self._history)
         if trainer.is_global_zero:
             self._curves.add(row)
@@ -74,7 +76,7 @@ class EpochEnd(pl.Callback):
         recalls: dict[str, float] = {}
         if trainer.is_global_zero:
             images = learner.preset.training.images_per_batch
-            recalls = validate(self._kept, learner.data, images, learner.device)
+            recalls = validate(self._evaluated, learner.data, images, learner.device)
         recalls = trainer.strategy.broadcast(recalls)
         return {
             **{f"train/{name}": value for name, value in losses.items()},

@@ -46,12 +46,12 @@ def gather(
     )
 
 
-def _joined(own: Embeddings, whole: Sequence[Tensor], rows: Tensor) -> Embeddings:
-    """`own` with the `whole` parts of all processes, which have `rows (parts, world)` each."""
-    parts, counts = (dict(zip(own.parts(), values, strict=True)) for values in (whole, rows))
-    for name in own.index_parts():
+def _joined(local: Embeddings, whole: Sequence[Tensor], rows: Tensor) -> Embeddings:
+    """`local` with the `whole` parts of all processes, which have `rows (parts, world)` each."""
+    parts, counts = (dict(zip(local.parts(), values, strict=True)) for values in (whole, rows))
+    for name in local.index_parts():
         parts[name] = _count_on(parts[name], counts[name], counts["vectors"])
-    return replace(own, **parts)
+    return replace(local, **parts)
 
 
 def _count_on(values: Tensor, rows: Tensor, samples: Tensor) -> Tensor:
@@ -63,9 +63,9 @@ def _count_on(values: Tensor, rows: Tensor, samples: Tensor) -> Tensor:
 def _shapes(parts: list[Tensor]) -> Tensor:
     """`(world, parts, 2)`: the first two sizes of each part in each process, on the CPU."""
     device = parts[0].device
-    own = torch.tensor([[*part.shape, 1][:2] for part in parts], device=device)
-    all_sizes = [torch.empty_like(own) for _ in range(world_size())]
-    distributed.all_gather(all_sizes, own)
+    local = torch.tensor([[*part.shape, 1][:2] for part in parts], device=device)
+    all_sizes = [torch.empty_like(local) for _ in range(world_size())]
+    distributed.all_gather(all_sizes, local)
     return torch.stack(all_sizes).cpu()
 
 
@@ -115,5 +115,5 @@ def _own_gradient(gradient: Tensor, shapes: Tensor) -> Tensor:
     rank = distributed.get_rank()
     start = int(shapes[:rank, 0].sum())
     rows, width = shapes[rank].tolist()
-    own = gradient[start : start + rows]
-    return own[:, :width] if own.ndim > 1 else own
+    local = gradient[start : start + rows]
+    return local[:, :width] if local.ndim > 1 else local

@@ -69,8 +69,8 @@ class Learner(pl.LightningModule):
         return torch.stack(list(terms.values())).sum()
 
     def _loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        images, texts, image_index = gather(images, texts, batch.owner)
-        return self.method.loss(images, texts, replace(batch, owner=image_index))
+        images, texts, image_index = gather(images, texts, batch.image_index)
+        return self.method.loss(images, texts, replace(batch, image_index=image_index))
 
     def last_learning_rate(self) -> float:
         """The learning rate of the last step, for parameters whose `lr_scale` is 1."""

@@ -76,8 +76,8 @@ def thaw(optimizer: Optimizer, epoch: int) -> None:
 
 
 def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
-    own = {} if group.weight_decay is None else {"weight_decay": group.weight_decay}
-    return {"lr": lr * group.lr_scale, "from_epoch": group.from_epoch, **own}
+    decay = {} if group.weight_decay is None else {"weight_decay": group.weight_decay}
+    return {"lr": lr * group.lr_scale, "from_epoch": group.from_epoch, **decay}
 
 
 def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:

@@ -45,8 +45,8 @@ def keyboard_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def deterministic(wanted: bool) -> Iterator[None]:
-    """If `wanted`, use algorithms that give the same bits in every run.
+def deterministic(enabled: bool) -> Iterator[None]:
+    """If `enabled`, use algorithms that give the same bits in every run.
 
     This serves the CPU; on GPUs some operations have no such algorithm. Without it, sums over
     repeated rows depend on the order of the threads.
@@ -54,7 +54,7 @@ def deterministic(wanted: bool) -> Iterator[None]:
     before = torch.are_deterministic_algorithms_enabled()
     settings: Any = torch.utils.deterministic
     fill = settings.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(wanted or before)
+    torch.use_deterministic_algorithms(enabled or before)
     settings.fill_uninitialized_memory = False  # True costs time and changes no result
     try:
         yield

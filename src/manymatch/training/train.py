@@ -157,8 +157,8 @@ def _callbacks(
 ) -> list[pl.Callback]:
     decay = learner.preset.training.weight_average
     average = [WeightAverage(learner.method, decay)] if decay else []
-    kept = average[0].method if average else learner.method
-    return [ProgressBar(), *average, EpochEnd(kept, history, store, curves)]
+    evaluated = average[0].method if average else learner.method
+    return [ProgressBar(), *average, EpochEnd(evaluated, history, store, curves)]
 
 
 def _write(

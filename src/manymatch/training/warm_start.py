@@ -65,8 +65,8 @@ class Source:
         names = set(weights)
         return names - self._matched(self.settings.fresh, names, "fresh")
 
-    def _renamed(self, source: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
-        """The source's values by the method's names: one for each of `wanted`, and no others."""
+    def _renamed(self, source: dict[str, Tensor], targets: set[str]) -> dict[str, Tensor]:
+        """The source's values by the method's names: one for each of `targets`, and no others."""
         rename = self.settings.rename
         unmatched = [old for old in rename if not any(_has_prefix(name, old) for name in source)]
         self._refuse("no parameter in the source for warm_start.rename", unmatched)
@@ -75,9 +75,9 @@ class Source:
         values = {new: source[name] for new, name in names}
         twice = [name for new, name in names if source[name] is not values[new]]
         self._refuse("several parameters of the same new name (see warm_start.rename):", twice)
-        surplus = [name for new, name in names if new not in wanted]
+        surplus = [name for new, name in names if new not in targets]
         self._refuse("no counterpart (see warm_start.rename and unused) for", surplus)
-        missing = wanted - values.keys()
+        missing = targets - values.keys()
         self._refuse("no value in the source (see warm_start.rename and fresh) for", missing)
         return values
 
@@ -88,12 +88,12 @@ class Source:
         self._refuse(f"no parameter for warm_start.{key}", idle)
         return set().union(*matches)
 
-    def _rows(self, source: AnyVocabulary, own: AnyVocabulary) -> tuple[list[int], list[int]]:
+    def _rows(self, source: AnyVocabulary, target: AnyVocabulary) -> tuple[list[int], list[int]]:
         """Rows of the source's tables, and of the method's, for the words of both vocabularies."""
         if (
             isinstance(source, WordPieces)
-            and isinstance(own, WordPieces)
-            and source.words != own.words
+            and isinstance(target, WordPieces)
+            and source.words != target.words
         ):
             raise CheckpointError(
                 f"{self.folder}: warm start: made with other wordpieces. Give the preset the BERT "
@@ -101,7 +101,7 @@ class Source:
             )
         source_rows = {word: row for row, word in enumerate(source.words)}
         pairs = [
-            (source_rows[word], row) for row, word in enumerate(own.words) if word in source_rows
+            (source_rows[word], row) for row, word in enumerate(target.words) if word in source_rows
         ]
         return [row for row, _ in pairs], [row for _, row in pairs]
 

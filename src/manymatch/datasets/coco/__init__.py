@@ -36,8 +36,6 @@ _NUMBER = re.compile(r"(\d{12})\.[a-zA-Z]+$")
 
 
 class Coco(Dataset):
-    """The dataset `coco`."""
-
     settings_model = CocoSettings
 
     def download(self, settings: CocoSettings, raw: Path) -> None:

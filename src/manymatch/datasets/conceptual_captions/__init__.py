@@ -58,8 +58,6 @@ class ConceptualCaptionsSettings(SourceSettings):
 
 
 class ConceptualCaptions(Dataset):
-    """The dataset `conceptual_captions`."""
-
     settings_model = ConceptualCaptionsSettings
 
     def download(self, settings: ConceptualCaptionsSettings, raw: Path) -> None:
@@ -133,13 +131,13 @@ class _Selection:
 def _unpack(shard: Path, folder: Path, selection: _Selection, table: TextIO) -> None:
     """Unpack the images of usable samples from `shard` to `folder`; add their rows to `table`."""
     extract(shard, folder, is_sample_file)
-    kept = set()
+    used = set()
     for sample, split in selection.usable(folder):
-        kept.add(sample.image)
+        used.add(sample.image)
         file = sample.image.relative_to(folder.parents[1]).as_posix()
         table.write(f"{file}\t{split}\t{sample.caption}\n")
     for path in folder.rglob("*"):
-        if path.is_file() and path not in kept:
+        if path.is_file() and path not in used:
             remove(path)
 
 

@@ -68,8 +68,6 @@ class Flickr8kSettings(SourceSettings):
 
 
 class Flickr8k(Dataset):
-    """The dataset `flickr8k`."""
-
     settings_model = Flickr8kSettings
 
     def download(self, settings: Flickr8kSettings, raw: Path) -> None:

@@ -8,16 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import h5py
 import numpy as np
 import torch
-from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_header_2_0
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from manymatch.foreign.numpy_file import FAULTS, load_array
+from manymatch.foreign.numpy_file import FAULTS, load_array, read_header
 from manymatch.system.errors import DataError, first_line
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
@@ -103,7 +102,10 @@ def _npz(path: Path, key: str | None) -> Array:
         name = _array_name(path, key, dict.fromkeys(arrays.files))
         member = next(file for file in arrays.zip.namelist() if file.removesuffix(".npy") == name)
         with arrays.zip.open(member) as stream:
-            shape, dtype = _header(stream, f"{path}:{name}")
+            try:  # only the header, because the array may not fit in memory
+                shape, _, dtype = read_header(stream)
+            except ValueError as error:
+                raise DataError(f"{path}:{name}: not an array: {first_line(error)}") from None
     _check_kind(f"{path}:{name}", dtype)
 
     @cache
@@ -112,15 +114,6 @@ def _npz(path: Path, key: str | None) -> Array:
             return arrays[name]
 
     return Array(f"{path}:{name}", shape, lambda *part: _unrounded(unpacked()[part]))
-
-
-def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and type of a compressed array, without unpacking: the array may not fit in memory."""
-    if stream.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:
-        raise DataError(f"{where}: not an array")
-    read = read_array_header_1_0 if stream.read(2)[:1] == b"\x01" else read_array_header_2_0
-    shape, _, dtype = read(stream)
-    return shape, dtype
 
 
 def _of_numpy(where: str, array: np.ndarray) -> Array:

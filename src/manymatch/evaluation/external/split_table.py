@@ -13,9 +13,10 @@ import pyarrow.csv as pa_csv
 import torch
 from torch import Tensor
 
+from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.protocols.labels import Labels, labels_in
-from manymatch.evaluation.tables import caption_columns, read_table
 from manymatch.foreign.numpy_file import load_array
+from manymatch.foreign.parquet_file import read_table
 from manymatch.system.errors import DataError, first_line
 
 DEV, DEV_CAPTIONS = "dev", 5000
@@ -102,28 +103,28 @@ def read_ids(path: Path) -> list[str]:
         raise DataError(f"{path}: not a list of ids: {first_line(error)}") from None
 
 
-def rows_of(wanted: Sequence[str], stored: Sequence[str], where: str) -> Tensor:
-    """`(wanted,)`: the row at which each id is stored.
+def rows_of(split_ids: Sequence[str], stored: Sequence[str], where: str) -> Tensor:
+    """`(split_ids,)`: the row at which each id is stored.
 
     Raises:
         DataError: an id is stored twice, is missing, or is not in the split.
     """
     _check_unique(stored, where)
     row = {name: number for number, name in enumerate(stored)}
-    known = set(wanted)
+    known = set(split_ids)
     unknown = next((name for name in stored if name not in known), None)
     if unknown is not None:
         raise DataError(
             f"{where} '{unknown}' is not in the split. Check that both files belong to the same "
             "split of the same data set."
         )
-    missing = next((name for name in wanted if name not in row), None)
+    missing = next((name for name in split_ids if name not in row), None)
     if missing is not None:
         raise DataError(
-            f"{where} '{missing}' is missing; the file has {len(stored):,} of {len(wanted):,}. "
+            f"{where} '{missing}' is missing; the file has {len(stored):,} of {len(split_ids):,}. "
             "Give files with all of the split."
         )
-    return torch.tensor([row[name] for name in wanted])
+    return torch.tensor([row[name] for name in split_ids])
 
 
 def _check_unique(ids: Sequence[str], where: str) -> None:

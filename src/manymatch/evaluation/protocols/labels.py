@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from manymatch.evaluation.tables import caption_columns, read_table
+from manymatch.datasets.base import caption_columns
+from manymatch.foreign.parquet_file import read_table
 from manymatch.system.errors import DataError
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
-from manymatch.evaluation.tables import read_table
+from manymatch.foreign.parquet_file import read_table
 
 
 @dataclass(frozen=True)

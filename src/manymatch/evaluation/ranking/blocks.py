@@ -57,12 +57,12 @@ def _caption_ends(image_index: Tensor, n_images: int) -> list[int]:
     return counts.cumsum(0).tolist()
 
 
-def holding(kept: Tensor, scores: Tensor) -> Tensor:
-    """`kept` in a type that holds its values and those of `scores` exactly.
+def holding(best: Tensor, scores: Tensor) -> Tensor:
+    """`best` in a type that holds its values and those of `scores` exactly.
 
     Rounding would break ties and create new ties.
     """
-    return kept.to(torch.promote_types(kept.dtype, scores.dtype))
+    return best.to(torch.promote_types(best.dtype, scores.dtype))
 
 
 def checked(scores: Tensor) -> Tensor:

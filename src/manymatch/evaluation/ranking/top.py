@@ -22,16 +22,16 @@ class Top:
     def update(self, queries: slice, first: int, scores: Tensor) -> None:
         """Add `scores (q, g)` of the queries against the items `first .. first + g`."""
         self.scores = holding(self.scores, scores)
-        kept, items = self.scores[queries], self.items[queries]
-        if kept.shape[1] == 0:
+        scores_so_far, items = self.scores[queries], self.items[queries]
+        if scores_so_far.shape[1] == 0:
             return
-        if bool(torch.isneginf(kept[:, -1]).any()):
-            new, columns = scores.topk(min(kept.shape[1], scores.shape[1]), dim=1)
+        if bool(torch.isneginf(scores_so_far[:, -1]).any()):
+            new, columns = scores.topk(min(scores_so_far.shape[1], scores.shape[1]), dim=1)
             new_items = columns + first
         else:  # few scores enter now, and to find these first is cheaper than to sort all
-            new, columns = _above(scores, kept[:, -1])
+            new, columns = _above(scores, scores_so_far[:, -1])
             new_items = columns + first
-        merged, order = torch.cat([kept, new], 1).topk(kept.shape[1], dim=1)
+        merged, order = torch.cat([scores_so_far, new], 1).topk(scores_so_far.shape[1], dim=1)
         self.scores[queries] = merged
         self.items[queries] = torch.cat([items, new_items], 1).gather(1, order)
 

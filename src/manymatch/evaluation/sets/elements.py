@@ -33,20 +33,20 @@ def select(embeddings: Embeddings, elements: Sequence[int]) -> Embeddings:
     return embeddings.elements([element - 1 for element in elements])
 
 
-def selections(images: Embeddings, texts: Embeddings, wanted: Elements) -> list[Selection]:
-    """Every single element of each modality with several elements, then those of the `wanted`
+def selections(images: Embeddings, texts: Embeddings, requested: Elements) -> list[Selection]:
+    """Every single element of each modality with several elements, then those of the `requested`
     selections whose elements exist."""
     return [
-        *_selections("images", images.vectors.shape[1], wanted.images),
-        *_selections("texts", texts.vectors.shape[1], wanted.texts),
+        *_selections("images", images.vectors.shape[1], requested.images),
+        *_selections("texts", texts.vectors.shape[1], requested.texts),
     ]
 
 
 def _selections(
-    modality: Modality, size: int, wanted: Iterable[tuple[int, ...]]
+    modality: Modality, size: int, requested: Iterable[tuple[int, ...]]
 ) -> list[Selection]:
     if size == 1:
         return []
     single = [(element,) for element in range(1, size + 1)]
-    existing = [elements for elements in wanted if max(elements) <= size]
+    existing = [elements for elements in requested if max(elements) <= size]
     return [Selection(modality, elements) for elements in dict.fromkeys([*single, *existing])]

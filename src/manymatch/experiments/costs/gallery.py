@@ -39,8 +39,8 @@ def grown(images: Embeddings, size: int, most_bytes: int = _MOST_BYTES) -> Galle
     needed = images.scored_parts()
     image_bytes = sum(part[0].nbytes for part in needed.values())
     blocks = max(1, most_bytes // (image_bytes * _BLOCK))
-    chosen = torch.arange(min(size, blocks * _BLOCK), device=images.vectors.device) % len(images)
-    return Gallery(type(images)(**{name: part[chosen] for name, part in needed.items()}), size)
+    repeated = torch.arange(min(size, blocks * _BLOCK), device=images.vectors.device) % len(images)
+    return Gallery(type(images)(**{name: part[repeated] for name, part in needed.items()}), size)
 
 
 def search(score: Score, gallery: Gallery, query: Embeddings, depth: int = 10) -> Tensor:

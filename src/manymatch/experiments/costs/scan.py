@@ -139,7 +139,7 @@ class Scan(Method):
         return torch.cat(scores, 1).T
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        return {"triplet": triplet(self.score(images, texts), batch.owner, _MARGIN)}
+        return {"triplet": triplet(self.score(images, texts), batch.image_index, _MARGIN)}
 
     def operations(self, regions: int, words: int) -> int:
         """Multiply-adds of the similarity of an image with `regions` and a caption with `words`."""

@@ -138,11 +138,10 @@ def _read_classes(path: Path) -> list[str]:
         raise DataError(
             f"{path}: {values.dtype} {values.shape} is not one name or number for each row"
         )
-    return [class_of(_text(value)) for value in values]
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return [
+        class_of(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
+        for value in values
+    ]
 
 
 def class_of(text: str) -> str:

@@ -59,7 +59,12 @@ def study_scores(
 
 def _captions(captions: Path, graphs: Path, split: str, subject: Subject) -> list[CaptionEntry]:
     images = read_images(captions, graphs)
-    by_id = {each.id: each for image in images if image.split == split for each in image.captions}
+    by_id = {
+        caption.id: caption
+        for image in images
+        if image.split == split
+        for caption in image.captions
+    }
     try:
         return [by_id[caption_id] for caption_id in subject.embedded.caption_ids]
     except KeyError as error:

@@ -112,16 +112,18 @@ def _without_attribute_word(graph: SceneGraph, where: tuple[int, int], word: int
     row, position = where
     texts = graph.attributes[row]
     text = _without(texts[position], word)
-    kept = _replaced(texts, position, text) if text else _removed(texts, position)
-    return replace(graph, attributes=_replaced(graph.attributes, row, kept))
+    remaining = _replaced(texts, position, text) if text else _removed(texts, position)
+    return replace(graph, attributes=_replaced(graph.attributes, row, remaining))
 
 
 def _without_relation_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
     edge = graph.relations[row]
     label = _without(edge.label, word)
     changed = replace(edge, label=label)
-    kept = _replaced(graph.relations, row, changed) if label else _removed(graph.relations, row)
-    return replace(graph, relations=kept)
+    remaining = (
+        _replaced(graph.relations, row, changed) if label else _removed(graph.relations, row)
+    )
+    return replace(graph, relations=remaining)
 
 
 _WITHOUT: dict[str, Callable[..., SceneGraph]] = {

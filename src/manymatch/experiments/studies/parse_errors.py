@@ -46,18 +46,18 @@ def parse_errors(subject: Subject, seed: int = 0) -> Study[results.GraphError]:
     of the 20%.
     """
     captions = subject.captions
-    wanted = [round(part * len(captions)) for part in PARTS]
+    sizes = [round(part * len(captions)) for part in PARTS]
     whole = rounded(subject.rsum(subject.embedded.texts))
     rsums: list[list[Cell]] = []
     counts: list[list[Cell]] = []
     samples: list[results.GraphError] = []
     for name, error in ERRORS.items():
         draws = [
-            with_errors(captions, error, wanted[-1], f"{seed + repeat} {name}")
+            with_errors(captions, error, sizes[-1], f"{seed + repeat} {name}")
             for repeat in range(REPEATS)
         ]
-        rsums.append([name, whole, *(_mean_rsum(subject, draws, count) for count in wanted)])
-        counts.append([name, 0, *(min(count, len(draws[0])) for count in wanted)])
+        rsums.append([name, whole, *(_mean_rsum(subject, draws, count) for count in sizes)])
+        counts.append([name, 0, *(min(count, len(draws[0])) for count in sizes)])
         samples += _samples(name, captions, draws[0])
     columns = ["Error", "none", *(f"{part:.0%}" for part in PARTS)]
     return Study[results.GraphError](

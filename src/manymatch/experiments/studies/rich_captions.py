@@ -10,7 +10,6 @@ from torch import Tensor
 from manymatch.evaluation.ranking.metrics import CUTS, recall_metrics, rounded
 from manymatch.experiments.studies.subject import Ranked
 from manymatch.results.studies import Cell, RichCaption, Study, StudyTable
-from manymatch.scene_graphs.graph import SceneGraph
 
 COUNT = 100
 _SAMPLES = 10
@@ -19,7 +18,10 @@ _SAMPLES = 10
 def rich_captions(subject: Ranked) -> Study[RichCaption]:
     """Text-to-image recalls on the `COUNT` captions with most attributes and relations."""
     ranks = subject.ranking.t2i.ranks
-    sizes = [_size(caption.graph) for caption in subject.captions]
+    sizes = [
+        sum(map(len, caption.graph.attributes)) + len(caption.graph.relations)
+        for caption in subject.captions
+    ]
     # Sorting is stable: of equally rich captions the first are taken.
     richest = sorted(range(len(sizes)), key=lambda row: -sizes[row])[:COUNT]
     table = StudyTable(
@@ -52,10 +54,6 @@ def rich_captions(subject: Ranked) -> Study[RichCaption]:
         tables=[table],
         samples=samples,
     )
-
-
-def _size(graph: SceneGraph) -> int:
-    return sum(map(len, graph.attributes)) + len(graph.relations)
 
 
 def _row(name: str, sizes: list[int], ranks: Tensor) -> list[Cell]:

@@ -60,11 +60,11 @@ class Subject:
     def identity(self) -> dict[str, Any]:
         """The model and split that a result belongs to."""
         origin = self.trained.origin(__name__)
-        kept = ("preset", "method", "seed", "checkpoint_sha256")
+        facts = ("preset", "method", "seed", "checkpoint_sha256")
         return {
             "dataset": self.trained.index.dataset,
             "split": self.split,
-            **{key: origin[key] for key in kept},
+            **{key: origin[key] for key in facts},
         }
 
     @cached_property

@@ -152,9 +152,9 @@ def assignment(labels: SwappedLabels | None) -> dict[str, float] | None:
     if labels is None or not int(labels.images.queue.filled):
         return None
     log_p = queued_log_p(labels)
-    own = transport(log_p, labels.eta, labels.rounds, labels.tolerance)
+    assigned = transport(log_p, labels.eta, labels.rounds, labels.tolerance)
     return {
-        "error": own.error,
+        "error": assigned.error,
         "steps": transport(log_p, labels.eta, tolerance=TOLERANCE).rounds,
     }
 

@@ -26,12 +26,12 @@ def suppress(boxes: Tensor, scores: Tensor, threshold: float, most: int) -> Tens
     `threshold`.
     """
     left = scores.argsort(descending=True, stable=True)
-    kept: list[Tensor] = []
-    while len(left) and len(kept) < most:
+    survivors: list[Tensor] = []
+    while len(left) and len(survivors) < most:
         best, left = left[0], left[1:]
-        kept.append(best)
+        survivors.append(best)
         left = left[overlaps(boxes[best][None], boxes[left])[0] <= threshold]
-    return torch.stack(kept) if kept else left
+    return torch.stack(survivors) if survivors else left
 
 
 def surviving(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:

@@ -98,8 +98,8 @@ class ButdDetector(Detector):
         valid = (boxes[:, :2] < boxes[:, 2:]).all(dim=1)
         boxes, scores = boxes[valid], objectness[best][valid]
         limits = self._limits
-        kept = operations.suppress(boxes, scores, limits.proposal_overlap, limits.proposals)
-        return boxes[kept]
+        survivors = operations.suppress(boxes, scores, limits.proposal_overlap, limits.proposals)
+        return boxes[survivors]
 
     def _describe(self, maps: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
         """Return the features (k, 2048) and scores (k, 1600) of the boxes."""

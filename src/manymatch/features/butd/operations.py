@@ -20,8 +20,8 @@ def suppress(boxes: Tensor, scores: Tensor, threshold: float, most: int) -> Tens
     """See `boxes.suppress`."""
     if fast is None:
         return plain_boxes.suppress(boxes, scores, threshold, most)
-    kept: Tensor = fast.nms(boxes, scores, threshold)[:most]
-    return kept
+    survivors: Tensor = fast.nms(boxes, scores, threshold)[:most]
+    return survivors
 
 
 def pool_regions(maps: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor:

@@ -22,7 +22,7 @@ from manymatch.features.importers.published import Published, Row
 from manymatch.features.store import FeatureWriter
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.prefetch import ahead
-from manymatch.system.progress import say, track
+from manymatch.system.progress import track
 
 
 def import_features(
@@ -54,10 +54,7 @@ def import_features(
     images = read_image_table(captions)
     published = open_published(format, path, images, max_regions)
     with _writer(name, format, published, images.image_ids, store) as writer:
-        left = int((~writer.done).sum())
-        if left < len(writer.done):
-            done = len(writer.done) - left
-            say(f"{store}: {done} of {len(writer.done)} images are finished from an earlier run")
+        left = len(writer.rows_left())
         with closing(ahead(published.rows(lambda row: not writer.done[row]))) as rows:
             for row in track(rows, f"import {format} {path}", left):
                 _write(writer, row)

@@ -11,19 +11,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from manymatch.system.errors import DataError
+from manymatch.foreign.numpy_file import read_header
+from manymatch.system.errors import DataError, first_line
 
 MAX_ROW_BYTES = 64 * 2**20
 """Features of an image are far smaller. A larger row is a sign of a damaged header."""
 _DOUBLE = 8
 """Bytes of the longest float type. Longer types differ between machines."""
-_HEADERS = {
-    (1, 0): npy_format.read_array_header_1_0,
-    (2, 0): npy_format.read_array_header_2_0,
-}
 
 
 class NpyRows:
@@ -42,7 +38,7 @@ class NpyRows:
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
         except (OSError, ValueError, TypeError) as error:
-            reason = str(error).splitlines()[0]
+            reason = first_line(error)
             raise DataError(f"{path}: not a .npy file of floats ({reason})") from None
         self._start = self._file.tell()
         self._check_size()
@@ -100,14 +96,11 @@ def array_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
     Raises:
         ValueError, TypeError: the file is not an array of floats.
     """
-    version = npy_format.read_magic(file)
-    if version not in _HEADERS:
-        raise ValueError(f"version {version}")
-    shape, fortran_order, dtype = _HEADERS[version](file)
+    shape, columns_first, dtype = read_header(file)
     if dtype.hasobject:
         raise ValueError("pickled objects, which can run code")
-    if dtype.kind != "f" or dtype.itemsize > _DOUBLE or fortran_order:
-        raise ValueError(f"{dtype}, {'columns' if fortran_order else 'rows'} first")
+    if dtype.kind != "f" or dtype.itemsize > _DOUBLE or columns_first:
+        raise ValueError(f"{dtype}, {'columns' if columns_first else 'rows'} first")
     if any(size < 0 for size in shape):
         raise ValueError(f"shape {shape}")
     return shape, dtype

@@ -16,7 +16,6 @@ has `id_mapping.json`, from ids to file names, beside SCAN's folder under the na
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from pathlib import Path
 from manymatch.features.importers.image_table import ImageTable
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import Published, Row, Wanted
+from manymatch.foreign.json_file import read_object
 from manymatch.system.errors import DataError
 
 CAPTIONS = 5
@@ -109,11 +109,8 @@ def read_mapping(path: Path) -> dict[str, str]:
     """Read `id_mapping.json`: id -> file name."""
     if not path.is_file() or path.stat().st_size > MAX_TEXT_BYTES:
         raise DataError(f"{path}: no such file, or more than {MAX_TEXT_BYTES} B")
-    try:
-        mapping = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({error})") from None
-    if not isinstance(mapping, dict) or not all(isinstance(x, str) for x in mapping.values()):
+    mapping = read_object(path)
+    if not all(isinstance(file, str) for file in mapping.values()):
         raise DataError(f"{path}: not a mapping from ids to file names")
     return mapping
 

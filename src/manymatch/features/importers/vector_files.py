@@ -28,7 +28,7 @@ from torch import Tensor
 from manymatch.features.importers.npy_rows import MAX_ROW_BYTES, array_header
 from manymatch.foreign.pickles import PickledArray, read_pickle
 from manymatch.foreign.torch_file import load_tensors
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, first_line
 
 PARTS = ("2d", "3d")
 """The keys of frame features and motion features, if they are separate."""
@@ -120,7 +120,7 @@ def _hdf5(path: Path) -> Iterator[Streams]:
             separate = parts and all(isinstance(part, h5py.Group) for part in parts)
             yield tuple(map(_Group, parts)) if separate else (whole,)
     except (OSError, RuntimeError, KeyError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise DataError(f"{path}: damaged or not an HDF5 file ({reason})") from None
 
 
@@ -170,7 +170,7 @@ def _read_member(member: _Member, where: str) -> NDArray[Any]:
     try:
         shape, dtype = array_header(data)
     except (ValueError, TypeError) as error:
-        raise DataError(f"{where}: not an array of floats ({str(error).splitlines()[0]})") from None
+        raise DataError(f"{where}: not an array of floats ({first_line(error)})") from None
     values = data.read()
     if len(values) != math.prod(shape) * dtype.itemsize:
         raise DataError(f"{where}: {len(values)} B do not fit an array of shape {shape}")

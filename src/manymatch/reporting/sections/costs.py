@@ -54,9 +54,9 @@ def query_charts(costs: Costs) -> QueryCharts:
     galleries = [images for cost in costs.rows for images in cost.query.search]
     ours = {cost.name: _our_parts(cost) for cost in costs.rows}
     theirs = {
-        f"{each.method} ({source(each)})": parts
-        for each in published()
-        if (parts := _their_parts(each, min(galleries), max(galleries)))
+        f"{entry.method} ({source(entry)})": parts
+        for entry in published()
+        if (parts := _their_parts(entry, min(galleries), max(galleries)))
     }
     lines = [line for parts in (*ours.values(), *theirs.values()) for line in parts.values()]
     points = [point for line in lines for point in line]
@@ -80,9 +80,9 @@ def _our_parts(cost: Cost) -> dict[str, Points]:
     }
 
 
-def _their_parts(each: Published, smallest: int, largest: int) -> dict[str, Points]:
+def _their_parts(entry: Published, smallest: int, largest: int) -> dict[str, Points]:
     parts: dict[str, Points] = {}
-    for fact in each.facts:
+    for fact in entry.facts:
         if fact.measure in PARTS_OF_QUERY:
             ends = dict.fromkeys(fact.galleries or (smallest, largest))
             parts.setdefault(fact.measure, []).extend((n, 1000 * fact.value) for n in ends)

@@ -58,9 +58,11 @@ def section(results: AllResults) -> View | None:
         return None
     number = styles(results.runs)
     samples = [run.samples for run in results.runs if run.samples]
-    pictures = {query.image_id: query.thumbnail for found in samples for query in found.images}
-    own = {query.image_id: query.captions for found in samples for query in found.images}
-    texts = {query.caption_id: query.caption for found in samples for query in found.captions}
+    pictures = {query.image_id: query.thumbnail for sampled in samples for query in sampled.images}
+    image_captions = {
+        query.image_id: query.captions for sampled in samples for query in sampled.images
+    }
+    texts = {query.caption_id: query.caption for sampled in samples for query in sampled.captions}
 
     def of_image(run: str, details: SetDetails) -> dict[str, Elements]:
         maps = {one.image_id: one for one in details.image_maps}
@@ -92,7 +94,7 @@ def section(results: AllResults) -> View | None:
     images = [
         Question(
             key,
-            [AskedImage(pictures.get(key), key, own.get(key, [])), Grid(by_run, "wide")],
+            [AskedImage(pictures.get(key), key, image_captions.get(key, [])), Grid(by_run, "wide")],
             pictures.get(key),
         )
         for key, by_run in _by_query(sets, of_image)
