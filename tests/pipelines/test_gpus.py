@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     monkeypatch.setenv(gpus.WANTED, "1")
     monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(gpus, "time", SimpleNamespace(sleep=lambda _: time.sleep(0.02)))
 
 
 def claim(said: list[str]) -> str | None:

@@ -77,7 +77,8 @@ def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
     assert lines == ["on", "off"] and time.monotonic() - began < 10
 
 
-def test_what_nobody_wants_any_more_is_interrupted() -> None:
+def test_what_nobody_wants_any_more_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_SECONDS_BETWEEN_LOOKS", 0.5)
     lines: list[str] = []
     code = process.run(
         ["sh", "-c", "trap 'echo off; exit 3' INT; echo on; sleep 300"],
