@@ -26,8 +26,8 @@ class Outer(Grouped):
 
 
 def test_what_is_not_said_is_the_models_own():
-    found = validate(Outer, {"middle": {"inner": {"depth": 6}}, "inner": {}}, "test")
-    assert found == Outer(middle=Middle(inner=Inner(depth=6, width=7), name="own"))
+    result = validate(Outer, {"middle": {"inner": {"depth": 6}}, "inner": {}}, "test")
+    assert result == Outer(middle=Middle(inner=Inner(depth=6, width=7), name="own"))
 
 
 def test_a_whole_group_may_be_given():

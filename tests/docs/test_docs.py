@@ -114,10 +114,10 @@ def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root: Pat
 
     def committed(path: str) -> str:
         command = ["git", "show", f"HEAD:{path}"]
-        found = subprocess.run(command, cwd=root, capture_output=True, text=True)
-        if found.returncode:
+        process = subprocess.run(command, cwd=root, capture_output=True, text=True)
+        if process.returncode:
             pytest.skip("not a git checkout")
-        return found.stdout
+        return process.stdout
 
     def results_of(path: str) -> str:
         return committed(path).split("<!-- results -->")[1].split("<!-- /results -->")[0].strip()

@@ -123,7 +123,7 @@ def has_key(file: Path, key: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "reference",
     [
         "src/manymatch/pooling/gone.py",
         "src/manymatch/pooling/gpo.py:Gone",
@@ -133,5 +133,5 @@ def has_key(file: Path, key: str) -> bool:
         "presets/gone/*.yaml",
     ],
 )
-def test_a_place_that_is_gone_is_noticed(place: str) -> None:
-    assert not exists(place)
+def test_a_place_that_is_gone_is_noticed(reference: str) -> None:
+    assert not exists(reference)

@@ -28,8 +28,8 @@ PRESETS = sorted((ROOT / "presets").glob("*/*.yaml"))
 
 
 def row(method: str) -> str:
-    (found,) = re.findall(rf"^\| `{method}` \|.*$", TEXT, re.MULTILINE)
-    return found
+    (row_text,) = re.findall(rf"^\| `{method}` \|.*$", TEXT, re.MULTILINE)
+    return row_text
 
 
 def section(method: str) -> str:

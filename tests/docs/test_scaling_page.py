@@ -49,7 +49,10 @@ def test_variables_and_deployments_are_known() -> None:
     assert set(re.findall(r"\bMANYMATCH_\w+", PAGE)) == known
     assert set(re.findall(r"--pool (\w+)", PAGE)) == {POOL}
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    known = {f"{each['entrypoint'].rpartition('.')[2]}/{each['name']}" for each in deployments}
+    known = {
+        f"{deployment['entrypoint'].rpartition('.')[2]}/{deployment['name']}"
+        for deployment in deployments
+    }
     assert set(re.findall(r"deployment run (\S+)", PAGE)) <= known
 
 

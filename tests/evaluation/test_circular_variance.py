@@ -17,14 +17,14 @@ def _vectors(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 
 def _naive_variance(vectors: Tensor, power: int = 1) -> list[float]:
-    found = []
+    values = []
     for elements in vectors.tolist():
         mean = [0.0] * len(elements[0])
         for element in elements:
             length = math.sqrt(sum(x * x for x in element))
             mean = [m + x / length / len(elements) for m, x in zip(mean, element, strict=True)]
-        found.append(1 - math.sqrt(sum(m * m for m in mean)) ** power)
-    return found
+        values.append(1 - math.sqrt(sum(m * m for m in mean)) ** power)
+    return values
 
 
 @pytest.mark.parametrize("squared", [False, True])

@@ -24,7 +24,7 @@ SEEN = frozenset({1, 2, 3})
 
 def _naive(table: Tensor, chosen: list[int]) -> dict[str, dict[str, float]]:
     texts = [2 * image + k for image in chosen for k in (0, 1)]
-    found: dict[str, dict[str, list[float]]] = {
+    numbers: dict[str, dict[str, list[float]]] = {
         way: {"r_precision": [], "r1": []} for way in ("i2t", "t2i")
     }
     queries = {
@@ -35,11 +35,11 @@ def _naive(table: Tensor, chosen: list[int]) -> dict[str, dict[str, float]]:
     for way, asked in queries.items():
         for image, scores in asked:
             right = [OF_IMAGES[item] == OF_IMAGES[image] for item in items[way]]
-            found[way]["r_precision"].append(precision_at_r(scores, right))
-            found[way]["r1"].append(ranked(scores, right)[0])
+            numbers[way]["r_precision"].append(precision_at_r(scores, right))
+            numbers[way]["r1"].append(ranked(scores, right)[0])
     return {
-        way: {name: 100 * statistics.fmean(each) for name, each in values.items()}
-        for way, values in found.items()
+        way: {name: 100 * statistics.fmean(entry) for name, entry in values.items()}
+        for way, values in numbers.items()
     }
 
 
@@ -48,26 +48,26 @@ def test_both_settings_equal_a_naive_loop(ties: bool) -> None:
     for seed in range(4):
         table = distinct(8, 16, seed)
         table = table // 16 if ties else table
-        found = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN)))
-        for setting, chosen in (("all_classes", [0, 2, 3, 6, 7]), ("zero_shot", [1, 4, 5])):
-            expected = _naive(table, chosen)
+        values = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN)))
+        for setting, selected in (("all_classes", [0, 2, 3, 6, 7]), ("zero_shot", [1, 4, 5])):
+            expected = _naive(table, selected)
             for way in ("i2t", "t2i"):
-                assert found[setting][way] == pytest.approx(expected[way])
+                assert values[setting][way] == pytest.approx(expected[way])
 
 
 def test_captions_may_rank_by_another_score() -> None:
     table, back = distinct(8, 16, 0), distinct(8, 16, 1)
-    found = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN), back=back))
-    chosen = [1, 4, 5]
-    assert found["zero_shot"]["i2t"] == pytest.approx(_naive(table, chosen)["i2t"])
-    assert found["zero_shot"]["t2i"] == pytest.approx(_naive(back, chosen)["t2i"])
+    values = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN), back=back))
+    selected = [1, 4, 5]
+    assert values["zero_shot"]["i2t"] == pytest.approx(_naive(table, selected)["i2t"])
+    assert values["zero_shot"]["t2i"] == pytest.approx(_naive(back, selected)["t2i"])
 
 
 def test_a_setting_without_images_is_left_out() -> None:
-    found = classes(
+    values = classes(
         subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, frozenset({99})))
     )
-    assert list(found) == ["zero_shot"]
+    assert list(values) == ["zero_shot"]
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def _table(path: Path) -> Path:
 
 def test_labels_come_from_the_caption_table(tmp_path: Path) -> None:
     table = _table(tmp_path / "t.parquet")
-    found = read_labels(table, ["d"])
-    assert found.of_images == [(4, 5)] and found.seen == {3}
-    found = read_labels(table, ["b", "c"])
-    assert found.of_images == [(3,), ()]
-    assert found.seen == {3, 4, 5}  # what chose the model is not unseen
-    assert found.part(slice(0, 1)).of_images == [(3,)]
+    labels = read_labels(table, ["d"])
+    assert labels.of_images == [(4, 5)] and labels.seen == {3}
+    labels = read_labels(table, ["b", "c"])
+    assert labels.of_images == [(3,), ()]
+    assert labels.seen == {3, 4, 5}  # what chose the model is not unseen
+    assert labels.part(slice(0, 1)).of_images == [(3,)]
 
 
 def test_faulty_tables_are_one_line(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(
     of = subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
     assert list(suite.of_dataset("cub", of)) == ["classes"]
     assert list(suite.of_dataset("coco", of)) == ["pmrp"]
-    told = capsys.readouterr().err.splitlines()
-    assert [line.split(":")[1].strip() for line in told] == [
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1].strip() for line in lines] == [
         "left out coco_1k",
         "left out eccv_caption",
         "left out cxc",

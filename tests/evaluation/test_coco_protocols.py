@@ -48,9 +48,9 @@ def _naive(scores: np.ndarray) -> dict[str, Any]:
         ),
         ("t2i", [_before(column, text // 5) for text, column in enumerate(scores.T.copy())]),
     ):
-        found = np.array(ranks)
-        ways[way] = {f"r{k}": 100 * (found < k).mean() for k in (1, 5, 10)}
-        ways[way] |= {"medr": np.floor(np.median(found)) + 1, "meanr": found.mean() + 1}
+        result = np.array(ranks)
+        ways[way] = {f"r{k}": 100 * (result < k).mean() for k in (1, 5, 10)}
+        ways[way] |= {"medr": np.floor(np.median(result)) + 1, "meanr": result.mean() + 1}
     sums = sum(ways[way][f"r{k}"] for way in ways for k in (1, 5, 10))
     return {**ways, "rsum": sums}
 
@@ -98,11 +98,11 @@ def test_1k_is_of_5000_images() -> None:
 
 def test_a_part_has_its_own_captions() -> None:
     index = torch.tensor([0, 1, 1, 2, 2, 2, 3])
-    found = part(subject(distinct(4, 7, 0), index).embedded, slice(1, 3))
-    assert found.image_ids == ["1", "2"]
-    assert found.caption_ids == ["1", "2", "3", "4", "5"]
-    assert found.image_index.tolist() == [0, 0, 1, 1, 1]
-    assert found.texts.vectors.flatten().tolist() == [1, 2, 3, 4, 5]
+    result = part(subject(distinct(4, 7, 0), index).embedded, slice(1, 3))
+    assert result.image_ids == ["1", "2"]
+    assert result.caption_ids == ["1", "2", "3", "4", "5"]
+    assert result.image_index.tolist() == [0, 0, 1, 1, 1]
+    assert result.texts.vectors.flatten().tolist() == [1, 2, 3, 4, 5]
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +119,8 @@ def coco(package: Any) -> Subject:
     captions = package.coco_ids.tolist()
     of_caption = package.coco_gts["t2i"]
     images = list(dict.fromkeys(of_caption[caption][0] for caption in captions))
-    place = {image: row for row, image in enumerate(images)}
-    captions.sort(key=lambda caption: place[of_caption[caption][0]])
+    position = {image: row for row, image in enumerate(images)}
+    captions.sort(key=lambda caption: position[of_caption[caption][0]])
     left, right = _constructed(1)
     return subject(
         left @ right.T,
@@ -147,22 +147,22 @@ def test_eccv_caption_equals_the_package(coco: Subject, package: Any) -> None:
     metrics = ("eccv_map_at_r", "eccv_rprecision", "eccv_r1")
     with contextlib.redirect_stderr(io.StringIO()):
         expected = package.compute_all_metrics(ranked["i2t"], ranked["t2i"], metrics, verbose=False)
-    found = eccv_caption(coco)
+    result = eccv_caption(coco)
     names = zip(("map_at_r", "r_precision", "r1"), metrics, strict=True)
     for ours, theirs in names:
         for way in ("i2t", "t2i"):
-            assert found[way][ours] == pytest.approx(100 * expected[theirs][way])
-            assert 0.1 < found[way][ours] < 99
+            assert result[way][ours] == pytest.approx(100 * expected[theirs][way])
+            assert 0.1 < result[way][ours] < 99
 
 
 @pytest.mark.slow
 def test_cxc_and_5k_equal_the_package(coco: Subject, package: Any) -> None:
-    ranked, found, own = _ranked(coco), cxc(coco), recall_of(coco.ranking)
+    ranked, result, own = _ranked(coco), cxc(coco), recall_of(coco.ranking)
     for cut in (1, 5, 10):
         theirs = package.cxc_recalls(ranked, "all", K=cut)
         pairs = package.coco_5k_recalls(ranked, "all", K=cut)
         for way in ("i2t", "t2i"):
-            assert found[way][f"r{cut}"] == pytest.approx(100 * theirs[way])
+            assert result[way][f"r{cut}"] == pytest.approx(100 * theirs[way])
             assert own[way][f"r{cut}"] == pytest.approx(100 * pairs[way])
 
 
@@ -193,7 +193,7 @@ def _naive_pmrp(table: Tensor, index: list[int], labels: list[tuple[int, ...]]) 
     """The means over zeta and, flat, those of each: `{"i2t": ., "t2i": ., "zeta0": {...}}`."""
     known = [image for image, of_image in enumerate(labels) if of_image]
     texts = [text for text, image in enumerate(index) if image in known]
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for zeta in (0, 1, 2):
         values: dict[str, list[float]] = {"i2t": [], "t2i": []}
         for image in known:
@@ -204,10 +204,12 @@ def _naive_pmrp(table: Tensor, index: list[int], labels: list[tuple[int, ...]]) 
             right = [len({*labels[image]} ^ {*labels[index[text]]}) <= zeta for image in known]
             scores = [table[image, text].item() for image in known]
             values["t2i"].append(precision_at_r(scores, right))
-        alone = {way: 100 * statistics.fmean(each) for way, each in values.items()}
-        found[f"zeta{zeta}"] = pytest.approx(alone)
-    means = {way: statistics.fmean(each.expected[way] for each in found.values()) for way in alone}
-    return found | {way: pytest.approx(value) for way, value in means.items()}
+        alone = {way: 100 * statistics.fmean(number) for way, number in values.items()}
+        numbers[f"zeta{zeta}"] = pytest.approx(alone)
+    means = {
+        way: statistics.fmean(number.expected[way] for number in numbers.values()) for way in alone
+    }
+    return numbers | {way: pytest.approx(value) for way, value in means.items()}
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -218,8 +220,8 @@ def test_pmrp_equals_a_naive_loop(ties: bool) -> None:
         table = table // 20 if ties else table
         labels = _labels(n, seed)
         assert any(labels)
-        found = pmrp(subject(table, index, Labels(labels)))
-        assert found == {"all": _naive_pmrp(table, index.tolist(), labels)}
+        values = pmrp(subject(table, index, Labels(labels)))
+        assert values == {"all": _naive_pmrp(table, index.tolist(), labels)}
 
 
 def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,19 +235,19 @@ def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) ->
         )
         for i in range(0, 20, 4)
     ]
-    found = pmrp(subject(table, consecutive_index(20, 2), Labels(labels)))
+    values = pmrp(subject(table, consecutive_index(20, 2), Labels(labels)))
     for way in ("i2t", "t2i"):
         means = statistics.fmean(fold[way].expected for fold in folds)
-        assert found["1k"][way] == pytest.approx(means)
-        assert found["1k"][way] != pytest.approx(found["5k"][way])
+        assert values["1k"][way] == pytest.approx(means)
+        assert values["1k"][way] != pytest.approx(values["5k"][way])
         strict = statistics.fmean(fold["zeta0"].expected[way] for fold in folds)
-        assert found["1k"]["zeta0"][way] == pytest.approx(strict)
+        assert values["1k"]["zeta0"][way] == pytest.approx(strict)
 
 
 def test_differing_labels_are_those_of_one_image_alone() -> None:
     labels = Labels([(1, 2), (2, 3, 4), (), (2, 1)])
-    found = [[differing_labels(labels, left, right) for right in range(4)] for left in range(4)]
-    assert found == [[0, 3, None, 0], [3, 0, None, 3], [None] * 4, [0, 3, None, 0]]
+    values = [[differing_labels(labels, left, right) for right in range(4)] for left in range(4)]
+    assert values == [[0, 3, None, 0], [3, 0, None, 3], [None] * 4, [0, 3, None, 0]]
 
 
 def test_pmrp_needs_labels() -> None:
@@ -264,6 +266,6 @@ def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_constant_model_finds_no_plausible_match_before_the_others() -> None:
     labels = Labels([(1,), (2, 3, 4), (5, 6, 7, 8)])
-    found = pmrp(subject(torch.zeros(3, 6), consecutive_index(3, 2), labels))
+    values = pmrp(subject(torch.zeros(3, 6), consecutive_index(3, 2), labels))
     nothing = {"i2t": 0.0, "t2i": 0.0}
-    assert found["all"] == nothing | {f"zeta{zeta}": nothing for zeta in (0, 1, 2)}
+    assert values["all"] == nothing | {f"zeta{zeta}": nothing for zeta in (0, 1, 2)}

@@ -20,14 +20,14 @@ def _vectors(*shape: int, seed: int = 0) -> Tensor:
 @pytest.mark.parametrize(("k", "l"), [(3, 2), (1, 4), (4, 1)])
 def test_nearest_items_of_each_element_are_those_of_a_loop(k: int, l: int) -> None:  # noqa: E741
     queries, gallery = 2 * _vectors(5, k, 6), 3 * _vectors(9, l, 6, seed=1)
-    found = nearest_items(queries, gallery, depth=4)
+    nearest = nearest_items(queries, gallery, depth=4)
     expected = naive_nearest(queries, gallery, 4)
-    assert found.items.tolist() == [[[i for _, i, _ in of] for of in each] for each in expected]
-    torch.testing.assert_close(found.cosines, torch.tensor(expected, dtype=torch.float64)[..., 0])
-    met = matching_elements(queries, gallery, found.items)
-    assert met.tolist() == [[[e for *_, e in of] for of in each] for each in expected]
-    firsts = [len({of[0][1] for of in each}) for each in expected]
-    assert found.distinct == pytest.approx(sum(firsts) / len(firsts))
+    assert nearest.items.tolist() == [[[i for _, i, _ in of] for of in item] for item in expected]
+    torch.testing.assert_close(nearest.cosines, torch.tensor(expected, dtype=torch.float64)[..., 0])
+    met = matching_elements(queries, gallery, nearest.items)
+    assert met.tolist() == [[[e for *_, e in of] for of in item] for item in expected]
+    firsts = [len({of[0][1] for of in item}) for item in expected]
+    assert nearest.distinct == pytest.approx(sum(firsts) / len(firsts))
 
 
 def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,9 +43,9 @@ def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPat
 def test_distinct_items_of_dead_and_of_lively_sets() -> None:
     one = _vectors(6, 1, 5)
     assert nearest_items(one.expand(6, 3, 5), _vectors(9, 2, 5, seed=1)).distinct == 1
-    found = nearest_items(torch.eye(4).expand(2, 4, 4), torch.eye(4)[:, None])
-    assert found.distinct == 4
-    assert found.items.shape == (2, 4, 3)
+    nearest = nearest_items(torch.eye(4).expand(2, 4, 4), torch.eye(4)[:, None])
+    assert nearest.distinct == 4
+    assert nearest.items.shape == (2, 4, 3)
     assert nearest_items(one, one[:2]).items.shape == (6, 1, 2)  # there are no three items
 
 

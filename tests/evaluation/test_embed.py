@@ -55,12 +55,12 @@ def _batch(first: int, captions: list[int]) -> Batch:
 
 def test_embeds_a_split_in_order() -> None:
     method = _Mean().train()
-    found = embed(method, [_batch(0, [2, 1]), _batch(2, [3])], "cpu")
-    assert found.image_ids == ["i0", "i1", "i2"]
-    assert found.caption_ids == ["i0#0", "i0#1", "i1#2", "i2#0", "i2#1", "i2#2"]
-    assert found.image_index.tolist() == [0, 0, 1, 2, 2, 2]
-    assert found.images.vectors[:, 0, 0].tolist() == [0, 1, 2]
-    assert found.texts.vectors[:, 0, 0].tolist() == [0, 0, 0, 2, 2, 2]
+    embedded = embed(method, [_batch(0, [2, 1]), _batch(2, [3])], "cpu")
+    assert embedded.image_ids == ["i0", "i1", "i2"]
+    assert embedded.caption_ids == ["i0#0", "i0#1", "i1#2", "i2#0", "i2#1", "i2#2"]
+    assert embedded.image_index.tolist() == [0, 0, 1, 2, 2, 2]
+    assert embedded.images.vectors[:, 0, 0].tolist() == [0, 1, 2]
+    assert embedded.texts.vectors[:, 0, 0].tolist() == [0, 0, 0, 2, 2, 2]
     assert method.training
 
 

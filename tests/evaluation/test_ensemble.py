@@ -55,13 +55,13 @@ def test_it_ranks_by_the_mean_of_the_whole_matrices(
     models.make("narrow", width=6), models.make("cora", "cora")
     small = partial(outcome.rank, images_per_block=3, captions_per_block=7)
     monkeypatch.setattr(outcome, "rank", small)
-    found = models.ensemble(*members)
+    result = models.ensemble(*members)
     mean = sum(models.scores(name) for name in members) / len(members)
     i2t, t2i = ranks(mean, INDEX)
     for way, expected in (("i2t", i2t), ("t2i", t2i)):
         numbers = recall_metrics(torch.tensor(expected))
-        assert found[way] == pytest.approx(numbers, abs=0.006)
-    assert set(found["multi"]["t2i"]) == {"map_at_r", "r_precision", "r1"}
+        assert result[way] == pytest.approx(numbers, abs=0.006)
+    assert set(result["multi"]["t2i"]) == {"map_at_r", "r_precision", "r1"}
     assert shown_scores(models, "+".join(members)) == pytest.approx(
         mean.sort(1, descending=True).values[:, :5].flatten().tolist(), abs=1e-6
     )
@@ -87,10 +87,10 @@ def test_captions_rank_by_their_own_score_where_a_member_has_one(
     assert models.ensemble("a", "b") == alike
     turned = lambda self: lambda images, texts: -VSEPP.score(self, images, texts)  # noqa: E731
     monkeypatch.setattr(VSEPP, "t2i_score", property(turned))
-    found = models.ensemble("a", "b")
-    assert found["i2t"] == alike["i2t"] and found["multi"]["i2t"] == alike["multi"]["i2t"]
+    result = models.ensemble("a", "b")
+    assert result["i2t"] == alike["i2t"] and result["multi"]["i2t"] == alike["multi"]["i2t"]
     _, t2i = ranks(-(models.scores("a") + models.scores("b")) / 2, INDEX)
-    assert found["t2i"] == pytest.approx(recall_metrics(torch.tensor(t2i)), abs=0.006)
+    assert result["t2i"] == pytest.approx(recall_metrics(torch.tensor(t2i)), abs=0.006)
 
 
 def test_it_writes_what_the_report_reads(models: Models) -> None:

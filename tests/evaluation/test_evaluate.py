@@ -105,14 +105,14 @@ def test_writes_what_the_report_reads(run: _Stage) -> None:
 @EVERY_METHOD
 def test_set_methods_alone_get_a_file_of_their_sets(run: _Stage) -> None:
     path = run.out / "run" / "sets.json"
-    found = Metrics.model_validate(run()).sets
+    embedded = Metrics.model_validate(run()).sets
     if "tiny_sets" not in (run.out / "models" / "untrained" / "preset.yaml").read_text():
-        assert found is None
+        assert embedded is None
         assert not path.exists()
         return
-    assert found is not None
-    assert found.images is not None
-    assert list(found.images.rsum_of) == ["1", "2", "3"]
+    assert embedded is not None
+    assert embedded.images is not None
+    assert list(embedded.images.rsum_of) == ["1", "2", "3"]
     shown = SetDetails.model_validate_json(path.read_text())
     assert len(shown.caption_maps) == 3
     assert shown.image_maps == []  # the made-up features have no boxes

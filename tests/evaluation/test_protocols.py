@@ -66,10 +66,10 @@ def test_perfect_model_scores_all() -> None:
 def test_multi_match_by_hand() -> None:
     scores = torch.tensor([[0.9, 0.8, 0.7, 0.6, 0.5]])
     relevant = torch.tensor([[True, False, True, False, True]])
-    found = multi_match_metrics([ranks_of_relevant(scores, relevant)])
+    result = multi_match_metrics([ranks_of_relevant(scores, relevant)])
     # R = 3: ranks 1 and 3 are in, precisions 1 and 2/3
     expected = [100 * (1 + 2 / 3) / 3, 200 / 3, 100.0]
-    assert [found[name] for name in NAMES] == pytest.approx(expected)
+    assert [result[name] for name in NAMES] == pytest.approx(expected)
 
 
 def test_multi_match_ties_are_pessimistic() -> None:
@@ -94,11 +94,11 @@ def _random(seed: int) -> tuple[Tensor, list[int], list[list[int]]]:
 
 def _relevant(index: list[int], extra: list, complete: bool, column: int) -> dict[int, list[int]]:
     pairs = [[image, text] for text, image in enumerate(index)] + extra
-    found: dict[int, list[int]] = {}
+    values: dict[int, list[int]] = {}
     for pair in pairs:
-        found.setdefault(pair[column], []).append(pair[1 - column])
+        values.setdefault(pair[column], []).append(pair[1 - column])
     judged = {pair[column] for pair in extra}
-    return found if complete else {query: found[query] for query in judged}
+    return values if complete else {query: values[query] for query in judged}
 
 
 @pytest.mark.parametrize("complete", [True, False])
@@ -106,12 +106,12 @@ def test_multi_match_equals_the_eccv_caption_package(complete: bool) -> None:
     package = pytest.importorskip("eccv_caption._metrics")
     for seed in range(5):
         table, index, extra = _random(seed)
-        found = _multi(table, index, extra, complete)
+        result = _multi(table, index, extra, complete)
         for column, (direction, scores) in enumerate([("i2t", table), ("t2i", table.T)]):
             ranked = dict(enumerate(scores.argsort(1, descending=True).tolist()))
             truth = _relevant(index, extra, complete, column)
             expected = package.compute_eccv_metrics(ranked, truth)
-            assert found[direction] == pytest.approx(
+            assert result[direction] == pytest.approx(
                 {
                     "map_at_r": 100 * expected["eccv_map_at_r"],
                     "r_precision": 100 * expected["eccv_rprecision"],
@@ -137,10 +137,10 @@ def test_multi_match_by_one_score_there_and_another_back() -> None:
     back = _random(3)[0].flip(1)
     judged, (n, m) = Judgments(torch.tensor(extra), True), there.shape
     split = _rows(n), _rows(m), torch.tensor(index), judged
-    found = multi_match(_score(there), *split, t2i_score=_score(back))
-    assert found["i2t"] == _multi(there, index, extra, True)["i2t"]
-    assert found["t2i"] == _multi(back, index, extra, True)["t2i"]
-    assert found["t2i"] != _multi(there, index, extra, True)["t2i"]
+    result = multi_match(_score(there), *split, t2i_score=_score(back))
+    assert result["i2t"] == _multi(there, index, extra, True)["i2t"]
+    assert result["t2i"] == _multi(back, index, extra, True)["t2i"]
+    assert result["t2i"] != _multi(there, index, extra, True)["t2i"]
 
 
 def test_multi_match_without_judgments_is_a_defect() -> None:
@@ -158,17 +158,17 @@ def _table(path: Path, pairs: list[tuple[str, str]], complete: str = "true") -> 
 def test_judgments_keep_this_splits_foreign_pairs(tmp_path: Path) -> None:
     pairs = [("b", "a0"), ("a", "a0"), ("b", "a0"), ("elsewhere", "a0"), ("a", "x9"), ("a", "b0")]
     path = _table(tmp_path / "relevance.parquet", pairs)
-    found = read_judgments(path, ["a", "b"], ["a0", "a1", "b0"], torch.tensor([0, 0, 1]))
-    assert found.extra.tolist() == [[0, 2], [1, 0]]
-    assert found.complete
+    judgments = read_judgments(path, ["a", "b"], ["a0", "a1", "b0"], torch.tensor([0, 0, 1]))
+    assert judgments.extra.tolist() == [[0, 2], [1, 0]]
+    assert judgments.complete
 
 
 def test_no_judgments(tmp_path: Path) -> None:
-    found = read_judgments(
+    judgments = read_judgments(
         _table(tmp_path / "r.parquet", [], "false"), ["a"], ["a0"], torch.tensor([0])
     )
-    assert not found
-    assert not found.complete
+    assert not judgments
+    assert not judgments.complete
 
 
 def test_faulty_judgments_are_one_line(tmp_path: Path) -> None:

@@ -206,9 +206,9 @@ def test_sets_scored_in_blocks_equal_the_full_matrix() -> None:
 
 def test_scores_that_are_not_finite_are_refused() -> None:
     for value in (torch.nan, torch.inf, -torch.inf):
-        for place in ((0, 0), (2, 1)):
+        for position in ((0, 0), (2, 1)):
             table = torch.rand(3, 3)
-            table[place] = value
+            table[position] = value
             with pytest.raises(DataError, match="not finite"):
                 _rank(table, [0, 1, 2], images_per_block=1)
 

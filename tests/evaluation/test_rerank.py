@@ -51,13 +51,13 @@ def score(images: Embeddings, texts: Embeddings) -> Tensor:
 
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
 def test_it_is_equation_14(beta: float) -> None:
-    found = reranked(score, beta)(IMAGES, TEXTS)
+    result = reranked(score, beta)(IMAGES, TEXTS)
     for i, v in enumerate(IMAGES.vectors[:, 0]):
         for j, t in enumerate(TEXTS.vectors[:, 0]):
             entities = [e for e, index in zip(TEXTS.entities, INDEX, strict=True) if index == j]
             lowest = min((v @ e).item() for e in entities)
             expected = beta * (v @ t).item() + (1 - beta) * lowest
-            assert found[i, j].item() == pytest.approx(expected, abs=1e-9)
+            assert result[i, j].item() == pytest.approx(expected, abs=1e-9)
 
 
 def test_any_block_of_it_is_the_same() -> None:
@@ -108,11 +108,11 @@ def test_the_stage_writes_a_result_of_its_own(run: _Stage) -> None:
 
 def test_two_runs_are_equal(run: _Stage) -> None:
     files = ("metrics.json", "run/i2t.trec", "run/t2i.trec")
-    found = []
+    values = []
     for _ in range(2):
         run("cora")
-        found.append([(run.folder / name).read_bytes() for name in files])
-    assert found[0] == found[1]
+        values.append([(run.folder / name).read_bytes() for name in files])
+    assert values[0] == values[1]
 
 
 def test_a_method_without_entities_is_refused(run: _Stage) -> None:
@@ -130,9 +130,9 @@ def terms_of_equation_14(models: Models, names: Sequence[str], split: str) -> tu
     """Both terms of eq. 14 on the members' mean scores, pair by pair, in double precision: the
     score of the whole caption and that of its worst entity."""
     members = [models.embedded(name, split)[1] for name in names]
-    images = [found.images.vectors[:, 0].double() for found in members]
-    texts = [found.texts.vectors[:, 0].double() for found in members]
-    entities = [found.texts.parts()["entities"].double() for found in members]
+    images = [member.images.vectors[:, 0].double() for member in members]
+    texts = [member.texts.vectors[:, 0].double() for member in members]
+    entities = [member.texts.parts()["entities"].double() for member in members]
     index = members[0].texts.parts()["entity_caption"].tolist()
     whole, lowest = torch.empty(2, len(images[0]), len(texts[0]), dtype=torch.float64)
     for i in range(len(images[0])):

@@ -20,9 +20,9 @@ from manymatch.methods.base import Embeddings
 
 
 def test_lines(tmp_path: Path) -> None:
-    found = Direction(torch.tensor([1]), torch.tensor([[2, 0]]), torch.tensor([[0.5, 1 / 3]]))
+    direction = Direction(torch.tensor([1]), torch.tensor([[2, 0]]), torch.tensor([[0.5, 1 / 3]]))
     path = tmp_path / "i2t.trec"
-    write_run(path, found, ["my image.jpg"], ["a", "b", "c"], "cora")
+    write_run(path, direction, ["my image.jpg"], ["a", "b", "c"], "cora")
     assert path.read_text() == (
         "my%20image.jpg Q0 c 1 0.5 cora\nmy%20image.jpg Q0 a 2 0.333333343 cora\n"
     )
@@ -30,8 +30,8 @@ def test_lines(tmp_path: Path) -> None:
 
 def test_float64_scores_that_differ_are_written_apart(tmp_path: Path) -> None:
     scores = torch.tensor([[1 + 2**-40, 1.0]], dtype=torch.float64)
-    found = Direction(torch.tensor([1]), torch.tensor([[0, 1]]), scores)
-    write_run(tmp_path / "i2t.trec", found, ["q"], ["a", "b"], "tag")
+    direction = Direction(torch.tensor([1]), torch.tensor([[0, 1]]), scores)
+    write_run(tmp_path / "i2t.trec", direction, ["q"], ["a", "b"], "tag")
     lines = (tmp_path / "i2t.trec").read_text().splitlines()
     assert [float(line.split()[4]) for line in lines] == scores[0].tolist()
 
@@ -45,9 +45,9 @@ def test_ids_are_one_field_and_come_back(name: str) -> None:
 def test_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
     path = tmp_path / "t2i.trec"
     path.write_text("earlier")
-    found = Direction(torch.tensor([1]), torch.tensor([[7]]), torch.tensor([[0.5]]))
+    direction = Direction(torch.tensor([1]), torch.tensor([[7]]), torch.tensor([[0.5]]))
     with pytest.raises(IndexError):
-        write_run(path, found, ["q"], ["only one"], "tag")
+        write_run(path, direction, ["q"], ["only one"], "tag")
     assert path.read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [path]
 

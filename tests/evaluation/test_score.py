@@ -116,10 +116,10 @@ def test_other_numbers_than_float32(files: Files, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
 def test_a_constant_float64_matrix_ranks_every_own_pair_last(files: Files, kind: str) -> None:
-    found = _score(files, scores=files.made(f"scores.{kind}", np.full((5, 9), 0.1)))
-    assert (found["i2t"]["r1"], found["t2i"]["r1"]) == (0.0, 0.0)
-    assert found["t2i"]["meanr"] == 5.0
-    assert found["i2t"]["meanr"] == np.mean([1 + 9 - INDEX.count(image) for image in range(5)])
+    values = _score(files, scores=files.made(f"scores.{kind}", np.full((5, 9), 0.1)))
+    assert (values["i2t"]["r1"], values["t2i"]["r1"]) == (0.0, 0.0)
+    assert values["t2i"]["meanr"] == 5.0
+    assert values["i2t"]["meanr"] == np.mean([1 + 9 - INDEX.count(image) for image in range(5)])
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
@@ -132,8 +132,8 @@ def test_differences_beyond_float32_are_no_ties(files: Files, kind: str) -> None
 def test_matrices_of_different_types_are_averaged_exactly(files: Files) -> None:
     small = files.made("small.npy", files.table.astype("f2"))
     fine = files.made("fine.npy", 1e-12 * files.table[::-1].astype("f8"))
-    found = score("scenes", ExternalFiles(scores=(small, fine)), files.captions)
-    assert found == _expected(files.table.astype("f8") + 1e-12 * files.table[::-1].astype("f8"))
+    values = score("scenes", ExternalFiles(scores=(small, fine)), files.captions)
+    assert values == _expected(files.table.astype("f8") + 1e-12 * files.table[::-1].astype("f8"))
 
 
 def test_one_of_several_arrays(files: Files) -> None:
@@ -152,13 +152,13 @@ def test_rows_in_another_order_with_their_ids(files: Files, kind: str) -> None:
     rows, columns = rng.permutation(5), rng.permutation(9)
     (files.folder / "i.txt").write_text("\n".join(IMAGES[row] for row in rows))
     np.save(files.folder / "t.npy", np.array([TEXTS[column] for column in columns]))
-    found = _score(
+    values = _score(
         files,
         scores=files.made(f"mixed.{kind}", files.table[rows][:, columns]),
         image_ids=files.folder / "i.txt",
         caption_ids=files.folder / "t.npy",
     )
-    assert found == _expected(files.table)
+    assert values == _expected(files.table)
 
 
 def test_embeddings_are_compared_as_asked(files: Files) -> None:
@@ -177,7 +177,7 @@ def test_sets_of_vectors(files: Files) -> None:
     rng = np.random.default_rng(2)
     images, texts = rng.normal(size=(5, 3, 4)), rng.normal(size=(9, 2, 4))
     made = {"images": files.made("i.npy", images), "texts": files.made("t.npy", texts)}
-    unit = [torch.nn.functional.normalize(torch.tensor(each), dim=2) for each in (images, texts)]
+    unit = [torch.nn.functional.normalize(torch.tensor(item), dim=2) for item in (images, texts)]
     expected = _expected(smooth_chamfer(*unit).numpy())
     assert _score(files, **made, similarity="smooth_chamfer") == expected
     with pytest.raises(ConfigError, match=r"'cosine' compares single vectors.*sets of 3"):
@@ -199,8 +199,8 @@ def test_of_scan_s_dev_split_the_first_5000_captions_count(files: Files) -> None
     for split in ("dev", "validation"):
         rows = [f"i{row // 5},c{row},{split}" for row in range(5070)]
         path.write_text("\n".join(["image_id,caption_id,split", *rows]))
-        found = read_split(path, split)
-        sizes = len(found.image_ids), len(found.caption_ids)
+        result = read_split(path, split)
+        sizes = len(result.image_ids), len(result.caption_ids)
         assert sizes == ((1000, 5000) if split == "dev" else (1014, 5070))
 
 
@@ -234,8 +234,8 @@ def test_several_matrices_are_ranked_by_their_mean(files: Files) -> None:
     paths = files.made("a.npy", files.table), files.made("b.h5", other)
     out = files.folder / "out"
     places = ResultFiles.inside(out)
-    found = score("scenes", ExternalFiles(scores=paths), files.captions, written=places)
-    assert found == _expected((files.table + other) / 2) != _expected(files.table)
+    values = score("scenes", ExternalFiles(scores=paths), files.captions, written=places)
+    assert values == _expected((files.table + other) / 2) != _expected(files.table)
     hashes = [sha256(Path(path)) for path in paths]
     assert json.loads(places.provenance.read_text())["scores_sha256"] == "+".join(hashes)
     small = files.made("c.npy", other[:4])
@@ -255,14 +255,14 @@ def test_what_is_written_is_what_the_report_reads(files: Files) -> None:
     out = files.folder / "out"
     places = ResultFiles.inside(out)
     made = ExternalFiles(scores=(files.made("s.npy", files.table),))
-    found = score("scenes", made, files.captions, name="theirs", written=places)
-    assert json.loads(places.full.read_text()) == found
-    Metrics.model_validate(found)
+    values = score("scenes", made, files.captions, name="theirs", written=places)
+    assert json.loads(places.full.read_text()) == values
+    Metrics.model_validate(values)
     record = Provenance.model_validate_json(places.provenance.read_text())
     assert (record.setting, record.preset, record.images) == ("external", "theirs", 5)
-    told = json.loads(places.provenance.read_text())
-    assert told["data_sha256"] == sha256(files.captions)
-    assert told["scores_sha256"] == sha256(Path(made.scores[0]))
+    message = json.loads(places.provenance.read_text())
+    assert message["data_sha256"] == sha256(files.captions)
+    assert message["scores_sha256"] == sha256(Path(made.scores[0]))
     assert MachineRecord.read(places.machine).root["score"].seconds is not None
     best = TEXTS[int(files.table[0].argmax())]
     first = (places.run / "i2t.trec").read_text().splitlines()[0].split()

@@ -48,9 +48,9 @@ def _vectors(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> 
 def test_choices_are_each_element_and_the_wanted_selections_that_exist() -> None:
     images, texts = Embeddings(_vectors(2, 3, 4)), Embeddings(_vectors(2, 1, 4))
     wanted = Elements(images=((1, 3), (1, 4), (2,)), texts=((1,),))
-    found = selections(images, texts, wanted)
-    assert [choice.name for choice in found] == ["1", "2", "3", "1+3"]
-    assert {choice.modality for choice in found} == {"images"}
+    choices = selections(images, texts, wanted)
+    assert [choice.name for choice in choices] == ["1", "2", "3", "1+3"]
+    assert {choice.modality for choice in choices} == {"images"}
 
 
 def test_selections_of_elements_are_checked() -> None:
@@ -75,12 +75,12 @@ def test_element_pairs_by_hand() -> None:
     """One image with two captions: the first likes image element 1, the second element 2."""
     images = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
     texts = torch.tensor([[[3.0, 0.0], [3.0, 4.0]], [[0.0, 5.0], [0.0, -1.0]]])
-    found = element_pairs(images, texts, torch.tensor([0, 0]))
+    pairs = element_pairs(images, texts, torch.tensor([0, 0]))
     # cosines: caption 1 [[1, .6], [0, .8]], caption 2 [[0, 0], [1, -1]]
-    torch.testing.assert_close(found.share, torch.tensor([[0.5, 0.0], [0.5, 0.0]]).double())
-    torch.testing.assert_close(found.cosine, torch.tensor([[0.5, 0.3], [0.5, -0.1]]).double())
-    assert winners(found.share.sum(1)) == pytest.approx(2.0)
-    assert winners(found.share.sum(0)) == pytest.approx(1.0)
+    torch.testing.assert_close(pairs.share, torch.tensor([[0.5, 0.0], [0.5, 0.0]]).double())
+    torch.testing.assert_close(pairs.cosine, torch.tensor([[0.5, 0.3], [0.5, -0.1]]).double())
+    assert winners(pairs.share.sum(1)) == pytest.approx(2.0)
+    assert winners(pairs.share.sum(0)) == pytest.approx(1.0)
 
 
 def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,28 +114,28 @@ BOXES = np.array([[0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1]], np.float32)
 
 def test_image_maps_tell_grids_from_boxes_and_leave_padding_out() -> None:
     attention = _vectors(3, 2, 4).softmax(2)
-    found = image_maps([_sample("a", GRID), _sample("b", BOXES), _sample("c", None)], attention)
-    assert [shown.image_id for shown in found] == ["a", "b"]  # no telling where c's regions lie
-    assert (found[0].grid, found[0].boxes, found[0].size) == (2, None, (8, 6))
-    assert found[1].grid is None
-    assert found[1].boxes == [(0.1, 0.2, 0.3, 0.4), (0, 0, 1, 1)]
-    assert np.shape(found[1].weights) == (2, 2)
-    assert found[0].weights[1][3] == pytest.approx(attention[0, 1, 3].item(), abs=1e-4)
+    maps = image_maps([_sample("a", GRID), _sample("b", BOXES), _sample("c", None)], attention)
+    assert [shown.image_id for shown in maps] == ["a", "b"]  # no telling where c's regions lie
+    assert (maps[0].grid, maps[0].boxes, maps[0].size) == (2, None, (8, 6))
+    assert maps[1].grid is None
+    assert maps[1].boxes == [(0.1, 0.2, 0.3, 0.4), (0, 0, 1, 1)]
+    assert np.shape(maps[1].weights) == (2, 2)
+    assert maps[0].weights[1][3] == pytest.approx(attention[0, 1, 3].item(), abs=1e-4)
 
 
 def test_four_boxes_that_are_no_grid_are_boxes() -> None:
-    (found,) = image_maps([_sample("a", GRID[::-1].copy())], torch.ones(1, 1, 4))
-    assert found.grid is None
-    assert len(found.boxes) == 4
+    (maps,) = image_maps([_sample("a", GRID[::-1].copy())], torch.ones(1, 1, 4))
+    assert maps.grid is None
+    assert len(maps.boxes) == 4
 
 
 def test_caption_maps_show_the_words_that_the_model_sees() -> None:
     entries = [CaptionEntry("x", "A cat runs.", GRAPH), CaptionEntry("y", "?!", GRAPH)]
     attention = torch.tensor([[[0.1, 0.2, 0.7, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
-    found = caption_maps(entries, attention, VOCABULARY)
-    assert found[0].words == ["a", "<unk>", "runs"]
-    assert found[0].weights[0] == pytest.approx([0.1, 0.2, 0.7])
-    assert (found[1].words, found[1].weights) == (["<unk>"], [[1.0]])
+    maps = caption_maps(entries, attention, VOCABULARY)
+    assert maps[0].words == ["a", "<unk>", "runs"]
+    assert maps[0].weights[0] == pytest.approx([0.1, 0.2, 0.7])
+    assert (maps[1].words, maps[1].weights) == (["<unk>"], [[1.0]])
 
 
 def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path: Path) -> None
     entries = [CaptionEntry("x", "a dog runs", GRAPH)]
     pieces = WordPieces.from_folder(make_bert(tmp_path))
     shown = pieces.encode("a dog runs")
-    (found,) = caption_maps(entries, torch.ones(1, 2, 9), pieces)
-    assert found.words == ["[CLS]", "[SEP]", *(pieces.words[number] for number in shown)]
+    (maps,) = caption_maps(entries, torch.ones(1, 2, 9), pieces)
+    assert maps.words == ["[CLS]", "[SEP]", *(pieces.words[number] for number in shown)]
 
 
 class _Made:
@@ -177,11 +177,11 @@ class _Made:
         wanted: Elements = Elements(),  # noqa: B008
         samples: int = 4,
     ) -> SetAnalysis | None:
-        found = self.embedded
-        whole = recall(self.method.score, found.images, found.texts, found.image_index)
-        queries = draw_queries(len(found.images), len(found.texts), samples)
+        embedded = self.embedded
+        whole = recall(self.method.score, embedded.images, embedded.texts, embedded.image_index)
+        queries = draw_queries(len(embedded.images), len(embedded.texts), samples)
         return analyse_sets(
-            self.method, found, whole, wanted, queries, self.stored, self.judgments, VOCABULARY
+            self.method, embedded, whole, wanted, queries, self.stored, self.judgments, VOCABULARY
         )
 
 
@@ -190,12 +190,12 @@ def test_chosen_elements_score_as_embeddings_cut_by_hand() -> None:
     analysis = made.analyse(Elements(images=((1, 3),)))
     assert analysis is not None
     images, texts = made.embedded.images.vectors, made.embedded.texts.vectors
-    chosen = analysis.details.chosen
-    assert [(c.modality, c.elements) for c in chosen] == [
+    selected = analysis.details.chosen
+    assert [(c.modality, c.elements) for c in selected] == [
         *(("images", elements) for elements in ([1], [2], [3], [1, 3])),
         *(("texts", elements) for elements in ([1], [2])),
     ]
-    for choice in chosen:
+    for choice in selected:
         rows = [element - 1 for element in choice.elements]
         cut = (images[:, rows], texts) if choice.modality == "images" else (images, texts[:, rows])
         expected = recall(made.method.score, *map(Embeddings, cut), made.image_index)
@@ -230,7 +230,7 @@ def test_shown_items_are_the_nearest_ones_with_their_marks() -> None:
         ("captions", "texts", reversed(ids), parts[::-1]),
     ):
         expected = naive_nearest(queries, gallery, 3)
-        firsts = [len({answers[0][1] for answers in each}) for each in expected]
+        firsts = [len({answers[0][1] for answers in entry}) for entry in expected]
         assert getattr(analysis.metrics, side).distinct == pytest.approx(sum(firsts) / len(firsts))
         for query in getattr(analysis.details.nearest, key):
             row = ids[own].index(getattr(query, own))

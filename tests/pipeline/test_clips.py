@@ -37,8 +37,8 @@ PRESET = {
 
 
 def run(*command: str) -> None:
-    found = CliRunner().invoke(cli.app, command, catch_exceptions=False)
-    assert found.exit_code == 0, found.output
+    outcome = CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    assert outcome.exit_code == 0, outcome.output
 
 
 @pytest.fixture
@@ -72,10 +72,10 @@ def test_clips_go_the_way_of_images(checkout: Path) -> None:
     for name in ("swamp", "contrastive"):
         run("train", "youcook2", name)
         run("evaluate", "youcook2", name)
-        found = json.loads((checkout / "reports/results/youcook2" / f"{name}.json").read_text())
+        record = json.loads((checkout / "reports/results/youcook2" / f"{name}.json").read_text())
         # Of 24 clips; by chance it would be a fifth, and 12.
-        assert found["t2i"]["r5"] > 60 and found["i2t"]["r5"] > 60
-        assert 1 <= found["t2i"]["medr"] <= 4
+        assert record["t2i"]["r5"] > 60 and record["i2t"]["r5"] > 60
+        assert 1 <= record["t2i"]["medr"] <= 4
     weights = checkout / "models/youcook2/swamp/model.safetensors"
     first = weights.read_bytes()
     shutil.rmtree(weights.parent)

@@ -70,9 +70,9 @@ def test_cub(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> No
     metrics, _ = results("cub", settings)
     for setting, chance in (("all_classes", 100 / 7), ("zero_shot", 100 / 3)):
         for way in ("i2t", "t2i"):
-            found = metrics["classes"][setting][way]
-            assert chance / 2 < found["r_precision"] < 100
-            assert 0 < found["r1"] < 100
+            entry = metrics["classes"][setting][way]
+            assert chance / 2 < entry["r_precision"] < 100
+            assert 0 < entry["r1"] < 100
 
 
 def made_instances(images: list[dict[str, Any]]) -> dict[str, Any]:

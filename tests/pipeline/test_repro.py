@@ -105,8 +105,8 @@ def test_killed_stages_go_on_to_the_same_results(
     while left:
         process = workspace.start("dvc", "repro")
         # On a busy machine a kill comes late: the next stage is then behind it, and not waited for.
-        begun, said = _first_begun(process, left)
-        assert begun, f"{left[0]} was finished before it could be killed:\n{said}"
+        begun, message = _first_begun(process, left)
+        assert begun, f"{left[0]} was finished before it could be killed:\n{message}"
         left, killed = left[left.index(begun) + 1 :], killed + 1
         time.sleep(moment.uniform(0.2, 4.0 if begun in ("train", "features") else 1.5))
         kill(process)
@@ -119,13 +119,13 @@ def _first_begun(process: subprocess.Popen[str], rooms: list[str]) -> tuple[str 
     """The first of `rooms` of which `process` begins a stage (None if it begins none), and what it
     has said until then."""
     assert process.stdout is not None
-    said = ""
+    message = ""
     for line in process.stdout:
-        said += line
+        message += line
         for room in rooms:
             if f"Running stage '{room}" in line:
-                return room, said
-    return None, said
+                return room, message
+    return None, message
 
 
 def test_by_hand_a_stage_says_what_is_wrong_in_one_line(committed: Workspace) -> None:

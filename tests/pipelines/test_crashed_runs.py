@@ -33,7 +33,7 @@ class Client:
 
     async def read_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> list[Run]:
         assert flow_run_filter.state and flow_run_filter.state.type
-        asked = {each.name for each in flow_run_filter.state.type.any_ or []}
+        asked = {item.name for item in flow_run_filter.state.type.any_ or []}
         assert asked == {"PENDING", "RUNNING", "CANCELLING"}
         return self.runs
 

@@ -41,7 +41,7 @@ class Client:
             return known
         assert deployment_filter.name is not None
         wanted = deployment_filter.name.any_ or []
-        return [each for each in known if each.name in wanted]
+        return [item for item in known if item.name in wanted]
 
 
 def read(name: str, **changed: Any) -> str:
@@ -56,16 +56,16 @@ def test_a_bare_name_is_resolved_and_a_full_one_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("twice", "error: 'twice' is ambiguous, give one of: other/twice, train/twice"),
         ("train-corra", "error: no deployment 'train-corra'; did you mean 'train-cora'?"),
     ],
 )
-def test_a_name_without_one_answer_ends_with_one_line(name: str, said: str) -> None:
+def test_a_name_without_one_answer_ends_with_one_line(name: str, message: str) -> None:
     with pytest.raises(SystemExit) as end:
         read(name)
-    assert str(end.value).startswith(said) and "\n" not in str(end.value)
+    assert str(end.value).startswith(message) and "\n" not in str(end.value)
 
 
 def test_without_a_server_it_says_how_to_start_one() -> None:
@@ -90,10 +90,12 @@ def test_another_program_in_the_servers_place_is_one_line(error: Exception) -> N
 
     with pytest.raises(SystemExit) as end:
         read("train-cora", read_deployments=other)
-    said = str(end.value)
-    assert said.startswith("error: http://127.0.0.1:1/api does not answer as Prefect's server does")
-    assert "(odd)" in said
-    assert "PREFECT_API_URL" in said and "\n" not in said
+    message = str(end.value)
+    assert message.startswith(
+        "error: http://127.0.0.1:1/api does not answer as Prefect's server does"
+    )
+    assert "(odd)" in message
+    assert "PREFECT_API_URL" in message and "\n" not in message
 
 
 def test_prefects_own_client_still_has_what_the_plug_in_needs() -> None:
@@ -102,8 +104,8 @@ def test_prefects_own_client_still_has_what_the_plug_in_needs() -> None:
     assert bare_names.accept_bare_names(kind)
     for name in ("read_deployments", "read_flow", "api_url"):
         assert hasattr(PrefectClient, name)
-    (found,) = entry_points(group="prefect.plugins", name="manymatch")
-    assert found.load() is bare_names
+    (entry,) = entry_points(group="prefect.plugins", name="manymatch")
+    assert entry.load() is bare_names
 
 
 def test_a_prefect_that_has_changed_is_left_as_it_is() -> None:

@@ -65,18 +65,18 @@ def test_parameters_are_typed(given: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "cluster", "said"),
+    ("share", "cluster", "message"),
     [("yes", "", "MANYMATCH_SHARE=yes"), ("0", "nonsense:abc", "cluster=nonsense:abc")],
 )
 def test_what_every_stage_needs_is_looked_at_before_anything_is_written(
-    monkeypatch: pytest.MonkeyPatch, share: str, cluster: str, said: str
+    monkeypatch: pytest.MonkeyPatch, share: str, cluster: str, message: str
 ) -> None:
     monkeypatch.setenv(sharing.SHARE, share)
     monkeypatch.setattr(flows, "_run", RUN)
     monkeypatch.setattr(flows, "get_run_logger", logging.getLogger)
     monkeypatch.setattr(flows.settings, "settled", None)
     ended = flows.prepare.fn("scenes", cluster=cluster)
-    assert ended.is_failed() and ended.message.startswith(said)
+    assert ended.is_failed() and ended.message.startswith(message)
 
 
 @pytest.mark.parametrize("shared", [True, False])

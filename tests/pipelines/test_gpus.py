@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     monkeypatch.setenv(gpus.WANTED, "1")
     monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(gpus, "time", SimpleNamespace(sleep=lambda _: time.sleep(0.02)))
 
 
 def claim(said: list[str]) -> str | None:
@@ -25,17 +27,17 @@ def claim(said: list[str]) -> str | None:
 
 
 def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
-    said: list[str] = []
-    with gpus.claimed(said.append) as first:
-        with gpus.claimed(said.append) as second:
+    lines: list[str] = []
+    with gpus.claimed(lines.append) as first:
+        with gpus.claimed(lines.append) as second:
             assert (first, second) == ({"CUDA_VISIBLE_DEVICES": "4"}, {"CUDA_VISIBLE_DEVICES": "7"})
-            waiting = threading.Thread(target=claim, args=(said,))
+            waiting = threading.Thread(target=claim, args=(lines,))
             waiting.start()
-            while not said[2:]:
+            while not lines[2:]:
                 time.sleep(0.01)
-            assert waiting.is_alive() and said[-1] == "waiting for 1 of the GPUs 4, 7"
+            assert waiting.is_alive() and lines[-1] == "waiting for 1 of the GPUs 4, 7"
         waiting.join(10)
-        assert said[-1] == "computing on GPU 7"
+        assert lines[-1] == "computing on GPU 7"
 
 
 def test_a_run_may_take_several(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,12 +46,12 @@ def test_a_run_may_take_several(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_that_waits_for_several_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     with gpus.claimed([].append):
         monkeypatch.setenv(gpus.WANTED, "2")
-        waiting = threading.Thread(target=claim, args=(said,))
+        waiting = threading.Thread(target=claim, args=(lines,))
         waiting.start()
-        while not said:
+        while not lines:
             time.sleep(0.01)
         monkeypatch.setenv(gpus.WANTED, "1")
         assert waiting.is_alive() and claim([]) == "7"

@@ -54,7 +54,7 @@ def test_a_fault_in_dvc_yaml_is_one_line(tmp_path: Path) -> None:
 
 def test_every_method_has_its_deployment(root: Path) -> None:
     deployments = yaml.safe_load((root / "prefect.yaml").read_text())["deployments"]
-    named = {each["name"]: each for each in deployments}
+    named = {schedule["name"]: schedule for schedule in deployments}
     assert len(named) == len(deployments)
     presets = root / "presets" / "scenes"
     methods = [name for name in METHODS if (presets / f"{name}.yaml").is_file()]
@@ -70,5 +70,7 @@ def test_every_method_has_its_deployment(root: Path) -> None:
         queue = deployment["work_pool"]["work_queue_name"]
         count = deployment["work_pool"]["job_variables"]["env"][WANTED]
         assert (queue, count) == (("cpu", "0") if name == "report" else ("gpu", "1"))
-    schedules = [each for deployment in deployments for each in deployment.get("schedules", ())]
-    assert schedules and not any(each["active"] for each in schedules)
+    schedules = [
+        schedule for deployment in deployments for schedule in deployment.get("schedules", ())
+    ]
+    assert schedules and not any(schedule["active"] for schedule in schedules)

@@ -18,18 +18,18 @@ def test_a_run_without_its_starter_is_terminated(monkeypatch: pytest.MonkeyPatch
     gone = subprocess.Popen(["true"])
     gone.wait()
     monkeypatch.setenv(STARTER, str(gone.pid))
-    said: list[str] = []
+    lines: list[str] = []
 
     def terminated(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, terminated)
     try:
-        with pytest.raises(KeyboardInterrupt), ended_with_worker(said.append):
+        with pytest.raises(KeyboardInterrupt), ended_with_worker(lines.append):
             time.sleep(10)
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert said[0].startswith("the worker has ended") and "'make serve'" in said[0]
+    assert lines[0].startswith("the worker has ended") and "'make serve'" in lines[0]
 
 
 def test_a_run_with_its_starter_or_without_any_is_left_alone(

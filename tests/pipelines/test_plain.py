@@ -14,14 +14,14 @@ from pipelines.plain import plain
 
 def record(error: Exception | None) -> logging.LogRecord:
     """As Prefect logs an error, or a state that tells of a fault."""
-    found = (type(error), error, None) if error else (None, None, None)
-    return logging.LogRecord("prefect.flow_runs", logging.ERROR, "", 1, "failed", (), found)  # type: ignore[arg-type]
+    result = (type(error), error, None) if error else (None, None, None)
+    return logging.LogRecord("prefect.flow_runs", logging.ERROR, "", 1, "failed", (), result)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("error", [ConfigError("no such method"), None])
 def test_a_fault_with_its_own_words_has_no_traceback(error: Exception | None) -> None:
-    said = record(error)
-    assert plain(said) and not said.exc_info
+    message = record(error)
+    assert plain(message) and not message.exc_info
 
 
 def test_how_a_run_ended_is_not_said_twice() -> None:
@@ -29,8 +29,8 @@ def test_how_a_run_ended_is_not_said_twice() -> None:
 
 
 def test_a_defect_keeps_its_traceback() -> None:
-    said = record(KeyError("method"))
-    assert plain(said) and said.exc_info
+    message = record(KeyError("method"))
+    assert plain(message) and message.exc_info
 
 
 def test_flows_and_parts_speak_plainly() -> None:

@@ -42,18 +42,18 @@ def test_lines(written: bytes, expected: list[str]) -> None:
 
 
 def test_a_command_is_heard_and_its_exit_code_returned() -> None:
-    said: list[str] = []
+    lines: list[str] = []
     code = process.run(
-        ["sh", "-c", "echo $THING; echo aside >&2; exit 3"], said.append, {"THING": "a"}
+        ["sh", "-c", "echo $THING; echo aside >&2; exit 3"], lines.append, {"THING": "a"}
     )
-    assert (code, said) == (3, ["a", "aside"])
-    assert process.run(["sh", "-c", "kill -9 $$"], said.append) == 128 + signal.SIGKILL
+    assert (code, lines) == (3, ["a", "aside"])
+    assert process.run(["sh", "-c", "kill -9 $$"], lines.append) == 128 + signal.SIGKILL
 
 
 def test_the_environment_of_this_process_comes_first(tmp_path: Path) -> None:
-    said: list[str] = []
-    process.run(["sh", "-c", "command -v python; pwd"], said.append, folder=tmp_path)
-    assert said == [str(Path(sys.executable).with_name("python")), str(tmp_path)]
+    lines: list[str] = []
+    process.run(["sh", "-c", "command -v python; pwd"], lines.append, folder=tmp_path)
+    assert lines == [str(Path(sys.executable).with_name("python")), str(tmp_path)]
 
 
 def test_what_a_command_leaves_running_ends_with_it() -> None:
@@ -63,10 +63,10 @@ def test_what_a_command_leaves_running_ends_with_it() -> None:
 
 
 def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
-    said: list[str] = []
+    lines: list[str] = []
 
     def stop(line: str) -> None:
-        said.append(line)
+        lines.append(line)
         if line == "on":
             time.sleep(0.5)  # While a shell starts a command, it misses signals.
             raise KeyboardInterrupt
@@ -74,17 +74,18 @@ def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         process.run(["sh", "-c", "trap 'echo off; exit' INT; echo on; sleep 300"], stop)
-    assert said == ["on", "off"] and time.monotonic() - began < 10
+    assert lines == ["on", "off"] and time.monotonic() - began < 10
 
 
-def test_what_nobody_wants_any_more_is_interrupted() -> None:
-    said: list[str] = []
+def test_what_nobody_wants_any_more_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_SECONDS_BETWEEN_LOOKS", 0.5)
+    lines: list[str] = []
     code = process.run(
         ["sh", "-c", "trap 'echo off; exit 3' INT; echo on; sleep 300"],
-        said.append,
-        wanted=lambda: not said,
+        lines.append,
+        wanted=lambda: not lines,
     )
-    assert (code, said) == (3, ["on", "off"])
+    assert (code, lines) == (3, ["on", "off"])
 
 
 def test_the_command_ends_with_a_starter_that_is_killed(root: Path) -> None:
@@ -110,9 +111,9 @@ def test_the_command_ends_with_a_starter_that_is_killed(root: Path) -> None:
 
 def _sleepers() -> set[int]:
     """Processes `sleep 300`, which only these tests start."""
-    found = psutil.process_iter(["cmdline", "status"])
+    result = psutil.process_iter(["cmdline", "status"])
     return {
-        each.pid
-        for each in found
-        if each.info["cmdline"] == ["sleep", "300"] and each.info["status"] != psutil.STATUS_ZOMBIE
+        item.pid
+        for item in result
+        if item.info["cmdline"] == ["sleep", "300"] and item.info["status"] != psutil.STATUS_ZOMBIE
     }

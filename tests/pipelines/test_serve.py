@@ -129,8 +129,8 @@ def test_a_word_that_is_no_command_starts_nothing(
     with pytest.raises(SystemExit) as end:
         serve.main()
     assert end.value.code == 2
-    said = capsys.readouterr().err
-    assert "'stop'" in said and said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert "'stop'" in message and message.count("\n") == 1
 
 
 def test_prefect_makes_no_device_id() -> None:

@@ -64,20 +64,20 @@ def test_names_that_cannot_be_resolved_are_one_line(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "said"),
+    ("name", "parameters", "message"),
     [
         ("train/train-cora", {"overrides": "trainig.epochs=2"}, "did you mean 'training'?"),
         ("prepare/prepare-data", {"dataset": "scens"}, "did you mean 'scenes'?"),
     ],
 )
 def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
-    service: Service, name: str, parameters: dict[str, str], said: str
+    service: Service, name: str, parameters: dict[str, str], message: str
 ) -> None:
     before = service.run("git", "status", "--short", "--untracked-files=no")
     run = service.begin(name, parameters=parameters)
     state = service.ended(run)
     assert state["type"] == "FAILED" and "\n" not in state["message"]
-    assert said in state["message"]
+    assert message in state["message"]
     assert service.stages(run) == {}
     assert service.run("git", "status", "--short", "--untracked-files=no") == before
 
@@ -86,8 +86,8 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
     service: Service,
 ) -> None:
     first = service.begin("train/train-cora", parameters=LONG)
-    said = service.says(first, "epoch 3/2000")
-    assert "presets/scenes/cora.yaml: training.epochs is now 2000 (was 2) and stays so" in said
+    message = service.says(first, "epoch 3/2000")
+    assert "presets/scenes/cora.yaml: training.epochs is now 2000 (was 2) and stays so" in message
     (worker,) = service.processes("prefect", "worker", "start")
     worker.kill()
     assert service.ended(first, within=40)["type"] == "CRASHED"
@@ -96,8 +96,8 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
 
     service.serve()
     second = service.begin("train/train-cora")
-    said = service.says(second, "resuming after epoch")
-    assert "presets/scenes/cora.yaml differs from the last commit" in said
+    message = service.says(second, "resuming after epoch")
+    assert "presets/scenes/cora.yaml differs from the last commit" in message
     service.says(second, "/2000: loss")
     for stage in service.processes("manymatch", "train"):
         stage.kill()

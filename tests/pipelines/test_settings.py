@@ -30,10 +30,10 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def settle(*overrides: str, preset: Path | None = CORA) -> list[str]:
     """What is said when the overrides are written."""
-    said: list[str] = []
-    with settings.settled(lambda: settings.overridden(overrides, preset), said.append):
+    lines: list[str] = []
+    with settings.settled(lambda: settings.overridden(overrides, preset), lines.append):
         pass
-    return said
+    return lines
 
 
 def snapshot() -> dict[str, str]:
@@ -44,7 +44,7 @@ def snapshot() -> dict[str, str]:
 @pytest.mark.slow
 def test_only_the_overridden_lines_change() -> None:
     before = snapshot()
-    said = settle("training.epochs=2", "model.last_activation=true", "shards.thumbnail=64")
+    message = settle("training.epochs=2", "model.last_activation=true", "shards.thumbnail=64")
     changed = {name: text for name, text in snapshot().items() if text != before[name]}
     assert set(changed) == {str(CORA), "params.yaml"}
     for name, text in changed.items():
@@ -52,11 +52,11 @@ def test_only_the_overridden_lines_change() -> None:
         assert len(old) == len(new)
         assert sum(a != b for a, b in zip(old, new, strict=True)) == (2 if name == str(CORA) else 1)
     assert read_preset(CORA).training.epochs == 2
-    assert said[0] == (
+    assert message[0] == (
         "presets/scenes/cora.yaml: training.epochs is now 2 (was 8) and stays so; "
         "'git checkout presets/scenes/cora.yaml' reverts the file"
     )
-    assert len(said) == 3
+    assert len(message) == 3
 
 
 def test_a_changed_preset_is_no_longer_reproduced() -> None:
@@ -79,7 +79,7 @@ def test_a_file_may_be_named_and_the_same_value_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "message"),
     [
         ("trainig.epochs=2", r"unknown setting 'trainig'; did you mean 'training'\?"),
         ("training.epoch=2", r"unknown key 'training.epoch'; did you mean 'epochs'\?"),
@@ -92,25 +92,25 @@ def test_a_file_may_be_named_and_the_same_value_changes_nothing() -> None:
         pytest.param("model.sise=2", "sise", marks=pytest.mark.slow),
     ],
 )
-def test_a_fault_is_one_line_and_nothing_is_written(override: str, said: str) -> None:
+def test_a_fault_is_one_line_and_nothing_is_written(override: str, message: str) -> None:
     before = snapshot()
-    with pytest.raises(ConfigError, match=said) as fault:
+    with pytest.raises(ConfigError, match=message) as fault:
         settle("seed=5", override)
     assert "\n" not in str(fault.value)
     assert snapshot() == before
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("seed: [1\npresets: []\n", r"^params.yaml:2: expected"),
         ("seed: 1\npresets: []\nseed: 2\n", "^params.yaml:3: the key 'seed'"),
         ("- seed\n", r"^params.yaml: expected a mapping"),
     ],
 )
-def test_a_broken_file_that_is_to_be_changed_is_one_line(text: str, said: str) -> None:
+def test_a_broken_file_that_is_to_be_changed_is_one_line(text: str, message: str) -> None:
     Path("params.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=said) as fault:
+    with pytest.raises(ConfigError, match=message) as fault:
         settle("shards.thumbnail=64", preset=None)
     assert "\n" not in str(fault.value)
 
@@ -124,10 +124,10 @@ def test_a_change_that_leaves_a_run_nothing_to_do_is_not_written(root: Path) -> 
     def trained(graph: Graph) -> list[Stage]:
         return graph.writing(Path("models/scenes/cora"))
 
-    chosen = partial(flows._selected, trained)
+    selected = partial(flows._selected, trained)
     with (
         pytest.raises(ConfigError, match="no stage belongs to this run"),
-        settings.settled(lambda: changes, [].append, chosen),
+        settings.settled(lambda: changes, [].append, selected),
     ):
         pass
     assert snapshot() == before
@@ -136,12 +136,12 @@ def test_a_change_that_leaves_a_run_nothing_to_do_is_not_written(root: Path) -> 
 @pytest.mark.slow
 def test_a_preset_that_params_does_not_name_is_added() -> None:
     assert settings.named("scenes", "cora") == []
-    said: list[str] = []
-    with settings.settled(lambda: settings.named("scenes", "dive"), said.append):
+    lines: list[str] = []
+    with settings.settled(lambda: settings.named("scenes", "dive"), lines.append):
         pass
     methods = yaml.safe_load(Path("params.yaml").read_text())["presets"]
     assert methods == ["vsepp", "swamp", "maxmatch", "cora", "dive"]
-    assert "params.yaml: presets is now" in said[0]
+    assert "params.yaml: presets is now" in lines[0]
     assert settings.named("scenes", "dive") == []
 
 

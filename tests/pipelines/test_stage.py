@@ -43,8 +43,8 @@ def run(name: str, said: list[str] | None = None) -> str | None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("repository")
 def test_a_stage_runs_only_if_something_changed() -> None:
-    said: list[str] = []
-    assert run("first", said) is None and "> cat setting > one" in said
+    lines: list[str] = []
+    assert run("first", lines) is None and "> cat setting > one" in lines
     assert run("first") == "no dependency of this stage has changed"
     Path("setting").write_text("other\n")
     assert run("first") is None

@@ -53,7 +53,10 @@ def test_what_it_started_has_time_to_end_by_itself(tmp_path: Path) -> None:
     assert (tmp_path / "late").is_file()
 
 
-def test_another_process_with_the_same_number_is_left_alone(tmp_path: Path) -> None:
+def test_another_process_with_the_same_number_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SECONDS_TO_END", 0.1)
     started, process = start(tmp_path)
     note = tmp_path / "service" / "one.json"
     mine = note.read_text()

@@ -64,16 +64,16 @@ def experiments() -> dict[str, Experiment[Any, Any]]:
     layout = Layout(ROOT)
     files = sorted((ROOT / "experiments").glob("*.yaml"))
     listed = [experiment_of_file(path, layout) for path in files]
-    return {f"{each.kind}/{each.name}": each for each in listed}
+    return {f"{item.kind}/{item.name}": item for item in listed}
 
 
 def experiment_points() -> dict[str, dict[str, Any]]:
     """The settings of the points of SwAMP's other experiments, by KIND/NAME/POINT."""
     return {
-        f"{name}/{point.label}": each.settings(point, seed=0).model_dump()
-        for name, each in EXPERIMENTS.items()
-        if name == "synthetic/swamp" or each.kind == "sketches"
-        for point in points(each.plan)
+        f"{name}/{point.label}": item.settings(point, seed=0).model_dump()
+        for name, item in EXPERIMENTS.items()
+        if name == "synthetic/swamp" or item.kind == "sketches"
+        for point in points(item.plan)
     }
 
 
@@ -123,7 +123,7 @@ def in_our_units(row: Mapping[str, str], name: str) -> Any:
     if row["setting"] == BATCH:
         return value / (drawn or captions)
     epochs = captions / (drawn or captions)
-    return [epochs * each for each in value] if isinstance(value, list) else epochs * value
+    return [epochs * item for item in value] if isinstance(value, list) else epochs * value
 
 
 @pytest.mark.parametrize("paper", PAPERS)

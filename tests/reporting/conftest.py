@@ -92,8 +92,8 @@ def graph(image: int, k: int) -> dict:
 def _mark(image: int, owner: int, text: str, judged: bool) -> str:
     if image == owner:
         return "own"
-    told = [t for t in scene(owner) if f"{t[0]} {t[1]}" in text.lower()]
-    return "true" if judged and all(thing in scene(image) for thing in told) else "wrong"
+    message = [t for t in scene(owner) if f"{t[0]} {t[1]}" in text.lower()]
+    return "true" if judged and all(thing in scene(image) for thing in message) else "wrong"
 
 
 def _score(image: int, owner: int, k: int, noise: float) -> float:

@@ -42,9 +42,9 @@ def test_mean_and_spread_are_those_of_the_seeds(tmp_path: Path) -> None:
 
 
 def test_a_single_seed_has_no_spread(tmp_path: Path) -> None:
-    found = ablation(tmp_path, ALPHA, seeds=1)
-    assert "±" not in ablations.to_markdown(found)
-    assert "seed 0" in ablations.sizes(found)
+    experiment = ablation(tmp_path, ALPHA, seeds=1)
+    assert "±" not in ablations.to_markdown(experiment)
+    assert "seed 0" in ablations.sizes(experiment)
 
 
 def headings(table: Table) -> list[str]:
@@ -156,12 +156,12 @@ def test_another_key_makes_a_line_each(tmp_path: Path) -> None:
     ids=["words", "too few", "not all numbers", "yes and no"],
 )
 def test_anything_else_is_rows_of_dots(tmp_path: Path, over: dict[str, list[Any]]) -> None:
-    found = ablation(tmp_path, over)
-    assert line_charts(found) == []
-    charts = dot_charts(found)
+    experiment = ablation(tmp_path, over)
+    assert line_charts(experiment) == []
+    charts = dot_charts(experiment)
     assert len(charts) == 3
     for chart in charts:
-        assert len(chart.dots) == len(found.points)
+        assert len(chart.dots) == len(experiment.points)
         assert all(0 <= dot.low <= dot.at <= dot.high <= 100 for dot in chart.dots)
 
 

@@ -29,10 +29,10 @@ def methods(reports: Path, rsums: dict[str, list[float]], dataset: str = "scenes
     )
     value = json.loads(path.read_text())
     for point in value["points"]:
-        found = rsums.get(point["label"], [100.0, 100.0, 100.0])
+        result = rsums.get(point["label"], [100.0, 100.0, 100.0])
         point["runs"] = [
             {**run, "metrics": {**run["metrics"], "rsum": rsum}}
-            for run, rsum in zip(point["runs"], found, strict=False)
+            for run, rsum in zip(point["runs"], result, strict=False)
         ]
     path.write_text(json.dumps(value))
 
@@ -65,26 +65,26 @@ def test_the_verdict_is_that_of_scipys_interval(
 ) -> None:
     single = [99.0, 100.0, 101.0]
     methods(tmp_path, {"msrm": rsums, "pcme": single})
-    found = findings(tmp_path)["MSRM over PCME"][0]
-    assert found.difference.verdict == verdict
-    assert found.difference.mean == pytest.approx(statistics.fmean(rsums) - 100)
+    part = findings(tmp_path)["MSRM over PCME"][0]
+    assert part.difference.verdict == verdict
+    assert part.difference.mean == pytest.approx(statistics.fmean(rsums) - 100)
     if len(rsums) == 1:
-        assert found.difference.half_width is None
+        assert part.difference.half_width is None
         return
     if len(rsums) == len(single):
         low, high = stats.ttest_rel(rsums, single).confidence_interval(0.95)
     else:
         low, high = stats.ttest_ind(rsums, single, equal_var=False).confidence_interval(0.95)
-    assert found.difference.half_width == pytest.approx((high - low) / 2)
+    assert part.difference.half_width == pytest.approx((high - low) / 2)
     assert (low > 0, high < 0) == (verdict == "better", verdict == "worse")
 
 
 def test_the_best_mean_stands_for_a_side(tmp_path: Path) -> None:
     rsums = {"pvse": [90.0, 92.0, 94.0], "dive": [120.0, 121.0, 122.0], "vsepp": [103.0] * 3}
     methods(tmp_path, rsums)
-    found = findings(tmp_path)[SETS][0]
-    assert (found.better.label, found.other.label) == ("dive", "vsepp")
-    assert found.text() == (
+    part = findings(tmp_path)[SETS][0]
+    assert (part.better.label, part.other.label) == ("dive", "vsepp")
+    assert part.text() == (
         "rsum: dive 121.0 ± 1.0 against vsepp 103.0 ± 0.0 (3 seeds), +18.0 (95% interval 15.5 to "
         "20.5)"
     )
@@ -108,10 +108,8 @@ def test_a_claim_without_all_its_points_is_left_out(tmp_path: Path) -> None:
 def test_a_claim_joins_the_points_of_two_ablations(tmp_path: Path) -> None:
     methods(tmp_path, {"swamp": [110.0, 111.0, 112.0]})
     write_ablation(tmp_path, "swamp-weight", {"weight": [0.0, 0.1]})
-    found = findings(tmp_path)["SwAMP over its contrastive twin"]
-    assert [(each.better.label, each.other.label) for each in found] == 2 * [
-        ("swamp", "weight=0.0")
-    ]
+    part = findings(tmp_path)["SwAMP over its contrastive twin"]
+    assert [(item.better.label, item.other.label) for item in part] == 2 * [("swamp", "weight=0.0")]
 
 
 def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:

@@ -22,20 +22,20 @@ RESULTS = published_results.published_results()
 
 
 def _one(**wanted: str) -> published_results.PublishedResult:
-    (found,) = [
-        each
-        for each in RESULTS
-        if all(getattr(each, name) == value for name, value in wanted.items())
+    (values,) = [
+        result
+        for result in RESULTS
+        if all(getattr(result, name) == value for name, value in wanted.items())
     ]
-    return found
+    return values
 
 
 def test_facts_are_those_of_the_papers() -> None:
     alone, joined = [
-        each
-        for each in RESULTS
-        if (each.paper, each.method, each.setting) == ("DivE", "DivE", "5k")
-        and each.features == "resnext101-wsl"
+        result
+        for result in RESULTS
+        if (result.paper, result.method, result.setting) == ("DivE", "DivE", "5k")
+        and result.features == "resnext101-wsl"
     ]
     assert (alone.marks, joined.marks) == ("", "ensemble")
     assert (joined.section, joined.text_encoder) == ("table 1", "bert")
@@ -47,9 +47,9 @@ def test_facts_are_those_of_the_papers() -> None:
 
 
 def test_recalls_and_their_sum_agree_but_for_the_rows_that_are_printed_so() -> None:
-    off = [each for each in RESULTS if abs(_difference(each)) > 0.31]
+    off = [result for result in RESULTS if abs(_difference(result)) > 0.31]
     assert len(off) == 9
-    assert {each.paper for each in off} == {"MaxMatch", "CORA"}
+    assert {result.paper for result in off} == {"MaxMatch", "CORA"}
 
 
 def _difference(each: published_results.PublishedResult) -> float:
@@ -84,14 +84,14 @@ def test_no_number_of_the_tables_is_lost(real_data: Path) -> None:
         for row in _shared(real_data, "other_tasks.csv")
     ]
     apart = ("eccv_caption", "cxc")
-    found = [
-        (each.setting, "test", value)
-        if each.setting in apart
-        else (each.dataset, each.setting, value)
-        for each in RESULTS
-        for value in each.values.values()
+    values = [
+        (result.setting, "test", value)
+        if result.setting in apart
+        else (result.dataset, result.setting, value)
+        for result in RESULTS
+        for value in result.values.values()
     ]
-    assert sorted(found) == sorted([*wanted, *judged, *others])
+    assert sorted(values) == sorted([*wanted, *judged, *others])
 
 
 def _numbers(best: float) -> dict[str, Any]:
@@ -136,13 +136,13 @@ def test_clips_stand_beside_the_papers_too(reports: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(value))
     runs = [run for run in read_runs(reports) if run.dataset == "youcook2"]
-    (found,) = comparison.comparisons("youcook2", runs)
-    assert found.title == "YouCook2"
-    heads = [column.title for column in found.theirs.columns[3:]]
+    (comparisons,) = comparison.comparisons("youcook2", runs)
+    assert comparisons.title == "YouCook2"
+    heads = [column.title for column in comparisons.theirs.columns[3:]]
     assert heads == ["R@1", "R@5", "R@10", "MedR"]
-    (table,) = found.ours.values()
+    (table,) = comparisons.ours.values()
     assert _texts(table)[0][3:] == ["9.0", "80.0", "90.0", "1.0"]
-    theirs = _texts(found.theirs)[0]
+    theirs = _texts(comparisons.theirs)[0]
     assert theirs[0] == "SwAMP (pretrained)"
     assert theirs[3:] == ["9.4", "24.9", "35.3", "22"]
     text = "".join(comparison.to_markdown("youcook2", runs))
@@ -155,13 +155,13 @@ def _texts(table: Table) -> list[list[str]]:
 
 def _of_coco(reports: Path) -> dict[str, comparison.Comparison]:
     runs = [run for run in read_runs(reports) if run.dataset == "coco"]
-    return {each.title: each for each in comparison.comparisons("coco", runs)}
+    return {item.title: item for item in comparison.comparisons("coco", runs)}
 
 
 def test_our_rows_stand_with_the_papers_of_the_same_setting(coco: Path) -> None:
-    found = _of_coco(coco)
-    assert list(found) == ["COCO 1K, mean of five folds", "COCO 5K", "CxC"]
-    small, whole = found["COCO 1K, mean of five folds"], found["COCO 5K"]
+    comparisons = _of_coco(coco)
+    assert list(comparisons) == ["COCO 1K, mean of five folds", "COCO 5K", "CxC"]
+    small, whole = comparisons["COCO 1K, mean of five folds"], comparisons["COCO 5K"]
     assert {mark: [row[0] for row in _texts(table)] for mark, table in whole.ours.items()} == {
         "reproduced": ["cora"],
         "small-scale": ["dive"],
@@ -210,7 +210,7 @@ def test_the_papers_rows_come_best_first_and_each_once(coco: Path) -> None:
     assert sums == sorted(sums, reverse=True)
     shown = [(name, *cells) for name, _, *cells in rows]
     assert len(set(shown)) == len(shown)
-    assert any(place.count(";") >= 1 for name, place, *_ in rows if name == "CAAN")
+    assert any(position.count(";") >= 1 for name, position, *_ in rows if name == "CAAN")
 
 
 def test_markdown_has_the_papers_rows_of_our_methods(coco: Path) -> None:
@@ -229,12 +229,12 @@ def test_markdown_has_the_papers_rows_of_our_methods(coco: Path) -> None:
 
 def _tables(text: str) -> dict[str, list[str]]:
     """The first column of each table, by the mark above it."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for part in text.split("\n\n*")[1:]:
         lines = [line for line in part.splitlines() if line.startswith("| ")]
         assert len({line.count("|") for line in lines}) == 1
-        found[part.partition("*")[0]] = [line.split("|")[1].strip() for line in lines[2:]]
-    return found
+        values[part.partition("*")[0]] = [line.split("|")[1].strip() for line in lines[2:]]
+    return values
 
 
 def test_without_another_s_model_there_are_the_papers_rows_of_our_methods_alone(
@@ -296,5 +296,5 @@ def test_data_sets_of_no_paper_have_no_comparison(reports: Path) -> None:
 
 
 def test_every_method_has_the_papers_name() -> None:
-    names = {each.method.split()[0] for each in RESULTS}
+    names = {result.method.split()[0] for result in RESULTS}
     assert set(comparison.PAPERS_NAME.values()) <= names

@@ -37,8 +37,8 @@ def cells(table: Table, name: str, place: str = "") -> dict[str, str]:
 
 
 def test_our_rows_say_what_was_measured(tmp_path: Path) -> None:
-    found = costs.table(measured(tmp_path))
-    assert cells(found, "dive") == {
+    table = costs.table(measured(tmp_path))
+    assert cells(table, "dive") == {
         "vectors": "4 \u00d7 256",
         "parameters": "2.9 M",
         "multiply_adds": "4.1 K",
@@ -53,34 +53,34 @@ def test_our_rows_say_what_was_measured(tmp_path: Path) -> None:
         "query 10000": "6.42",
         "query 100000": "35.2",
     }
-    scan = cells(found, "cross-attention")
+    scan = cells(table, "cross-attention")
     assert scan["search 100000"] == "2,000"
     assert (scan["batch"], scan["step"]) == ("128 / 128", "4.5")
     assert (scan["test"], scan["ranking"]) == ("338 (scaled)", "336 (scaled)")
-    assert cells(found, "cora")["query 100000"] == "18.7"  # 12.3 + 4.4 + 2.02
+    assert cells(table, "cora")["query 100000"] == "18.7"  # 12.3 + 4.4 + 2.02
 
 
 def test_memory_is_a_column_where_a_gpu_has_some(tmp_path: Path) -> None:
     value = json.loads(write_costs(tmp_path).read_text())
     value["rows"][4]["step"]["peak_gpu_memory_mb"] = 5120.4
-    found = costs.table(measured(tmp_path, rows=value["rows"]))
-    assert cells(found, "dive")["memory"] == "5,120"
-    assert cells(found, "vsepp")["memory"] == "-"
+    table = costs.table(measured(tmp_path, rows=value["rows"]))
+    assert cells(table, "dive")["memory"] == "5,120"
+    assert cells(table, "vsepp")["memory"] == "-"
 
 
 def test_the_papers_rows_follow_marked_and_with_their_hardware(tmp_path: Path) -> None:
-    found = costs.table(measured(tmp_path))
-    marks = [row[1].badges for row in found.rows]
+    table = costs.table(measured(tmp_path))
+    marks = [row[1].badges for row in table.rows]
     assert marks == [("small-scale",)] * 9 + [("untrained",)] + [("published",)] * 13
-    swamp = cells(found, "SwAMP", "SwAMP, table 12, Flickr30K")
+    swamp = cells(table, "SwAMP", "SwAMP, table 12, Flickr30K")
     assert (swamp["step"], swamp["test"], swamp["encode"]) == ("0.09", "3.8", "-")
-    assert cells(found, "DivE", "DivE, section 4.4")["multiply_adds"] == "16.4 K"
-    cora = cells(found, "CORA", "CORA, section 7")
+    assert cells(table, "DivE", "DivE, section 4.4")["multiply_adds"] == "16.4 K"
+    cora = cells(table, "CORA", "CORA, section 7")
     parts = ("parse", "encode", "search 100000", "query 10000", "query 100000")
     assert [cora[part] for part in parts] == ["40", "14", "10", "60", "60"]
-    sgraf = cells(found, "SGRAF", "CORA, section 7")
+    sgraf = cells(table, "SGRAF", "CORA, section 7")
     assert (sgraf["query 10000"], sgraf["query 100000"]) == ("46,000", "470,000")
-    hardware = {row[1].note: row[-1].text for row in found.rows}
+    hardware = {row[1].note: row[-1].text for row in table.rows}
     assert "RTX 2080 Ti" in hardware["SwAMP, table 12, COCO, 5K test"]
     assert hardware["CORA, section 7"] == "not named"
     assert hardware[""] == "Some processor 2.50GHz, 2 threads"
@@ -89,9 +89,9 @@ def test_the_papers_rows_follow_marked_and_with_their_hardware(tmp_path: Path) -
 def test_without_vse_infinity_nothing_of_ours_is_in_its_multiples(tmp_path: Path) -> None:
     value = json.loads(write_costs(tmp_path).read_text())
     rows = [row for row in value["rows"] if row["method"] != "vse_infinity"]
-    found = costs.table(measured(tmp_path, rows=rows))
-    assert cells(found, "dive")["relative"] == "-"
-    assert cells(found, "SCAN", "DivE, appendix B.1, Flickr30K validation")["relative"] != "-"
+    table = costs.table(measured(tmp_path, rows=rows))
+    assert cells(table, "dive")["relative"] == "-"
+    assert cells(table, "SCAN", "DivE, appendix B.1, Flickr30K validation")["relative"] != "-"
 
 
 def test_every_published_figure_is_the_papers(real_data: Path) -> None:
@@ -106,7 +106,7 @@ def test_every_published_figure_is_the_papers(real_data: Path) -> None:
         (row["paper"], pytest.approx(float(row["value"]) * factors.get(row["unit"], 1)))
         for row in rows
     ]
-    ours = [(each.paper.lower(), fact.value) for each in published() for fact in each.facts]
+    ours = [(item.paper.lower(), fact.value) for item in published() for fact in item.facts]
     assert len(ours) == len(theirs) == 24
     assert all(fact in ours for fact in theirs)
 

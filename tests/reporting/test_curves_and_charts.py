@@ -63,7 +63,7 @@ def test_any_finite_curve_stays_inside_its_chart(points: list[tuple[float, float
     chart = _validation(*points)
     places = [float(text) for text in re.findall(r"[-\d.]+", chart.lines[0].path)]
     assert places
-    assert all(0 <= place <= 1000 for place in places)
+    assert all(0 <= position <= 1000 for position in places)
     assert len(chart.lines[0].dots) <= 200
     assert 2 <= len(chart.y_ticks) <= 8
     assert all(-0.01 <= tick.at <= 100.01 for tick in [*chart.x_ticks, *chart.y_ticks])

@@ -61,13 +61,13 @@ def _area(text: str, centre: float, baseline: float, size: float) -> Area:
 
 def strokes(drawing: Drawing) -> list[Area]:
     """The straight parts of every line: up, along, down."""
-    found = []
+    values = []
     for arrow in drawing.arrows:
         numbers = [float(number) for number in re.findall(r"[-\d.]+", arrow.line)]
         start, top, y, end = numbers[0], numbers[1], numbers[4], numbers[8]
-        found += [(start, y, start, top), (min(start, end), y, max(start, end), y)]
-        found.append((end, y, end, top))
-    return found
+        values += [(start, y, start, top), (min(start, end), y, max(start, end), y)]
+        values.append((end, y, end, top))
+    return values
 
 
 def meet(a: Area, b: Area) -> bool:

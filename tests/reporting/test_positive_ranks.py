@@ -31,13 +31,13 @@ c#0 Q0 d 3 0.7 t
 def test_the_first_positive_counts_and_ties_count_against_it(tmp_path: Path) -> None:
     path = tmp_path / "t2i.trec"
     path.write_text(RUN)
-    found = read_positive_ranks(path)
-    assert found is not None
-    assert (found.depth, found.ranks) == (3, {"a#0": 3, "b#0": 1, "c#0": None})
-    assert [round(found.recall(k), 1) for k in (1, 2, 3)] == [33.3, 33.3, 66.7]
+    ranks = read_positive_ranks(path)
+    assert ranks is not None
+    assert (ranks.depth, ranks.ranks) == (3, {"a#0": 3, "b#0": 1, "c#0": None})
+    assert [round(ranks.recall(k), 1) for k in (1, 2, 3)] == [33.3, 33.3, 66.7]
     path.write_text("a Q0 b#0 1 0.9 t\na Q0 a#1 2 0.8 t\na Q0 a#0 3 0.8 t\n")
-    found = read_positive_ranks(path)
-    assert found is not None and found.ranks == {"a": 2}  # the tie is another positive
+    ranks = read_positive_ranks(path)
+    assert ranks is not None and ranks.ranks == {"a": 2}  # the tie is another positive
 
 
 def test_a_missing_run_file_is_none_and_a_faulty_one_is_one_line(tmp_path: Path) -> None:

@@ -40,15 +40,15 @@ def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
             (row["setting"], row["metric"].replace("_", " "), row["value"])
             for row in csv.DictReader(stream)
         ]
-    found = [
+    values = [
         (name.text, column.heading, cell.text)
         for *_, table in ALL
         for name, *cells in table.rows
         for column, cell in zip(table.columns[1:], cells, strict=True)
         if cell.text
     ]
-    assert len(found) == 204
-    assert sorted(found) == sorted(wanted)
+    assert len(values) == 204
+    assert sorted(values) == sorted(wanted)
 
 
 @pytest.mark.parametrize("name", published_ablations.OF_ABLATION)
@@ -61,8 +61,8 @@ def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
 
 
 def test_they_stand_below_ours_marked_and_in_a_table_of_their_own(reports: Path) -> None:
-    found = Ablation.read(write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]}))
-    ours, mark, theirs = ablations.to_markdown(found).partition("*published* (DivE, table 4")
+    result = Ablation.read(write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]}))
+    ours, mark, theirs = ablations.to_markdown(result).partition("*published* (DivE, table 4")
     assert mark and "495.2" in theirs and "495.2" not in ours
     assert published_ablations.to_markdown("scenes-methods") == ""
     page = pages_of(reports)["scenes-experiments"]

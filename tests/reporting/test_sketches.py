@@ -36,8 +36,8 @@ def write(reports: Path, name: str = "made", **change: Any) -> Path:
 
 
 def one_run(seed: int, value: float) -> dict[str, Any]:
-    found = {"map": value + seed, "map_at_200": value + 10, "map_at_200_r": 9.0, "p_at_200": 8.0}
-    return {"seed": seed, **found, "validation": 50.0, "epoch": 3, "seconds": 7.0}
+    values = {"map": value + seed, "map_at_200": value + 10, "map_at_200_r": 9.0, "p_at_200": 8.0}
+    return {"seed": seed, **values, "validation": 50.0, "epoch": 3, "seconds": 7.0}
 
 
 def texts(table: Table) -> list[list[str]]:
@@ -51,22 +51,22 @@ def test_ours_come_first_and_published_rows_say_so(tmp_path: Path) -> None:
     ours, _, *theirs = texts(table)
     assert ours[:3] == ["triplet", "run here", "30.50 ± 0.71 (0.50)"]
     published = {row[0]: row[1:] for row in theirs}
-    place = "published: SwAMP, table 3"
-    assert published["SwAMP"] == [place, "40.32", "51.94", "40.81", "-"]
-    assert published["ZSIH"] == [place, "25.4", "-", "-", "-"]
+    position = "published: SwAMP, table 3"
+    assert published["SwAMP"] == [position, "40.32", "51.94", "40.81", "-"]
+    assert published["ZSIH"] == [position, "25.4", "-", "-", "-"]
 
 
 def test_another_data_set_has_no_published_rows(tmp_path: Path) -> None:
-    found = SketchExperiment.read(write(tmp_path, dataset="made up"))
-    assert [row[1] for row in texts(sketches.table(found))] == ["run here", "run here"]
+    result = SketchExperiment.read(write(tmp_path, dataset="made up"))
+    assert [row[1] for row in texts(sketches.table(result))] == ["run here", "run here"]
 
 
 def test_every_metric_is_compared_seed_by_seed(tmp_path: Path) -> None:
-    told = sketches.differences(SketchExperiment.read(write(tmp_path)))
-    assert told[0].startswith(
+    message = sketches.differences(SketchExperiment.read(write(tmp_path)))
+    assert message[0].startswith(
         "SwAMP against triplet, mAP: +6.00 (95% interval 6.00 to 6.00): better"
     )
-    assert "P@200: +0.00" in told[2] and "not decided" in told[2]
+    assert "P@200: +0.00" in message[2] and "not decided" in message[2]
     without = SketchExperiment.read(write(tmp_path, baseline=None))
     assert sketches.differences(without) == []
 

@@ -21,10 +21,10 @@ def experiment(reports: Path, r1: dict[str, list[float]], **change: object) -> S
 
 
 def test_mean_spread_and_error_are_those_of_the_seeds() -> None:
-    found = Estimate.of([1.0, 2.0, 6.0])
-    assert (found.mean, found.deviation) == (3.0, pytest.approx(7**0.5))
-    assert found.error == pytest.approx((7 / 3) ** 0.5)
-    assert found.text_with_error() == "3.00 ± 2.65 (1.53)"
+    estimate = Estimate.of([1.0, 2.0, 6.0])
+    assert (estimate.mean, estimate.deviation) == (3.0, pytest.approx(7**0.5))
+    assert estimate.error == pytest.approx((7 / 3) ** 0.5)
+    assert estimate.text_with_error() == "3.00 ± 2.65 (1.53)"
     assert Estimate.of([1.5]).text_with_error() == "1.50"
 
 
@@ -44,8 +44,8 @@ def test_the_table_stands_beside_what_is_published(tmp_path: Path) -> None:
 
 
 def test_columns_without_anything_are_left_out(tmp_path: Path) -> None:
-    found = experiment(tmp_path, {"a": [1.0], "b": [2.0]}, published={}, baseline=None)
-    assert [column.title for column in synthetic.table(found).columns] == [
+    result = experiment(tmp_path, {"a": [1.0], "b": [2.0]}, published={}, baseline=None)
+    assert [column.title for column in synthetic.table(result).columns] == [
         "Setting",
         "R@1, pair",
         "Med-R, pair",
@@ -53,8 +53,8 @@ def test_columns_without_anything_are_left_out(tmp_path: Path) -> None:
         "Med-R, class",
         "Seconds",
     ]
-    assert synthetic.differences(found) == []
-    assert "ublished" not in synthetic.note(found)
+    assert synthetic.differences(result) == []
+    assert "ublished" not in synthetic.note(result)
 
 
 def test_ahead_is_judged_seed_by_seed(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_ahead_is_judged_seed_by_seed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("r1", "told"),
+    ("r1", "message"),
     [
         (ALIKE, "): not decided."),
         (dict(zip(AHEAD, reversed(AHEAD.values()), strict=True)), "): worse."),
@@ -77,16 +77,16 @@ def test_ahead_is_judged_seed_by_seed(tmp_path: Path) -> None:
     ],
 )
 def test_what_may_be_chance_is_not_called_better(
-    r1: dict[str, list[float]], told: str, tmp_path: Path
+    r1: dict[str, list[float]], message: str, tmp_path: Path
 ) -> None:
     text = synthetic.to_markdown(experiment(tmp_path, r1))
-    assert told in text and "): better." not in text
+    assert message in text and "): better." not in text
 
 
 def test_experiments_of_a_paper_come_first(tmp_path: Path) -> None:
     for name, published in {"a": {}, "z": {"SwAMP": {"pair": 1.0}}}.items():
         write_experiment(tmp_path, name, AHEAD, published=published)
-    assert [each.name for each in SyntheticExperiment.read_all(tmp_path)] == ["z", "a"]
+    assert [item.name for item in SyntheticExperiment.read_all(tmp_path)] == ["z", "a"]
 
 
 def test_a_faulty_file_is_one_line(tmp_path: Path) -> None:

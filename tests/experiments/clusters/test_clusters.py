@@ -67,17 +67,17 @@ def test_every_sample_is_in_the_class_of_the_nearest_prototype(
     embedded = subject.embedded
     captions = likeliest(subject, embedded.texts.vectors)
     images = likeliest(subject, embedded.images.vectors)
-    members = {each["number"]: each for each in found["classes"]}
+    members = {item["number"]: item for item in found["classes"]}
     assert set(members) == {*captions, *images}
-    for number, each in members.items():
+    for number, item in members.items():
         own = [row for row, of in enumerate(captions) if of == number]
-        assert [c["caption_id"] for c in each["captions"]] == [
+        assert [c["caption_id"] for c in item["captions"]] == [
             embedded.caption_ids[row] for row in own
         ]
-        assert [c["caption"] for c in each["captions"]] == [
+        assert [c["caption"] for c in item["captions"]] == [
             subject.captions[row].text for row in own
         ]
-        assert each["images"] == [
+        assert item["images"] == [
             name for name, of in zip(embedded.image_ids, images, strict=True) if of == number
         ]
     assert found["used"] == {"captions": len(set(captions)), "images": len(set(images))}
@@ -86,7 +86,7 @@ def test_every_sample_is_in_the_class_of_the_nearest_prototype(
 
 
 def test_classes_come_by_size_and_say_whose_they_are(found: dict[str, Any]) -> None:
-    sizes = [len(each["captions"]) for each in found["classes"]]
+    sizes = [len(item["captions"]) for item in found["classes"]]
     assert sizes == sorted(sizes, reverse=True) and len(sizes) > 1
     assert (found["preset"], found["method"], found["split"]) == ("swamp", "swamp", "test")
     assert found["n_classes"] == N_CLASSES
@@ -94,20 +94,20 @@ def test_classes_come_by_size_and_say_whose_they_are(found: dict[str, Any]) -> N
 
 def test_keywords_are_counted_by_caption(found: dict[str, Any]) -> None:
     model = load_model(PARSER)
-    each = found["classes"][0]
-    told = words_of(model, [caption["caption"] for caption in each["captions"]])
-    counts = Counter(noun for words in told for noun in set(words.nouns))
-    assert dict(map(tuple, each["nouns"])).items() <= counts.items()
-    assert each["nouns"][0][1] == max(counts.values())
+    item = found["classes"][0]
+    message = words_of(model, [caption["caption"] for caption in item["captions"]])
+    counts = Counter(noun for words in message for noun in set(words.nouns))
+    assert dict(map(tuple, item["nouns"])).items() <= counts.items()
+    assert item["nouns"][0][1] == max(counts.values())
 
 
 def test_the_largest_classes_have_pictures(found: dict[str, Any], subject: Subject) -> None:
     rows = range(len(subject.embedded.image_ids))
     stored = {image.image_id: image.thumbnail for image in subject.images(rows)}
     shown: dict[str, str | None] = {}
-    for each in found["classes"][:SHOWN]:
-        assert list(each["thumbnails"]) == each["images"][:PICTURES]
-        shown |= each["thumbnails"]
+    for item in found["classes"][:SHOWN]:
+        assert list(item["thumbnails"]) == item["images"][:PICTURES]
+        shown |= item["thumbnails"]
     decoded = {name: text and base64.b64decode(text) for name, text in shown.items()}
     assert decoded == {name: stored[name] for name in shown}
     assert any(decoded.values())

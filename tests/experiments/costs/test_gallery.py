@@ -50,12 +50,12 @@ def test_a_search_finds_what_the_full_ranking_does(
         monkeypatch.setattr(gallery, "_BLOCK", block)
         for source in sources:
             trained = embed_split(source.model, source.shards, "test", CPU)
-            method, found = trained.method, trained.embedded
-            parts = found.images, found.texts, found.image_index
+            method, result = trained.method, trained.embedded
+            parts = result.images, result.texts, result.image_index
             ranking = rank(method.score, *parts, depth=5, t2i_score=method.t2i_score)
-            made = grown(found.images, len(found.images))
-            for row in range(len(found.texts)):
-                query = found.texts.rows(slice(row, row + 1))
+            made = grown(result.images, len(result.images))
+            for row in range(len(result.texts)):
+                query = result.texts.rows(slice(row, row + 1))
                 with torch.inference_mode():
-                    place = search(method.t2i_score or method.score, made, query, depth=5)
-                assert place.tolist() == ranking.t2i.items[row].tolist()
+                    position = search(method.t2i_score or method.score, made, query, depth=5)
+                assert position.tolist() == ranking.t2i.items[row].tolist()

@@ -201,8 +201,8 @@ def checkout(
     for source in sources[:2]:
         shutil.copytree(source.model, layout.model("tiny", source.model.name))
     shutil.copytree(data.shards, layout.shards("tiny", "grid"))
-    chosen = {"datasets": ["tiny"], "presets": ["vse_infinity", "vsepp"], "features": ["grid"]}
-    layout.params.write_text(yaml.safe_dump({**chosen, "sources": {}, "extraction": {}}))
+    selected = {"datasets": ["tiny"], "presets": ["vse_infinity", "vsepp"], "features": ["grid"]}
+    layout.params.write_text(yaml.safe_dump({**selected, "sources": {}, "extraction": {}}))
     monkeypatch.chdir(layout.root)
     return layout
 

@@ -82,7 +82,7 @@ def test_a_step_learns_from_the_hardest_negatives(trained: Trained, scan: Scan) 
     (loss,) = scan.loss(images, texts, batch).values()
     torch.testing.assert_close(loss, sum(hinges))
     loss.backward()
-    assert all(bool(each.grad.abs().sum() > 0) for each in scan.parameters())
+    assert all(bool(parameter.grad.abs().sum() > 0) for parameter in scan.parameters())
 
 
 def test_where_images_are_pixels_regions_are_made_up(trained: Trained) -> None:

@@ -50,20 +50,20 @@ def rsums(record: dict[str, Any]) -> dict[str, list[float]]:
 
 def test_every_point_is_trained_with_every_seed(checkout: Checkout, worked: list[str]) -> None:
     plan = checkout.plan(over={"size": [4, 8]}, seeds=[0, 1], about="How wide?")
-    found = record(checkout, plan)
+    written = record(checkout, plan)
     assert worked == ["size=4, seed 0", "size=4, seed 1", "size=8, seed 0", "size=8, seed 1"]
-    assert [point["settings"] for point in found["points"]] == [{"size": 4}, {"size": 8}]
-    assert found["keys"] == ["size"] and found["about"] == "How wide?"
-    assert (found["images"], found["captions"], found["split"]) == (8, 24, "test")
-    run = found["points"][1]["runs"][1]
+    assert [point["settings"] for point in written["points"]] == [{"size": 4}, {"size": 8}]
+    assert written["keys"] == ["size"] and written["about"] == "How wide?"
+    assert (written["images"], written["captions"], written["split"]) == (8, 24, "test")
+    run = written["points"][1]["runs"][1]
     assert (run["seed"], run["epochs"]) == (1, 2)
     assert run["seconds"] > 0 and "multi" in run["metrics"]
-    assert found["points"][0]["resolved"]["model"]["size"] == 4
+    assert written["points"][0]["resolved"]["model"]["size"] == 4
 
 
 def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: list[str]) -> None:
-    found = record(checkout, checkout.plan(over={"size": [4]}), keep=True)
-    (run,) = found["points"][0]["runs"]
+    results = record(checkout, checkout.plan(over={"size": [4]}), keep=True)
+    (run,) = results["points"][0]["runs"]
     preset = read_preset(checkout.runs[0] / "model" / "preset.yaml")
     layout, out = checkout.layout, checkout.layout.root / "by-hand"
     shards = layout.shards("tiny", "grid")
@@ -81,8 +81,8 @@ def test_runs_of_set_methods_say_whether_their_sets_are_alive(
 ) -> None:
     preset = {**PRESET, "method": "dive", "model": SMALL_SETS}
     (checkout.layout.presets / "tiny" / "dive.yaml").write_text(yaml.safe_dump(preset))
-    found = record(checkout, checkout.plan(over={"preset": ["dive", "vsepp"]}))
-    of_sets, of_vector = (point["runs"][0] for point in found["points"])
+    written = record(checkout, checkout.plan(over={"preset": ["dive", "vsepp"]}))
+    of_sets, of_vector = (point["runs"][0] for point in written["points"])
     sets, vector = of_sets["metrics"], of_vector["metrics"]
     variances = [sets["sets"][side]["log_circular_variance"] for side in ("images", "texts")]
     assert all(variance < 0 for variance in variances)
@@ -112,9 +112,9 @@ def test_a_data_set_s_protocols_apply_to_every_run(
 
 def test_equal_points_are_trained_once(checkout: Checkout, worked: list[str]) -> None:
     points = {"as it is": {}, "said again": {"size": 8}, "other": {"size": 4}}
-    found = record(checkout, checkout.plan(points=points))
+    written = record(checkout, checkout.plan(points=points))
     assert worked == ["said again, seed 0", "other, seed 0"]
-    same = rsums(found)
+    same = rsums(written)
     assert same["as it is"] == same["said again"]
 
 
@@ -201,8 +201,8 @@ def test_nothing_of_a_run_that_other_code_began_is_used(
     plan = checkout.plan(over={"size": [4]})
     kill_during(lambda: record(checkout, plan), "manymatch.experiments.presets.run.evaluate", 1)
     monkeypatch.setattr(module, "code_hash", lambda *entries: "changed")
-    found = record(checkout, plan)
-    assert found["points"][0]["runs"][0]["seconds"] is not None  # trained anew, and whole
+    written = record(checkout, plan)
+    assert written["points"][0]["runs"][0]["seconds"] is not None  # trained anew, and whole
     assert worked == ["size=4, seed 0"]
 
 

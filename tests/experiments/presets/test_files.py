@@ -68,12 +68,12 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(name: str) -> None:
 
 
 def test_pvse_with_maxmatch_is_the_published_preset() -> None:
-    found = presets_of("maxmatch-pvse", "flickr30k")["PVSE + MaxMatch"]
+    part = presets_of("maxmatch-pvse", "flickr30k")["PVSE + MaxMatch"]
     path = LAYOUT.presets / "flickr30k" / "maxmatch_pvse_resnet152_bigru.yaml"
     published = read_preset(path)
-    models = [check_model(preset.method, preset.model) for preset in (found, published)]
+    models = [check_model(preset.method, preset.model) for preset in (part, published)]
     assert models[0] == models[1]
-    assert found.model_copy(update={"model": {}}) == published.model_copy(update={"model": {}})
+    assert part.model_copy(update={"model": {}}) == published.model_copy(update={"model": {}})
 
 
 @pytest.mark.slow

@@ -46,9 +46,9 @@ def test_methods_are_called_by_their_names_alone(checkout: Checkout) -> None:
 
 def test_a_key_is_of_the_model_unless_the_preset_has_it(checkout: Checkout) -> None:
     plan = checkout.plan(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
-    chosen = preset_of(checkout.layout.presets, plan, Point("", {"size": 4}), seed=3)
-    assert (chosen.model["size"], chosen.training.optimizer.lr, chosen.seed) == (4, 0.5, 3)
-    assert chosen.model["word_size"] == 4
+    selected = preset_of(checkout.layout.presets, plan, Point("", {"size": 4}), seed=3)
+    assert (selected.model["size"], selected.training.optimizer.lr, selected.seed) == (4, 0.5, 3)
+    assert selected.model["word_size"] == 4
 
 
 def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: Path) -> None:

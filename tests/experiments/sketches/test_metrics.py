@@ -58,12 +58,12 @@ def test_blocks_equal_the_whole(scores: int) -> None:
 
 def test_equal_scores_count_against_the_model() -> None:
     queries, gallery = torch.ones(2, 3), torch.ones(1000, 3)
-    found = retrieval(queries, torch.zeros(2).long(), gallery, torch.arange(1000) // 500)
-    assert found["p_at_200"] == found["map_at_200"] == 0.0
-    assert found["map"] < 50
+    values = retrieval(queries, torch.zeros(2).long(), gallery, torch.arange(1000) // 500)
+    assert values["p_at_200"] == values["map_at_200"] == 0.0
+    assert values["map"] < 50
 
 
 def test_a_perfect_ranking() -> None:
     labels = torch.arange(3)
-    found = retrieval(torch.eye(3), labels, torch.eye(3).repeat(250, 1), labels.repeat(250))
-    assert found == pytest.approx(dict.fromkeys(NAMES, 100.0))
+    values = retrieval(torch.eye(3), labels, torch.eye(3).repeat(250, 1), labels.repeat(250))
+    assert values == pytest.approx(dict.fromkeys(NAMES, 100.0))

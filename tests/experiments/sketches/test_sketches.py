@@ -51,14 +51,16 @@ def refusal(data: dict[str, Any]) -> str:
 
 
 def test_the_published_files(data: dict[str, Any]) -> None:
-    found = read_data(settings(data))
-    assert len(found.sketches.labels) == 20 * CLASSES and len(found.images.labels) == 30 * CLASSES
-    assert [found.classes[number] for number in found.unseen] == UNSEEN
-    assert not set(found.seen.tolist()) & set(found.unseen.tolist())
+    dataset = read_data(settings(data))
+    assert (
+        len(dataset.sketches.labels) == 20 * CLASSES and len(dataset.images.labels) == 30 * CLASSES
+    )
+    assert [dataset.classes[number] for number in dataset.unseen] == UNSEEN
+    assert not set(dataset.seen.tolist()) & set(dataset.unseen.tolist())
     raw = torch.from_numpy(np.load(data["sketches"]["features"]))
     expected = raw / raw.norm(dim=1, keepdim=True)
-    torch.testing.assert_close(found.sketches.vectors.float(), expected, atol=1e-3, rtol=1e-3)
-    first = found.classes[int(found.sketches.labels[7])]
+    torch.testing.assert_close(dataset.sketches.vectors.float(), expected, atol=1e-3, rtol=1e-3)
+    first = dataset.classes[int(dataset.sketches.labels[7])]
     assert first == "kind-7"
 
 
@@ -72,10 +74,12 @@ def test_other_forms_are_the_same(data: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("".join(f"{line} {k % 24}\n" for k, line in enumerate(lines)))
     (tmp_path / "zero.txt").write_text("".join(f"{name} {k}\n" for k, name in enumerate(UNSEEN)))
     sketches = {"features": f"{tmp_path / 's.h5'}:vgg", "classes": str(tmp_path / "s.txt")}
-    found = read_data(settings(data | {"sketches": sketches, "unseen": str(tmp_path / "zero.txt")}))
-    assert torch.equal(found.sketches.vectors, expected.sketches.vectors)
-    assert torch.equal(found.sketches.labels, expected.sketches.labels)
-    assert torch.equal(found.unseen, expected.unseen)
+    dataset = read_data(
+        settings(data | {"sketches": sketches, "unseen": str(tmp_path / "zero.txt")})
+    )
+    assert torch.equal(dataset.sketches.vectors, expected.sketches.vectors)
+    assert torch.equal(dataset.sketches.labels, expected.sketches.labels)
+    assert torch.equal(dataset.unseen, expected.unseen)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +101,8 @@ def spoil(file: str, change: Any) -> None:
 
 
 def test_a_number_that_is_not_finite_is_named(data: dict[str, Any]) -> None:
-    place = np.arange(20 * CLASSES)[:, None] == 5
-    spoil(data["sketches"]["features"], lambda rows: np.where(place, np.nan, rows))
+    position = np.arange(20 * CLASSES)[:, None] == 5
+    spoil(data["sketches"]["features"], lambda rows: np.where(position, np.nan, rows))
     assert "row 5 holds NaN or infinity" in refusal(data)
 
 
@@ -178,25 +182,25 @@ def test_partners_are_of_the_class_and_all_of_them_come(data: dict[str, Any]) ->
 
 
 def test_the_defaults_are_the_papers() -> None:
-    found = SketchSettings()
-    assert (found.weight, found.n_classes, found.queue) == (0.1, 500, 1000)
-    assert (found.tau, found.eta, found.all_negatives_epochs) == (0.25, 5.0, 0)
+    defaults = SketchSettings()
+    assert (defaults.weight, defaults.n_classes, defaults.queue) == (0.1, 500, 1000)
+    assert (defaults.tau, defaults.eta, defaults.all_negatives_epochs) == (0.25, 5.0, 0)
 
 
 def test_images_of_the_own_class_are_no_negatives() -> None:
     torch.manual_seed(0)
     pairs = [torch.nn.functional.normalize(torch.randn(5, 4), dim=1) for _ in range(2)]
     classes = torch.tensor([0, 1, 0, 2, 1])
-    chosen = SketchSettings(weight=0.0, margin=0.5)
-    matching = Matching(chosen)
+    selected = SketchSettings(weight=0.0, margin=0.5)
+    matching = Matching(selected)
     scores = (pairs[0] @ pairs[1].T).tolist()
     total = 0.0
     for i in range(5):
         others = [j for j in range(5) if classes[j] != classes[i]]
         total += max(max(0.0, 0.5 + scores[i][j] - scores[i][i]) for j in others)
         total += max(max(0.0, 0.5 + scores[j][i] - scores[i][i]) for j in others)
-    found = _loss((pairs[0], pairs[1]), classes, matching, None)
-    assert float(found) == pytest.approx(total, rel=1e-5)
+    result = _loss((pairs[0], pairs[1]), classes, matching, None)
+    assert float(result) == pytest.approx(total, rel=1e-5)
     alone = torch.arange(5)
     plain = 5 * triplet(pairs[0] @ pairs[1].T, alone, 0.5)
     torch.testing.assert_close(_loss((pairs[0], pairs[1]), alone, matching, None), plain)
@@ -206,8 +210,8 @@ def test_images_of_the_own_class_are_no_negatives() -> None:
 
 
 def test_a_run_is_the_same_again_and_another_seed_is_not(data: dict[str, Any]) -> None:
-    found, chosen = read_data(settings(data)), SketchSettings(**SMALL | {"epochs": 2})
-    first, again, other = (run(chosen, found, seed) for seed in (0, 0, 1))
+    actual, selected = read_data(settings(data)), SketchSettings(**SMALL | {"epochs": 2})
+    first, again, other = (run(selected, actual, seed) for seed in (0, 0, 1))
     for result in (first, again, other):
         del result["seconds"]
     assert first == again != other
@@ -229,8 +233,8 @@ def test_the_command_trains_tests_and_writes(
     }
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
     monkeypatch.chdir(tmp_path)
-    found = CliRunner().invoke(cli.app, ["experiment", "made.yaml"], catch_exceptions=False)
-    assert found.exit_code == 0 and "SwAMP" in found.output
+    outcome = CliRunner().invoke(cli.app, ["experiment", "made.yaml"], catch_exceptions=False)
+    assert outcome.exit_code == 0 and "SwAMP" in outcome.output
     record = json.loads((tmp_path / "reports/sketches/made.json").read_text())
     assert record["classes"] == {"seen": 18, "unseen": 6}
     assert record["images"] == {"seen": 540, "unseen": 180}
@@ -272,22 +276,24 @@ FILES = sorted((Path(__file__).parents[3] / "experiments").glob("sketches-*.yaml
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_committed_experiments_are_valid(path: Path) -> None:
     experiment = experiment_of_file(path, Layout(path.parents[1]))
-    chosen = {point.label: experiment.settings(point, 0) for point in points(experiment.plan)}
+    selected = {point.label: experiment.settings(point, 0) for point in points(experiment.plan)}
     assert f"manymatch experiment experiments/{path.name}\n" in path.read_text()
-    assert chosen["triplet"].weight == 0.0 and chosen["SwAMP"].weight == 0.1
-    assert chosen["SwAMP"].queue == (2000 if experiment.name == "quickdraw" else 1000)
-    assert experiment.plan.dataset in {each.dataset for each in published_results()}
+    assert selected["triplet"].weight == 0.0 and selected["SwAMP"].weight == 0.1
+    assert selected["SwAMP"].queue == (2000 if experiment.name == "quickdraw" else 1000)
+    assert experiment.plan.dataset in {
+        published_result.dataset for published_result in published_results()
+    }
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"points": {"a": {"wait": 1}}}, "did you mean 'weight'?"),
         ({"data": {"sketches": []}}, "made.yaml: data.sketches"),
     ],
 )
 def test_a_faulty_file_is_one_line(
-    change: dict[str, Any], told: str, data, tmp_path: Path, monkeypatch, capsys
+    change: dict[str, Any], message: str, data, tmp_path: Path, monkeypatch, capsys
 ) -> None:
     whole = {"experiment": "sketches", "dataset": "x", "data": data, "points": {"a": {}}} | change
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(whole))
@@ -296,4 +302,4 @@ def test_a_faulty_file_is_one_line(
     with pytest.raises(SystemExit) as ended:
         cli.main()
     error = capsys.readouterr().err.strip()
-    assert ended.value.code == 1 and told in error and "\n" not in error
+    assert ended.value.code == 1 and message in error and "\n" not in error

@@ -72,9 +72,12 @@ def test_a_matrix_is_studied_as_the_model_that_made_it(
 def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours: Subject) -> None:
     validation, split = reranking(ours).tables
     beta = max((rsum, beta) for beta, rsum in validation.rows)[1]
-    found = ours.embedded
+    embedded = ours.embedded
     values = recall(
-        reranked(ours.trained.method.score, beta), found.images, found.texts, found.image_index
+        reranked(ours.trained.method.score, beta),
+        embedded.images,
+        embedded.texts,
+        embedded.image_index,
     )
     cells = [values[way][cut] for way in ("i2t", "t2i") for cut in ("r1", "r5", "r10")]
     expected = [round(value, 2) for value in [*cells, values["rsum"]]]
@@ -128,6 +131,6 @@ def test_the_command_studies_what_it_keeps(
     app(words, standalone_mode=False)
     assert not Path("reports").exists()
     app([*words, "--as", "theirs"], standalone_mode=False)
-    found = json.loads(Path("reports/studies/tiny/theirs.json").read_text())
-    assert {key: found[key] for key in IDENTITY} == IDENTITY
-    assert set(found["studies"]) == {"rich_captions", "reranking"}
+    record = json.loads(Path("reports/studies/tiny/theirs.json").read_text())
+    assert {key: record[key] for key in IDENTITY} == IDENTITY
+    assert set(record["studies"]) == {"rich_captions", "reranking"}

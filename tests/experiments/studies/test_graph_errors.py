@@ -35,9 +35,9 @@ def words(graph: SceneGraph) -> Counter[str]:
 
 
 def changed(error: GraphError, graph: SceneGraph = GRAPH, draws: int = 200) -> list[SceneGraph]:
-    found = [error(graph, Random(seed)) for seed in range(draws)]
-    assert all(one is not None for one in found)
-    return [one for one in found if one is not None]
+    values = [error(graph, Random(seed)) for seed in range(draws)]
+    assert all(one is not None for one in values)
+    return [one for one in values if one is not None]
 
 
 @every_error
@@ -112,9 +112,9 @@ def captions(count: int) -> list[CaptionEntry]:
 
 
 def test_so_many_captions_get_an_error() -> None:
-    found = with_errors(captions(100), any_error, 30, "0")
-    assert len(found) == 30
-    assert all(row % 2 and caption.graph != GRAPH for row, caption in found.items())
+    result = with_errors(captions(100), any_error, 30, "0")
+    assert len(result) == 30
+    assert all(row % 2 and caption.graph != GRAPH for row, caption in result.items())
 
 
 def test_fewer_errors_are_a_part_of_more() -> None:

@@ -49,10 +49,10 @@ def run(model: Path, data: TinyData, target: Path, *only: str) -> dict[str, Any]
 
 
 def test_all_studies_of_one_model(models: dict[str, Path], data: TinyData, tmp_path: Path) -> None:
-    found = run(models["cora"], data, tmp_path / "cora.json")
-    assert (found["preset"], found["method"], found["split"]) == ("cora", "cora", "test")
-    assert set(found["studies"]) == set(STUDIES)
-    for findings in found["studies"].values():
+    result = run(models["cora"], data, tmp_path / "cora.json")
+    assert (result["preset"], result["method"], result["split"]) == ("cora", "cora", "test")
+    assert set(result["studies"]) == set(STUDIES)
+    for findings in result["studies"].values():
         assert set(findings) == {"title", "about", "tables", "samples"}
         for table in findings["tables"]:
             assert {len(row) for row in table["rows"]} == {len(table["columns"])}
@@ -64,9 +64,9 @@ def test_the_report_reads_what_a_study_writes(
 ) -> None:
     reports = tmp_path / "reports"
     written = run(models[name], data, reports / "studies" / "tiny" / f"{name}.json")
-    found = Studies.read_all(reports)
-    assert [each.preset for each in found] == [name]
-    for kind, studies in studies_by_name(found).items():
+    results = Studies.read_all(reports)
+    assert [result.preset for result in results] == [name]
+    for kind, studies in studies_by_name(results).items():
         study = written["studies"][kind]
         last = list(study_blocks(kind, studies))[-1]
         cases = (
@@ -90,8 +90,8 @@ def test_two_runs_are_equal(models: dict[str, Path], data: TinyData, tmp_path: P
 def test_what_a_method_does_not_allow_is_left_out(
     models: dict[str, Path], data: TinyData, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    found = run(models["vsepp"], data, tmp_path / "vsepp.json")
-    assert sorted(found["studies"]) == WITHOUT_ENTITIES
+    result = run(models["vsepp"], data, tmp_path / "vsepp.json")
+    assert sorted(result["studies"]) == WITHOUT_ENTITIES
     assert "no entities: parse_errors, reranking" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="study 'parse_errors' needs the entities"):
         run(models["vsepp"], data, tmp_path / "vsepp.json", "parse_errors")
@@ -141,11 +141,11 @@ def test_rich_captions_are_those_with_most_parts(
         for caption in subject.captions
     ]
     order = sorted(range(len(sizes)), key=lambda row: (-sizes[row], row))[:5]
-    method, found = subject.trained.method, subject.embedded
-    scores = method.score(found.images, found.texts)
+    method, result = subject.trained.method, subject.embedded
+    scores = method.score(result.images, result.texts)
     ranks = []
     for row in order:
-        own = scores[found.image_index[row], row]
+        own = scores[result.image_index[row], row]
         ranks.append(1 + sum(float(other) > float(own) for other in scores[:, row]))
     (table,) = rich_captions(subject).tables
     recalls = [round(100 * sum(rank <= cut for rank in ranks) / 5, 2) for cut in (1, 5, 10)]
@@ -183,9 +183,9 @@ def test_an_entity_is_true_where_it_is_said_with_no_fewer_attributes() -> None:
             for row, (other, fewer) in enumerate(vocabulary.entities):
                 if other == name and set(fewer) <= set(attributes):
                     expected.add((image, row))
-    found = true_pairs(vocabulary, CAPTIONS, INDEX).tolist()
-    assert found == sorted(map(list, expected))
-    assert [0, 3] in found and [1, 3] not in found
+    result = true_pairs(vocabulary, CAPTIONS, INDEX).tolist()
+    assert result == sorted(map(list, expected))
+    assert [0, 3] in result and [1, 3] not in result
 
 
 def test_entities_are_ranked_for_each_image(subject: Subject) -> None:
@@ -201,14 +201,14 @@ def test_entities_are_ranked_for_each_image(subject: Subject) -> None:
     for image, row in enumerate(scores.tolist()):
         order = sorted(range(len(row)), key=lambda entity: -row[entity])
         true = [(image, entity) in pairs for entity in order]
-        for cut, found in hits.items():
-            found.append(any(true[:cut]))
+        for cut, hit in hits.items():
+            hit.append(any(true[:cut]))
         precisions.append(sum(true[: sum(true)]) / sum(true))
     (table,) = study.tables
     row = table.rows[0]
     assert row[0] == len(vocabulary.captions)
     assert row[1] == round(len(pairs) / len(scores), 2)
-    expected = [100 * sum(found) / len(found) for found in hits.values()]
+    expected = [100 * sum(hit) / len(hit) for hit in hits.values()]
     assert row[2:5] == [round(value, 2) for value in expected]
     assert row[6] == round(100 * sum(precisions) / len(precisions), 2)
     scores = [entity.score for entity in study.samples[0].entities]

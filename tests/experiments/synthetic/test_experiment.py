@@ -56,12 +56,12 @@ def settings_in(path: Path) -> dict[str, RunSettings]:
 
 
 def test_every_point_has_a_run_of_every_seed(worked: list[str], tmp_path: Path) -> None:
-    found = record(perform(small(tmp_path, seeds=[0, 3])))
+    written = record(perform(small(tmp_path, seeds=[0, 3])))
     assert worked == [f"{p}, seed {s}" for p in ("contrastive", "SwAMP") for s in (0, 3)]
-    assert [point["label"] for point in found["points"]] == ["contrastive", "SwAMP"]
-    assert [run["seed"] for run in found["points"][1]["runs"]] == [0, 3]
-    assert found["points"][1]["settings"]["n_classes"] == 20
-    assert (found["name"], found["baseline"]) == ("small", "contrastive")
+    assert [point["label"] for point in written["points"]] == ["contrastive", "SwAMP"]
+    assert [run["seed"] for run in written["points"][1]["runs"]] == [0, 3]
+    assert written["points"][1]["settings"]["n_classes"] == 20
+    assert (written["name"], written["baseline"]) == ("small", "contrastive")
 
 
 def test_finished_runs_are_not_done_again(worked: list[str], tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_finished_runs_are_not_done_again(worked: list[str], tmp_path: Path) -> 
 @pytest.mark.slow
 def test_processes_give_the_same_numbers(tmp_path: Path) -> None:
     experiment = small(tmp_path, jobs=2)
-    found = record(perform(experiment))
-    for point, planned in zip(found["points"], points(experiment.plan), strict=True):
+    written = record(perform(experiment))
+    for point, planned in zip(written["points"], points(experiment.plan), strict=True):
         here = experiment.run(experiment.settings(planned, 0), 0, tmp_path)
         assert {kind: point["runs"][0][kind] for kind in ("pair", "class", "epoch")} == {
             kind: here[kind] for kind in ("pair", "class", "epoch")
@@ -88,7 +88,7 @@ def test_processes_give_the_same_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_files_are_sound_and_say_how_they_are_run(path: Path) -> None:
     settings = settings_in(path)
-    assert len({str(each) for each in settings.values()}) == len(settings)
+    assert len({str(setting) for setting in settings.values()}) == len(settings)
     assert f"#   manymatch experiment experiments/{path.name}\n" in path.read_text()
     assert experiment_of_file(path, Layout(ROOT)).plan.about
 
@@ -96,9 +96,9 @@ def test_the_files_are_sound_and_say_how_they_are_run(path: Path) -> None:
 def test_the_papers_comparison() -> None:
     experiment = experiment_of_file(ROOT / "experiments" / "synthetic-swamp.yaml", Layout(ROOT))
     assert (experiment.name, experiment.kind) == ("swamp", "synthetic")
-    found = experiment.plan
-    assert len(found.seeds) == 5 and found.baseline == "contrastive"
-    assert found.published == {
+    embedded = experiment.plan
+    assert len(embedded.seeds) == 5 and embedded.baseline == "contrastive"
+    assert embedded.published == {
         "contrastive": {"pair": 84.10, "class": 91.60},
         "SwAMP": {"pair": 90.80, "class": 95.70},
     }
@@ -109,8 +109,11 @@ def test_the_papers_comparison() -> None:
 
 def test_both_settings_are_solved_both_ways() -> None:
     settings = settings_in(ROOT / "experiments" / "synthetic-convergence.yaml")
-    found = {(each.tau, each.eta, each.rounds, each.tolerance) for each in settings.values()}
-    assert found == {
+    values = {
+        (setting.tau, setting.eta, setting.rounds, setting.tolerance)
+        for setting in settings.values()
+    }
+    assert values == {
         (tau, eta, *end)
         for tau, eta in ((0.01, 20.0), (0.025, 5.0))
         for end in ((3, None), (None, 1e-4))
@@ -118,7 +121,7 @@ def test_both_settings_are_solved_both_ways() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (
             {"points": {"a": {"taw": 1}}, "baseline": None},
@@ -130,12 +133,12 @@ def test_both_settings_are_solved_both_ways() -> None:
         ({"points": {"a": {"tolerance": 1e-4}}, "baseline": None}, "either rounds or tolerance"),
     ],
 )
-def test_faults_are_one_line(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_faults_are_one_line(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump(SMALL | change))
     with pytest.raises(ConfigError) as fault:
         experiment_of_file(path, Layout(tmp_path)).check()
-    assert told in str(fault.value) and "\n" not in str(fault.value)
+    assert message in str(fault.value) and "\n" not in str(fault.value)
 
 
 def test_the_command_prints_the_table(
@@ -150,14 +153,14 @@ def test_the_command_prints_the_table(
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert not ended.value.code
-    told = capsys.readouterr().out
+    message = capsys.readouterr().out
     assert worked == ["contrastive, seed 4", "SwAMP, seed 4"]
-    assert "| SwAMP |" in told and "SwAMP against contrastive, pair R@1" in told
+    assert "| SwAMP |" in message and "SwAMP against contrastive, pair R@1" in message
     assert (tmp_path / "reports" / "synthetic" / "small.json").is_file()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("small.yaml --seeds one", "seeds.0"),
         ("small.yaml --dataset coco", "--dataset"),
@@ -167,7 +170,7 @@ def test_the_command_prints_the_table(
 )
 def test_faults_of_the_command_are_one_line(
     words: str,
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -179,4 +182,4 @@ def test_faults_of_the_command_are_one_line(
         cli.main()
     assert ended.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ") and told in line
+    assert line.startswith("error: ") and message in line

@@ -46,19 +46,19 @@ def test_recalls_are_those_of_a_loop() -> None:
             ahead = sum(scores[c] >= best for c in range(40) if c not in right)
             hits[kind] += ahead < 5
             ranks[kind].append(ahead + 1)
-    found = recalls(a, b, label)
-    assert {kind: found[kind]["r5"] for kind in hits} == {k: 2.5 * n for k, n in hits.items()}
-    medians = {kind: math.floor(statistics.median(each)) for kind, each in ranks.items()}
-    assert {kind: found[kind]["medr"] for kind in hits} == medians
+    values = recalls(a, b, label)
+    assert {kind: values[kind]["r5"] for kind in hits} == {k: 2.5 * n for k, n in hits.items()}
+    medians = {kind: math.floor(statistics.median(item)) for kind, item in ranks.items()}
+    assert {kind: values[kind]["medr"] for kind in hits} == medians
     assert medians["pair"] > medians["class"] >= 1
-    assert found["class"]["r1"] > found["pair"]["r1"]
+    assert values["class"]["r1"] > values["pair"]["r1"]
 
 
 def test_the_networks_have_two_hidden_layers() -> None:
     for network in (Encoders(50, 5).a, Encoders(50, 5).b):
-        shapes = [tuple(each.weight.shape) for each in network if isinstance(each, Linear)]
+        shapes = [tuple(item.weight.shape) for item in network if isinstance(item, Linear)]
         assert shapes == [(50, 100), (50, 50), (5, 50)]
-        assert [isinstance(each, ReLU) for each in network] == [False, True, False, True, False]
+        assert [isinstance(item, ReLU) for item in network] == [False, True, False, True, False]
 
 
 def test_the_loss_sums_the_hinges_and_averages_the_labels() -> None:
@@ -78,8 +78,8 @@ def test_the_loss_sums_the_hinges_and_averages_the_labels() -> None:
 
 def test_equal_scores_are_no_success() -> None:
     ones = torch.ones(20, 3)
-    found = recalls(ones, ones, torch.arange(20))["pair"]
-    assert found == {"r1": 0.0, "r5": 0.0, "r10": 0.0, "medr": 20.0, "meanr": 20.0}
+    part = recalls(ones, ones, torch.arange(20))["pair"]
+    assert part == {"r1": 0.0, "r5": 0.0, "r10": 0.0, "medr": 20.0, "meanr": 20.0}
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
@@ -117,7 +117,7 @@ def test_a_warm_start_goes_on_from_the_contrastive_encoders() -> None:
         train(SMALL.model_copy(update={"contrastive_epochs": epochs}), 0, few, rare)
         for epochs in (0, 1)
     )
-    weights = [next(each.encoders.parameters()) for each in (cold, warm)]
+    weights = [next(item.encoders.parameters()) for item in (cold, warm)]
     assert not torch.equal(*weights)
 
 
@@ -125,11 +125,11 @@ def test_the_assignment_told_is_that_of_the_queue() -> None:
     training, validation, _ = make_pairs(0)
     labels = train(SMALL, 0, training.rows(slice(512)), validation.rows(slice(100))).labels
     assert labels is not None
-    found, log_p = assignment(labels), queued_log_p(labels)
-    assert found is not None and log_p.shape == (160, 30)
+    result, log_p = assignment(labels), queued_log_p(labels)
+    assert result is not None and log_p.shape == (160, 30)
     shares = sinkhorn(log_p.detach(), SMALL.eta, rounds=3).double().sum(0)
-    assert found["error"] == pytest.approx(float((shares - 160 / 30).abs().max()), rel=1e-4)
-    assert 1 < found["steps"] < 100
+    assert result["error"] == pytest.approx(float((shares - 160 / 30).abs().max()), rel=1e-4)
+    assert 1 < result["steps"] < 100
 
 
 def test_without_a_queue_nothing_is_told_of_it() -> None:
@@ -139,10 +139,15 @@ def test_without_a_queue_nothing_is_told_of_it() -> None:
 
 
 def test_the_defaults_are_the_papers() -> None:
-    found = RunSettings()
-    assert (found.weight, found.margin) == (1.0, 0.1)
-    assert (found.tau, found.eta, found.n_classes, found.queue) == (0.01, 20.0, 1000, 1280)
-    assert (found.size, found.hidden, found.epochs, found.batch, found.lr) == (
+    defaults = RunSettings()
+    assert (defaults.weight, defaults.margin) == (1.0, 0.1)
+    assert (defaults.tau, defaults.eta, defaults.n_classes, defaults.queue) == (
+        0.01,
+        20.0,
+        1000,
+        1280,
+    )
+    assert (defaults.size, defaults.hidden, defaults.epochs, defaults.batch, defaults.lr) == (
         5,
         50,
         100,
