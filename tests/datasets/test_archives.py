@@ -204,11 +204,11 @@ def test_an_archive_larger_than_the_disk_is_refused_before_writing(tmp_path, mon
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("part", [0.0, 0.02, 0.3, 0.6, 0.9])
-def test_an_archive_cut_off_is_refused(tmp_path, kind, part):
+def test_an_archive_cut_off_is_refused(tmp_path, kind):
     noise = random.Random(0).randbytes(30_000)
     whole = MAKERS[kind]([("a", noise), ("b", noise), ("c", noise)])
-    refused(tmp_path, whole[: int(part * len(whole))], "the archive is damaged or cut off")
+    for share in (0.0, 0.02, 0.3, 0.6, 0.9):
+        refused(tmp_path, whole[: int(share * len(whole))], "the archive is damaged or cut off")
 
 
 def test_a_tar_cut_off_exactly_between_members_is_refused(tmp_path):
@@ -243,7 +243,7 @@ def test_random_damage_never_escapes_and_never_surprises(tmp_path, kind):
     if kind == "tar.gz":  # damage below the compression, where it is not just a wrong sum
         whole = gzip.decompress(whole)
     room = tmp_path / "room"
-    for _ in range(150):
+    for _ in range(60):
         room.mkdir()
         damaged = bytearray(whole)
         for _ in range(generator.choice((1, 3, 30))):

@@ -1,10 +1,8 @@
 """The caption table, its checks, the vocabulary and the judged pairs."""
 
-import subprocess
-import sys
-
 import pyarrow.parquet as pq
 import pytest
+from full_disk import error_on_full_disk
 
 from manymatch.datasets import DATASETS, captions
 from manymatch.datasets.base import CAPTIONS, Caption, Relevance
@@ -215,37 +213,11 @@ def test_an_image_that_is_a_link_out_of_the_folder_is_refused(stage, tmp_path):
         stage([row("z")])
 
 
-FULL_DISK = """
-import resource, signal, sys
-from pathlib import Path
-from manymatch.datasets import captions
-from manymatch.datasets.base import Caption
-from manymatch.system.errors import StorageError
-
-root = Path(sys.argv[1])
-(root / "raw").mkdir()
-(root / "raw" / "x").write_bytes(b"x")
-
-class Made:
-    def captions(self, raw):
-        for number in range(40_000):
-            yield Caption("x", f"x#{number}", "train", f"caption number {number * 7919}", "x")
-
-captions.dataset = lambda name: Made()
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-try:
-    captions.write_captions("made", root / "raw", root / "t", root / "v", root / "r", 1)
-except StorageError as error:
-    print(error)
-"""
-
-
-def test_a_full_disk_is_one_line_and_leaves_earlier_outputs(tmp_path):
-    for name in "tvr":
-        (tmp_path / name).write_text("earlier")
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.count("\n") == 1 and "no space left while writing" in done.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"raw", "t", "v", "r"}
-    assert all((tmp_path / name).read_text() == "earlier" for name in "tvr")
+def test_a_full_disk_is_one_line_and_leaves_earlier_outputs(stage, tmp_path):
+    stage(GOOD)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    rows = [row("a", number, text=f"caption number {number * 7919}") for number in range(8000)]
+    line = error_on_full_disk(lambda: stage(rows), room=20_000)
+    assert line.startswith("StorageError: ") and "no space left while writing" in line
+    assert "\n" not in line and {path.name for path in tmp_path.iterdir()} == {"raw", *before}
+    assert all((tmp_path / name).read_bytes() == content for name, content in before.items())

@@ -10,6 +10,8 @@ from dataset_stages import split_of
 from manymatch.datasets import dataset
 from manymatch.datasets.download import download
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rows_of(tmp_path):

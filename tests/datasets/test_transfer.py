@@ -3,16 +3,16 @@
 import contextlib
 import hashlib
 import json
+import multiprocessing
 import random
 import socket
-import subprocess
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
+from full_disk import error_on_full_disk
 
 from manymatch.fetching import connections as parallel
 from manymatch.fetching import disk, transfer
@@ -211,23 +211,17 @@ def test_a_download_begun_earlier_goes_on(server, target):
     assert target.read_bytes() == CONTENT and server.asked[-1] == "bytes=100000-"
 
 
-FETCH = """
-import sys
-from pathlib import Path
-from manymatch.fetching.transfer import Expected, fetch
-fetch([sys.argv[1]], Path(sys.argv[2]), Expected(), "the file")
-"""
-
-
 def test_a_process_killed_in_the_middle_loses_nothing(server, target):
     server.goes_on.clear()
     server.cuts = [200_000]
-    process = subprocess.Popen([sys.executable, "-c", FETCH, server.url, str(target)])
+    work = ([server.url], target, Expected(), "the file")
+    process = multiprocessing.get_context("fork").Process(target=fetch, args=work)
+    process.start()
     while not (partial(target).exists() and partial(target).stat().st_size >= 2**17):
-        assert process.poll() is None
+        assert process.is_alive()
         time.sleep(0.01)
     process.kill()
-    process.wait()
+    process.join()
     server.goes_on.set()
     kept = partial(target).stat().st_size
     fetch([server.url], target, Expected(), "the file")
@@ -616,26 +610,7 @@ def test_pieces_do_not_fill_the_disk(server, target, in_pieces, monkeypatch):
     assert not target.exists() and not partial(target).exists()
 
 
-FULL_DISK = """
-import resource, signal, sys
-from pathlib import Path
-from manymatch.fetching import connections as parallel
-from manymatch.fetching.transfer import Expected, fetch
-from manymatch.system.errors import StorageError
-
-parallel.PIECE = 10_000
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    fetch([sys.argv[1]], Path(sys.argv[2]), Expected(), "the file", 4)
-except StorageError as error:
-    print(error)
-"""
-
-
-def test_a_disk_full_meanwhile_is_one_line(server, target):
-    server.accepts_ranges = True
-    command = [sys.executable, "-c", FULL_DISK, server.url, str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.count("\n") == 1 and "no space left while writing" in done.stdout
-    assert not target.exists()
+def test_a_disk_full_meanwhile_is_one_line(server, target, in_pieces):
+    line = error_on_full_disk(lambda: in_pieces([server.url], target), room=100_000)
+    assert line.startswith("StorageError: ") and "no space left while writing" in line
+    assert "\n" not in line and not target.exists()

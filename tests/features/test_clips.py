@@ -210,12 +210,13 @@ def test_the_command_ends_in_one_line(
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("kept", [0.0, 0.4, 0.97])
-def test_a_file_that_is_cut_off_is_one_line(data: ImportData, name: str, kept: float) -> None:
+def test_a_file_that_is_cut_off_is_one_line(data: ImportData, name: str) -> None:
     file = data.source / name
     WRITERS[name](file)
-    file.write_bytes(file.read_bytes()[: int(kept * file.stat().st_size)])
-    assert str(file) in data.refusal(file)
+    whole = file.read_bytes()
+    for share in (0.0, 0.4, 0.97):
+        file.write_bytes(whole[: int(share * len(whole))])
+        assert str(file) in data.refusal(file)
 
 
 @pytest.mark.parametrize("name", ["a.npz", "packed.npz"])

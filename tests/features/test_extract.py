@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import struct
-import subprocess
-import sys
-import time
 import zlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +12,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from killing import kill_during
 from PIL import Image
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features import build_backbone
+from manymatch.features import build_backbone, lite0, objects
 from manymatch.features.backbone import Sources, grid_boxes
 from manymatch.features.extract import Extractor, extract
 from manymatch.features.image_list import list_images
-from manymatch.features.lite0 import load_network
-from manymatch.features.store import FeatureStore, FeatureWriter
+from manymatch.features.lite0 import load_network as load_fresh
+from manymatch.features.store import FeatureStore
 from manymatch.foreign.images import read_crops
 from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.system.parts import Part, Parts
 
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)
+load_network = cache(load_fresh)
+
+
+@pytest.fixture(autouse=True)
+def loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One network of lite0 serves all tests."""
+    for module in (lite0, objects):
+        monkeypatch.setattr(module, "load_network", load_network)
 
 
 def picture(seed: int) -> Image.Image:
@@ -307,26 +313,6 @@ def test_partial_state_of_images_that_changed_is_not_used(place: Place) -> None:
     assert place.store.read_bytes() == resumed
 
 
-def test_an_interrupted_run_goes_on(
-    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = FeatureWriter.write
-
-    def interrupted(self: FeatureWriter, row: int, *rest: np.ndarray) -> None:
-        if row == 2:
-            raise KeyboardInterrupt
-        whole(self, row, *rest)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(FeatureWriter, "write", interrupted)
-        place.extract()
-    place.extract(batch_size=2)
-    assert "2 of 5 images are finished" in capsys.readouterr().err
-    resumed = place.store.read_bytes()
-    place.extract()
-    assert place.store.read_bytes() == resumed
-
-
 @pytest.mark.parametrize("file", ["../secret.png", "images/../../secret.png", "/etc/hostname"])
 def test_files_outside_the_raw_folder_are_refused(place: Place, file: str) -> None:
     picture(0).save(place.folder / "secret.png")
@@ -352,48 +338,16 @@ def test_missing_images_and_ids_with_two_files_are_refused(place: Place) -> None
     assert "image 'x': two files" in refusal(place)
 
 
-EXTRACT = """
-import sys
-from pathlib import Path
-import torch
-torch.set_num_threads(1)
-from manymatch.features.extract import extract
-folder = Path(sys.argv[1])
-from manymatch.system.parts import Parts
-parts = Parts(folder / "parts")
-places = folder / "raw", folder / "captions.parquet", folder / "out/lite0.h5"
-extract("lite0", *places, 2, "cpu", parts=parts)
-"""
-
-
-def rows_there(place: Place) -> int:
-    from manymatch.features.rows import RowFile
-
-    if not place.store.with_name("lite0.h5.fingerprint.partial").exists():
-        return 0
-    rows = RowFile(place.store.with_name("lite0.h5.partial"), "rb")
-    there = int((rows.column("n_regions") > 0).sum())
-    rows.close()
-    return there
-
-
-@pytest.mark.slow
-def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(tmp_path: Path) -> None:
-    place = Place(tmp_path, 60)
-    command = [sys.executable, "-c", EXTRACT, str(tmp_path)]
-    first = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while rows_there(place) < 7 and first.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    first.send_signal(signal.SIGKILL)
-    assert first.wait() == -signal.SIGKILL
+def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write = "manymatch.features.store.FeatureWriter.write"
+    kill_during(lambda: place.extract(batch_size=2), write, 4)
     assert not place.store.exists()
-    before = rows_there(place)
-    assert 7 <= before < 60
-    second = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"{before} of 60 images are finished" in second.stderr
-    assert f"{60 - before} done" in second.stderr
+    place.extract(batch_size=2)
+    message = capsys.readouterr().err
+    assert "3 of 5 images are finished" in message and "2 done" in message
     resumed = place.store.read_bytes()
-    subprocess.run(command, capture_output=True, check=True)
+    place.extract()
     assert place.store.read_bytes() == resumed
     assert [path.name for path in place.store.parent.iterdir()] == ["lite0.h5"]

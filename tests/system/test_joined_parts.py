@@ -16,7 +16,7 @@ from tiny_data import TinyData, make_data, write_table
 from workspace import Workspace
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features import BACKBONES
+from manymatch.features import BACKBONES, lite0
 from manymatch.features.extract import extract
 from manymatch.features.extractors import Extractor
 from manymatch.features.store import FeatureWriter
@@ -27,16 +27,17 @@ from manymatch.system.errors import DataError
 from manymatch.system.parts import Part, Parts
 
 HALVES = (Part(2, 2), Part(1, 2))
-LOAD_MODEL = cache(load_model)
+LOAD_MODEL, LOAD_NETWORK = cache(load_model), cache(lite0.load_network)
 PIXELS = "pixels8"
 """A backbone that reads and writes alone, without a network."""
 
 
 @pytest.fixture(autouse=True)
 def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small pictures for features, and a spaCy model that is loaded once."""
+    """Small pictures for features, and models that are loaded once."""
     monkeypatch.setitem(BACKBONES, PIXELS, "pixels")
     monkeypatch.setattr(parse, "load_model", LOAD_MODEL)
+    monkeypatch.setattr(lite0, "load_network", LOAD_NETWORK)
 
 
 def pictures(folder: Path, count: int) -> Path:
@@ -74,7 +75,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_features_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = pictures(tmp_path, 7)
+    place = pictures(tmp_path, 4)
     store = extracted(place, backbone="lite0")
     whole, seen = store.read_bytes(), content(store)
     store.unlink()

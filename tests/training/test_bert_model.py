@@ -40,6 +40,7 @@ def preset(bert: Path) -> Preset:
     )
 
 
+@pytest.mark.slow
 def test_a_trained_model_brings_its_bert_along(bert: Path, new_run: Callable[[str], Run]) -> None:
     run = new_run("run")
     run.train(preset(bert))

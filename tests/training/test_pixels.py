@@ -50,6 +50,7 @@ def chosen(cnn: dict[str, Any] | None = CNN, region_drop: float = 0.0) -> Preset
     )
 
 
+@pytest.mark.slow
 def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(
     new_run: Callable[[str], Run], painted: TinyData
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> dic
 STEP = "manymatch.training.module.Learner.training_step"
 MOVE = "manymatch.system.files.move_into_place"
 VALIDATE = "manymatch.training.epoch_end.validate"
+slow = partial(pytest.param, marks=pytest.mark.slow)
 REAL: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 16, "word_size": 8, "feature_dropout": 0.2, "word_dropout": 0.2},
     "cora": {
@@ -52,15 +54,15 @@ REAL: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("target", "call", "resumed"),
     [
-        (STEP, 3, 0),
+        slow(STEP, 3, 0),
         (STEP, 15, 2),
-        (VALIDATE, 2, 1),
-        (MOVE, 3, 1),  # the second epoch's best weights are written, not in place
+        slow(VALIDATE, 2, 1),
+        slow(MOVE, 3, 1),  # the second epoch's best weights are written, not in place
         (MOVE, 4, 1),  # they are in place, the state is not
-        ("manymatch.training.curves.Curves.add", 3, 3),  # the state is, the curves are not
-        ("manymatch.training.train.save_model", 1, 4),
-        (MOVE, 13, 4),  # the model is written, not in place
-        ("manymatch.training.train.remove", 1, 4),  # the model is in place
+        slow("manymatch.training.curves.Curves.add", 3, 3),  # the state is, the curves are not
+        slow("manymatch.training.train.save_model", 1, 4),
+        slow(MOVE, 13, 4),  # the model is written, not in place
+        slow("manymatch.training.train.remove", 1, 4),  # the model is in place
     ],
 )
 def test_killed_and_resumed(
@@ -97,7 +99,9 @@ def test_a_resumed_run_ends_when_patience_had_ended_it(new_run: NewRun) -> None:
     assert killed.outputs() == whole.outputs()
 
 
-@pytest.mark.parametrize(("optimizer", "call"), [("adamw", 9), ("adamw", 15), ("adamp", 15)])
+@pytest.mark.parametrize(
+    ("optimizer", "call"), [slow("adamw", 9), slow("adamw", 15), ("adamp", 15)]
+)
 def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(
     new_run: NewRun, optimizer: str, call: int
 ) -> None:
@@ -110,6 +114,7 @@ def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(
     assert killed.outputs() == whole.outputs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_methods_resume_to_the_same_bytes(new_run: NewRun, name: str) -> None:
     chosen = preset(REAL[name], epochs=2).model_copy(update={"method": name})

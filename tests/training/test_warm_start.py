@@ -166,7 +166,7 @@ def test_another_source_starts_anew(
     contrastive: Path, new_run: NewRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen, run = starting("tiny/vsepp", **INTO_TINY), new_run("run")
-    kill_during(lambda: run.train(chosen, contrastive), STEP, 15)
+    kill_during(lambda: run.train(chosen, contrastive), STEP, 9)
     method, trained_by, vocabulary = load_model(contrastive / "tiny" / "vsepp")
     other = run.folder / "models" / "tiny" / "vsepp"
     with torch.no_grad():
