@@ -14,6 +14,7 @@ row begins at `offset + row * row_bytes` and is read and written without HDF5: a
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,19 @@ def all_finite(values: NDArray[Any]) -> bool:
         return True
     bits = np.ascontiguousarray(values)
     return bool(bits.view(np.int16).max() < 0x7C00 and bits.view(np.uint16).max() < 0xFC00)
+
+
+def check_ids(path: Path, image_ids: Sequence[str]) -> None:
+    """Refuse to write a store to `path` unless the ids are distinct and HDF5 can hold them."""
+    if not image_ids:
+        raise DataError(f"{path}: there are no images to write features of")
+    image_id, count = Counter(image_ids).most_common(1)[0]
+    if count > 1:
+        raise DataError(
+            f"{path}: the image id '{image_id}' occurs {count} times. Ids must be unique"
+        )
+    if "" in image_ids or any("\0" in image_id for image_id in image_ids):
+        raise DataError(f"{path}: an image id is empty or contains a null character")
 
 
 def create(

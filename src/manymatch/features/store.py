@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -198,7 +197,7 @@ class FeatureWriter:
         attributes: Mapping[str, str] | None = None,
         fingerprint: str | None = None,
     ) -> None:
-        _check_ids(path, image_ids)
+        layout.check_ids(path, image_ids)
         self.path = path
         self._fingerprint = fingerprint
         self._partial = partial_path(path)
@@ -226,9 +225,8 @@ class FeatureWriter:
     def rows_left(self) -> list[int]:
         """The rows that are not written yet. A message says how many an earlier run finished."""
         rows: list[int] = np.flatnonzero(~self.done).tolist()
-        total = len(self.done)
-        if len(rows) < total:
-            finished = total - len(rows)
+        if finished := len(self.done) - len(rows):
+            total = len(self.done)
             say(f"{self.path}: {finished} of {total} images are finished from an earlier run")
         return rows
 
@@ -290,15 +288,3 @@ class FeatureWriter:
     def _discard(self) -> None:
         remove(self._mark)
         remove(self._partial)
-
-
-def _check_ids(path: Path, image_ids: Sequence[str]) -> None:
-    if not image_ids:
-        raise DataError(f"{path}: there are no images to write features of")
-    image_id, count = Counter(image_ids).most_common(1)[0]
-    if count > 1:
-        raise DataError(
-            f"{path}: the image id '{image_id}' occurs {count} times. Ids must be unique"
-        )
-    if "" in image_ids or any("\0" in image_id for image_id in image_ids):
-        raise DataError(f"{path}: an image id is empty or contains a null character")
