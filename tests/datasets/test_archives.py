@@ -70,12 +70,12 @@ def test_files_come_out_as_they_went_in(tmp_path, kind):
     archive.write_bytes(MAKERS[kind](FILES.items()))
     assert is_archive(archive)
     extract(archive, tmp_path / "out")
-    found = {
+    result = {
         path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
         for path in (tmp_path / "out").rglob("*")
         if path.is_file()
     }
-    assert found == FILES
+    assert result == FILES
     assert count_whole(archive) == 3
     assert count_whole(archive, lambda name: name.endswith(".txt")) == 2
 
@@ -97,8 +97,8 @@ def test_a_folder_made_by_tar_and_a_leading_dot_are_taken(tmp_path):
 def test_modes_and_times_are_not_taken_over(tmp_path):
     (tmp_path / "x.tar").write_bytes(tar_bytes([("a", b"x")], mode=0o4777, mtime=1000))
     extract(tmp_path / "x.tar", tmp_path / "out")
-    found = (tmp_path / "out" / "a").stat()
-    assert not found.st_mode & (stat.S_ISUID | stat.S_IXUSR) and found.st_mtime > 1000
+    result = (tmp_path / "out" / "a").stat()
+    assert not result.st_mode & (stat.S_ISUID | stat.S_IXUSR) and result.st_mtime > 1000
 
 
 def test_an_earlier_folder_is_replaced_whole(tmp_path):

@@ -152,8 +152,8 @@ class TestLsmdc:
         assert clips_of(rows, "validation") == {
             name(film, clip) for film in (0, 20) for clip in (1, 2)
         }
-        told = [row["caption"] for row in rows if row["image_id"] == name(3, 1)]
-        assert told == ['SOMEONE "waves" in 3.', 'Then SOMEONE "waves" in 3.']
+        message = [row["caption"] for row in rows if row["image_id"] == name(3, 1)]
+        assert message == ['SOMEONE "waves" in 3.', 'Then SOMEONE "waves" in 3.']
 
     def test_named_clips_validate(self, stages, files):
         chosen = files / "LSMDC16_annos_val.csv"

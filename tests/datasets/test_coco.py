@@ -43,7 +43,7 @@ def expected(ids=True):
     ]
 
 
-def found(rows):
+def table(rows):
     keys = ("image_id", "split", "caption_id", "caption")
     return [tuple(row[key] for key in keys) for row in rows]
 
@@ -51,7 +51,7 @@ def found(rows):
 def test_karpathys_file(folder, stages):
     made.write_karpathy(folder)
     rows = stages({"folder": str(folder)})
-    assert found(rows) == expected()
+    assert table(rows) == expected()
     assert rows[0]["file"] == "images/train2014/COCO_train2014_000000000004.jpg"
     assert rows[0]["labels"] == []
 
@@ -62,7 +62,7 @@ def test_of_more_captions_the_first_five_count(folder, stages):
     more = [{"raw": f"One more {k} .", "sentid": 5000 + k} for k in range(2)]
     value["images"][0]["sentences"] += more
     (folder / made.KARPATHY).write_text(json.dumps(value))
-    assert found(stages({"folder": str(folder)})) == expected()
+    assert table(stages({"folder": str(folder)})) == expected()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_of_more_captions_the_first_five_count(folder, stages):
 )
 def test_karpathys_archive(folder, stages, archive, inside):
     made.write_karpathy(folder, archive, inside)
-    assert found(stages({"folder": str(folder)})) == expected()
+    assert table(stages({"folder": str(folder)})) == expected()
     names = sorted(path.name for path in stages.raw.iterdir())
     assert names == ["dataset_coco.json", "images.json"]
 
@@ -81,7 +81,7 @@ def test_cocos_own_files_in_the_order_of_the_ids(folder, stages, archive):
     made.write_annotations(folder, archive)
     made.write_ids(folder / "ids")
     rows = stages({"folder": str(folder)})
-    assert found(rows) == expected()
+    assert table(rows) == expected()
     labels = {row["image_id"]: row["labels"] for row in rows}
     assert labels == {"9": [1, 9, 90], "5": [], "3": [1, 3, 90], "7": [1, 7, 90], "4": [1, 4, 90]}
 
@@ -98,7 +98,7 @@ def test_annotation_files_may_be_called_alike(folder, stages):
             (folder / "annotations" / f"{kind}_{part}.json").rename(path)
             settings[kind].append(str(path))
     rows = stages(settings)
-    assert found(rows) == expected()
+    assert table(rows) == expected()
     assert rows[0]["labels"] == [1, 4, 90] and rows[-10]["labels"] == [1, 9, 90]
 
 
@@ -106,7 +106,7 @@ def test_instances_label_the_images_of_every_form(folder, stages):
     made.write_karpathy(folder)
     made.write_annotations(folder, "annotations_trainval2014.zip")
     rows = stages({"folder": str(folder)})
-    assert found(rows) == expected()
+    assert table(rows) == expected()
     assert {tuple(row["labels"]) for row in rows if row["split"] == "test"} == {(1, 9, 90), ()}
 
 
@@ -117,7 +117,7 @@ def test_a_precomp_folder_and_its_mapping(tmp_path, stages, ids):
     made.write_precomp(folder / "precomp", ids, mapping=folder)
     made.write_images(folder / "images")
     rows = stages({"folder": str(folder)})
-    assert found(rows) == expected(ids=False)
+    assert table(rows) == expected(ids=False)
     assert rows[-1]["file"] == "images/val2014/COCO_val2014_000000000005.jpg"
 
 
@@ -126,7 +126,7 @@ def test_a_precomp_folder_alone_with_published_features(tmp_path, stages):
     made.write_precomp(tmp_path / "coco_precomp")
     (tmp_path / "coco_precomp" / "train_ims.npy").write_bytes(bytes(1000))
     settings = {"captions": str(tmp_path / "coco_precomp"), "without_images": True}
-    assert found(stages(settings)) == expected(ids=False)
+    assert table(stages(settings)) == expected(ids=False)
     assert not list(stages.raw.rglob("*.npy"))
 
 
@@ -161,7 +161,7 @@ def test_the_parts_side_by_side(folder, stages, zipped):
     made.write_karpathy(folder)
     made.write_annotations(folder, "annotations_trainval2014.zip")
     rows = stages({"folder": str(folder)})
-    assert found(rows) == expected()
+    assert table(rows) == expected()
     assert (stages.raw / "images").exists() == zipped
 
 
@@ -173,7 +173,7 @@ def test_links_in_the_users_folder_are_followed(folder, stages, tmp_path):
         (linked / path.name).symlink_to(path)
     made.write_karpathy(folder)
     rows = stages({"folder": str(folder), "images": str(linked)})
-    assert found(rows) == expected()
+    assert table(rows) == expected()
 
 
 def test_the_2017_names_are_known(folder, stages, tmp_path):
@@ -183,7 +183,7 @@ def test_the_2017_names_are_known(folder, stages, tmp_path):
         path.rename(renamed / path.name[-16:])
     made.write_karpathy(folder)
     rows = stages({"folder": str(folder), "images": str(renamed)})
-    assert rows[0]["file"] == "images/000000000004.jpg" and found(rows) == expected()
+    assert rows[0]["file"] == "images/000000000004.jpg" and table(rows) == expected()
 
 
 def test_an_image_twice_in_the_folder_is_refused(folder, stages):
@@ -202,7 +202,7 @@ def test_images_in_two_archives(folder, stages):
                 opened.write(path, f"{part}/{path.name}")
     made.write_karpathy(folder)
     rows = stages({"folder": str(folder), "images": archives})
-    assert found(rows) == expected()
+    assert table(rows) == expected()
     assert rows[0]["file"] == f"images/{made.file_name(4)}"
     assert len(list((stages.raw / "images").iterdir())) == 5
 
@@ -221,7 +221,7 @@ def test_only_present_images_if_asked_for(folder, stages, capsys):
     made.write_karpathy(folder)
     (folder / "images" / "val2014" / made.file_name(5)).unlink()
     rows = stages({"folder": str(folder), "only_present": True})
-    assert found(rows) == [row for row in expected() if row[0] != "5"]
+    assert table(rows) == [row for row in expected() if row[0] != "5"]
     assert "left out 1 images" in capsys.readouterr().err
 
 
@@ -232,7 +232,7 @@ def test_only_present_captions_if_asked_for(folder, stages, capsys):
     np.save(folder / "ids" / "coco_test_ids.npy", np.append(whole, [77, 78]))
     words = "caption 77 is in none of the annotation files"
     stages.refused({"folder": str(folder)}, DataError, words)
-    assert found(stages({"folder": str(folder), "only_present": True})) == expected()
+    assert table(stages({"folder": str(folder), "only_present": True})) == expected()
     assert "left out 2 caption ids" in capsys.readouterr().err
 
 
@@ -240,7 +240,7 @@ def test_without_images_nothing_is_looked_for(folder, stages, tmp_path):
     made.write_karpathy(folder)
     settings = {"captions": str(folder / "dataset_coco.json"), "without_images": True}
     rows = stages(settings)
-    assert found(rows) == expected()
+    assert table(rows) == expected()
     assert Pictures(stages.raw).thumbnail(rows[0]["file"], 10) is None
     with pytest.raises(DataError, match="fetched without images"):
         list_images(tmp_path / "table", stages.raw)
@@ -345,7 +345,7 @@ def test_everything_from_the_web(folder, server, stages):
             "instances": f"{server.url}/annotations_trainval2014.zip",
         }
     )
-    assert found(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
+    assert table(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
     assert not (stages.raw.parent / ".downloads" / "coco").exists()
 
 
@@ -361,7 +361,7 @@ def test_everything_from_the_last_mirrors(folder, server, stages, spoil):
     for part in ("train2014", "val2014"):
         shutil.make_archive(str(good / part), "zip", folder / "images", part)
     rows = stages(served_sources("coco", folder, server.url, spoil))
-    assert found(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
+    assert table(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
 
 
 def test_only_the_missing_archive_of_images_is_downloaded(folder, server, stages):
@@ -372,7 +372,7 @@ def test_only_the_missing_archive_of_images_is_downloaded(folder, server, stages
         shutil.make_archive(str(place / part), "zip", folder / "images", part)
     sources = [f"{server.url}/{part}2014.zip" for part in ("train", "val")]
     settings = {"folder": str(mine), "images": sources, "captions": str(folder / made.KARPATHY)}
-    assert found(stages(settings)) == expected()
+    assert table(stages(settings)) == expected()
     assert server.asked == ["/val2014.zip"]
 
 
@@ -380,9 +380,9 @@ def test_without_instances_who_has_the_captions_goes_on(folder, server, stages, 
     made.write_karpathy(folder)
     settings = {"folder": str(folder), "instances": f"{server.url}/none.zip"}
     rows = stages(settings)
-    assert found(rows) == expected() and rows[0]["labels"] == []
-    assert "HTTP 404" in (told := capsys.readouterr().err)
-    assert "going on without labels of the images: PMRP will not be computed" in told
+    assert table(rows) == expected() and rows[0]["labels"] == []
+    assert "HTTP 404" in (message := capsys.readouterr().err)
+    assert "going on without labels of the images: PMRP will not be computed" in message
     (folder / "images" / "none.zip").write_text("damaged")
     settings["instances"] = str(folder / "images" / "none.zip")
     stages.refused(settings, DataError, "none.zip:1: not valid JSON")
@@ -396,7 +396,7 @@ def test_without_instances_who_has_the_captions_goes_on(folder, server, stages, 
 def test_what_lies_in_the_folder_is_not_downloaded(folder, server, stages):
     made.write_karpathy(folder)
     settings = {"folder": str(folder), "captions": f"{server.url}/x", "images": f"{server.url}/y"}
-    assert found(stages(settings)) == expected() and server.asked == []
+    assert table(stages(settings)) == expected() and server.asked == []
 
 
 def test_a_path_wins_over_the_folder(folder, stages, tmp_path):
@@ -406,4 +406,4 @@ def test_a_path_wins_over_the_folder(folder, stages, tmp_path):
     made.write_karpathy(other)
     (folder / "dataset_coco.json").write_text("nonsense")
     settings = {"folder": str(folder), "captions": str(other / "dataset_coco.json")}
-    assert found(stages(settings)) == expected()
+    assert table(stages(settings)) == expected()

@@ -84,14 +84,14 @@ def expected():
     ]
 
 
-def found(rows):
+def table(rows):
     keys = ("image_id", "split", "caption_id", "caption", "file")
     return [tuple(row[key] for key in keys) for row in rows]
 
 
 def test_karpathys_file(folder, stages):
     (folder / "dataset_flickr30k.json").write_text(karpathy())
-    assert found(stages({"folder": str(folder)})) == expected()
+    assert table(stages({"folder": str(folder)})) == expected()
     assert not (stages.raw / "images").exists()
 
 
@@ -100,19 +100,19 @@ def test_karpathys_archive(folder, stages, inside):
     with zipfile.ZipFile(folder / "caption_datasets.zip", "w") as opened:
         opened.writestr("dataset_coco.json", "{}")
         opened.writestr(inside, karpathy())
-    assert found(stages({"folder": str(folder)})) == expected()
+    assert table(stages({"folder": str(folder)})) == expected()
 
 
 def test_multi30k(folder, stages):
     write_multi30k(folder / "multi30k_task2")
-    assert found(stages({"folder": str(folder)})) == expected()
+    assert table(stages({"folder": str(folder)})) == expected()
 
 
 def test_a_folder_with_all_splits_is_preferred(folder, stages):
     write_precomp(folder / "f30k_precomp")
     (folder / "f30k_precomp" / "train_caps.txt").unlink()
     write_multi30k(folder / "multi30k_task2")
-    assert found(stages({"folder": str(folder)})) == expected()
+    assert table(stages({"folder": str(folder)})) == expected()
 
 
 @pytest.mark.parametrize("checksum", [True, False])
@@ -125,7 +125,7 @@ def test_captions_from_the_last_mirror(folder, server, stages, spoil, checksum):
     settings = served_sources("flickr30k", folder, server.url, spoil)
     if not checksum:
         settings["captions"] |= {"size": None, "sha256": None}
-    assert found(stages(settings | {"images": str(folder / "flickr30k-images")})) == expected()
+    assert table(stages(settings | {"images": str(folder / "flickr30k-images")})) == expected()
     assert server.asked == ["/bad/0/caption_datasets.zip", "/good/caption_datasets.zip"]
 
 
@@ -136,7 +136,7 @@ def test_half_of_karpathys_json_is_not_taken(folder, server, stages):
     (folder / "web" / "whole.json").write_text(karpathy())
     captions = {"url": f"{server.url}/web/cut.json", "mirrors": [f"{server.url}/web/whole.json"]}
     settings = {"images": str(folder / "flickr30k-images"), "captions": captions}
-    assert found(stages(settings)) == expected()
+    assert table(stages(settings)) == expected()
     settings["captions"] = captions["url"]
     stages.refused(settings, SourceError, "cut.json: cut.json:1: not valid JSON")
 
@@ -144,7 +144,7 @@ def test_half_of_karpathys_json_is_not_taken(folder, server, stages):
 def test_vse_infinitys_layout(folder, stages):
     write_precomp(folder / "precomp")
     (folder / "id_mapping.json").write_text(json.dumps(dict(enumerate(FILES))))
-    assert found(stages({"folder": str(folder)})) == expected()
+    assert table(stages({"folder": str(folder)})) == expected()
 
 
 def test_scans_folder_alone_calls_images_by_karpathys_number(folder, stages):
@@ -160,7 +160,7 @@ def test_images_in_an_archive(folder, stages):
     with tarfile.open(folder / "flickr30k-images.tar.gz", "w:gz") as opened:
         opened.add(folder / "flickr30k-images", "flickr30k-images")
     shutil.rmtree(folder / "flickr30k-images")
-    assert found(stages({"folder": str(folder)})) == expected()
+    assert table(stages({"folder": str(folder)})) == expected()
     assert len(list((stages.raw / "images").iterdir())) == len(FILES)
 
 
@@ -169,7 +169,7 @@ def test_only_present_images_if_asked_for(folder, stages, capsys):
     (folder / "flickr30k-images" / "30.jpg").unlink()
     stages.refused({"folder": str(folder)}, DataError, "images/30.jpg does not exist")
     rows = stages({"folder": str(folder), "only_present": True})
-    assert found(rows) == [row for row in expected() if row[0] != "30"]
+    assert table(rows) == [row for row in expected() if row[0] != "30"]
     assert "left out 1 images" in capsys.readouterr().err
 
 

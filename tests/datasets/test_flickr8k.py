@@ -193,8 +193,8 @@ def test_a_cut_off_archive(folder, stages, raw, name):
 def test_a_wrong_checksum(folder, stages, raw):
     archive = pictures(folder, "images_224.tar")
     settings = {"folder": str(folder.path), "images": {"url": str(archive), "sha256": "0" * 64}}
-    found = hashlib.sha256(archive.read_bytes()).hexdigest()
-    line = refused(stages, settings, SourceError, f"sha256 is {found}, expected {'0' * 64}")
+    checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
+    line = refused(stages, settings, SourceError, f"sha256 is {checksum}, expected {'0' * 64}")
     assert str(archive) in line and not raw.exists()
 
 
@@ -243,8 +243,8 @@ def test_two_pictures_of_one_name(folder, stages):
 def test_a_faulty_line_of_the_token_file_is_named(folder, stages, raw, line, words):
     count = folder.read("Flickr8k.token.txt").count("\n")
     folder.add("Flickr8k.token.txt", line)
-    found = refused(stages, {"folder": str(folder.path)}, DataError, words)
-    assert found.startswith(f"{raw / 'Flickr8k.token.txt'}:{count + 1}: ")
+    result = refused(stages, {"folder": str(folder.path)}, DataError, words)
+    assert result.startswith(f"{raw / 'Flickr8k.token.txt'}:{count + 1}: ")
 
 
 def test_an_endless_line_is_no_text(folder, stages):
@@ -331,8 +331,8 @@ def test_a_karpathy_file_that_is_no_json(folder, stages, content, words):
 def test_a_faulty_judgment_is_named(folder, stages, raw, name, line, words):
     count = folder.read(name).count("\n")
     folder.add(name, line)
-    found = refused(stages, {"folder": str(folder.path)}, DataError, words)
-    assert found.startswith(f"{raw / name}:{count + 1}: ")
+    result = refused(stages, {"folder": str(folder.path)}, DataError, words)
+    assert result.startswith(f"{raw / name}:{count + 1}: ")
 
 
 def test_judgments_outside_the_test_split_are_left_out(folder, stages):

@@ -61,13 +61,15 @@ def test_prefixes_are_what_transformers_calls_past_keys(folder: Path) -> None:
     reference = BertModel.from_pretrained(folder).eval()
     ids = torch.cat([encoder.ends[:1], WORDS[2], encoder.ends[1:]])[None]
     past = [(layer[0][None], layer[1][None]) for layer in encoder.prefixes.vectors]
-    found = reference(
+    result = reference(
         ids,
         attention_mask=torch.ones(1, 5 + ids.shape[1]),
         position_ids=torch.arange(ids.shape[1])[None],
         past_key_values=DynamicCache(past),
     ).last_hidden_state[0]
-    torch.testing.assert_close(alone(encoder, 2), torch.cat([found[:1], found[-1:], found[1:-1]]))
+    torch.testing.assert_close(
+        alone(encoder, 2), torch.cat([result[:1], result[-1:], result[1:-1]])
+    )
 
 
 @TUNINGS
@@ -95,10 +97,10 @@ def test_full_tuning_reaches_every_weight(folder: Path) -> None:
 
 def test_prefix_tuning_reaches_prefixes_and_the_last_layer_alone(folder: Path) -> None:
     encoder = build(folder, tuning="prefix")
-    found = learning(encoder)
-    assert "prefixes.vectors" in found
+    result = learning(encoder)
+    assert "prefixes.vectors" in result
     last = {name for name, _ in encoder.named_parameters() if "layer.2." in name}
-    assert found == {"prefixes.vectors", *last}
+    assert result == {"prefixes.vectors", *last}
     assert (encoder.prefixes.vectors.grad.abs().amax((2, 3, 4)) > 0).all()
     assert encoder.prefixes.vectors.shape == (3, 2, 4, 24, 4)
 
@@ -116,13 +118,13 @@ def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
     lengths = torch.tensor([3, 1, 12, 2, 1, 9, 5, 4])
     phrases = torch.randint(7, 40, (8, 12)) * (torch.arange(12) < lengths[:, None])
     concepts = BertConceptEncoder(encoder, 6).eval()
-    found = concepts(phrases, lengths)
-    for phrase, length, concept in zip(phrases, lengths, found, strict=True):
+    result = concepts(phrases, lengths)
+    for phrase, length, concept in zip(phrases, lengths, result, strict=True):
         ids = phrase[None, :length]
         states = encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states[0]
         torch.testing.assert_close(concept, concepts.project(states.mean(0)))
     short = concepts(phrases[[1, 4], :1], lengths[[1, 4]])
-    torch.testing.assert_close(short, found[[1, 4]])
+    torch.testing.assert_close(short, result[[1, 4]])
 
 
 def test_the_configuration_is_enough_for_a_trained_model(folder: Path, tmp_path: Path) -> None:
@@ -144,8 +146,8 @@ def test_old_checkpoints_with_heads_are_read(folder: Path, tmp_path: Path) -> No
         for key, value in state.items()
     }
     save_file({**renamed, "cls.predictions.bias": torch.ones(2)}, copy / "model.safetensors")
-    found = build(copy).network.state_dict()
-    assert all(torch.equal(found[key], value) for key, value in state.items())
+    result = build(copy).network.state_dict()
+    assert all(torch.equal(result[key], value) for key, value in state.items())
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,10 @@ def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored() -> None:
     torch.manual_seed(0)
     row, column = torch.meshgrid(torch.arange(6), torch.arange(6), indexing="ij")
     places = torch.stack([row, column, row], 2).expand(400, 6, 6, 3)
-    found = cropped(places, 4, at_random=True)
-    assert found.shape == (400, 4, 4, 3)
+    result = cropped(places, 4, at_random=True)
+    assert result.shape == (400, 4, 4, 3)
     seen = set()
-    for crop in found:
+    for crop in result:
         top, step = int(crop[0, 0, 0]), int(crop[0, 1, 1] - crop[0, 0, 1])
         left = int(crop[0, :, 1].min())
         expected = places[0, top : top + 4, left : left + 4]
@@ -64,7 +64,7 @@ def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored() -> None:
         seen.add((top, left, step))
     assert len(seen) == 3 * 3 * 2
     torch.manual_seed(0)
-    assert torch.equal(cropped(places, 4, at_random=True), found)
+    assert torch.equal(cropped(places, 4, at_random=True), result)
 
 
 def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path: Path) -> 
     ResNetModel(config).save_pretrained(tmp_path)
     network = ResNetModel.from_pretrained(tmp_path).eval()
     features = pixels(2, 64)
-    found, mask = cnn(weights=str(tmp_path), crop=64).eval()(features, real(features))
+    result, mask = cnn(weights=str(tmp_path), crop=64).eval()(features, real(features))
     seen = features.view(2, 64, 64, 3) / 255
     seen = (seen - torch.tensor([0.485, 0.456, 0.406])) / torch.tensor([0.229, 0.224, 0.225])
     expected = network(seen.permute(0, 3, 1, 2)).last_hidden_state
-    assert found.shape == (2, 4, 2048) and mask.shape == (2, 4) and mask.all()
-    torch.testing.assert_close(found, expected.flatten(2).transpose(1, 2), rtol=1e-4, atol=1e-4)
+    assert result.shape == (2, 4, 2048) and mask.shape == (2, 4) and mask.all()
+    torch.testing.assert_close(result, expected.flatten(2).transpose(1, 2), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -112,13 +112,13 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
     encoder = image_encoder(ImageSettings.model_validate(settings), 3, 16).eval()
     assert encoder.cnn is not None
     features = pixels(3, 70)
-    found = encoder(features, real(features))
+    result = encoder(features, real(features))
     cells, mask = encoder.cnn(features, real(features))
     expected = encoder.local(cells, mask)
-    assert found.local.shape == (3, 1, 16) and found.globals.shape == (3, 16)
-    torch.testing.assert_close(found.local, expected)
+    assert result.local.shape == (3, 1, 16) and result.globals.shape == (3, 16)
+    torch.testing.assert_close(result.local, expected)
     alone = encoder(features[:1], real(features[:1]))
-    torch.testing.assert_close(alone.globals, found.globals[:1], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(alone.globals, result.globals[:1], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("features", [torch.zeros(1, 49, 2048), torch.zeros(1, 50, 3).byte()])
@@ -205,15 +205,15 @@ def test_resnext_is_its_formula(tmp_path: Path) -> None:
     network.eval()
     state = network.state_dict()
     maps = torch.randn(2, 3, 64, 64, dtype=torch.float64)
-    found = network(maps)
+    result = network(maps)
     stem = nn.Sequential(*list(network.children())[:4])
     expected = stem(maps)
     for stage, blocks in enumerate((2, 1, 1, 1), start=1):
         for block in range(blocks):
             stride = 2 if block == 0 and stage > 1 else 1
             expected = naive_block(expected, state, f"layer{stage}.{block}", stride)
-    assert found.shape == (2, 2048, 2, 2)
-    torch.testing.assert_close(found, expected)
+    assert result.shape == (2, 2048, 2, 2)
+    torch.testing.assert_close(result, expected)
 
 
 @pytest.mark.parametrize(

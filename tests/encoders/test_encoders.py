@@ -57,8 +57,8 @@ def test_padding_changes_neither_training_nor_batch_statistics(options):
     garbage = features.masked_fill(~MASK[:, :, None], 1e3)
     torch.manual_seed(0)
     encoder = RegionEncoder(10, 16, **options)
-    found, with_garbage = encoder(features, MASK), encoder(garbage, MASK)
-    torch.testing.assert_close(found, with_garbage)
+    result, with_garbage = encoder(features, MASK), encoder(garbage, MASK)
+    torch.testing.assert_close(result, with_garbage)
     norm = encoder.widen[1]
     hidden = encoder.widen[0](features[MASK])
     expected = 0.19 * hidden.mean(0)  # two steps at momentum 0.1 from zero
@@ -151,11 +151,11 @@ def test_a_concept_is_the_last_state_of_a_gru_read_word_by_word():
         for word in phrase[:length]:
             state = gru_step(encoder.gru.gru, words.weight[word], state)
         expected.append(encoder.project.weight @ state + encoder.project.bias)
-    found, expected = encoder(phrases, lengths), torch.stack(expected)
-    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+    result, expected = encoder(phrases, lengths), torch.stack(expected)
+    torch.testing.assert_close(result, expected, atol=1e-12, rtol=0)
     weights, leaves = values(2, 8).double(), list(encoder.parameters())
     torch.testing.assert_close(
-        torch.autograd.grad((weights * found).sum(), leaves),
+        torch.autograd.grad((weights * result).sum(), leaves),
         torch.autograd.grad((weights * expected).sum(), leaves),
         atol=1e-12,
         rtol=0,
@@ -173,11 +173,11 @@ def test_edge_context_equals_the_naive_loop(form):
     subject, object_ = torch.tensor(relations).T
     leaves = [entities, labels, *context.parameters()]
     weights = values(5, 4, seed=2).double()
-    found = context(entities, labels, subject, object_)
+    result = context(entities, labels, subject, object_)
     expected = naive_edge_context(context, entities, labels, relations)
-    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+    torch.testing.assert_close(result, expected, atol=1e-12, rtol=0)
     torch.testing.assert_close(
-        torch.autograd.grad((weights * found).sum(), leaves),
+        torch.autograd.grad((weights * result).sum(), leaves),
         torch.autograd.grad((weights * expected).sum(), leaves),
         atol=1e-12,
         rtol=0,
@@ -212,8 +212,8 @@ def test_glove_gives_each_word_its_own_row(tmp_path, monkeypatch):
         pa.table({"index": ["the", "cat", "sat"]}), tmp_path / "data" / "glove_6B_index.parquet"
     )
     monkeypatch.setattr(word_vectors, "package_folder", lambda *_: tmp_path)
-    found = glove_vectors(["sat", "unheard", "the"])
-    assert torch.equal(found[[0, 2]], torch.eye(3)[[2, 0]])
+    result = glove_vectors(["sat", "unheard", "the"])
+    assert torch.equal(result[[0, 2]], torch.eye(3)[[2, 0]])
 
 
 def test_without_the_glove_package_one_line_says_what_to_do(monkeypatch):
@@ -263,8 +263,8 @@ def test_dropout_of_word_vectors_and_of_gru_states_are_apart(local):
     words = vocabulary("a", "b", "c")
     for key in ("dropout", "state_dropout"):
         settings = TextSettings(word_vectors="learned", word_size=64, local=local, **{key: 0.3})
-        found = text_encoder(settings, words, size=64)(ids, everything)
-        hit = [(part == 0).float().mean().item() for part in (found.local, found.globals)]
+        result = text_encoder(settings, words, size=64)(ids, everything)
+        hit = [(part == 0).float().mean().item() for part in (result.local, result.globals)]
         of_local = (key == "dropout") == (local == "vectors")
         assert hit == pytest.approx([0.3 * of_local, 0.3 * (key == "state_dropout")], abs=0.03)
 
@@ -273,12 +273,12 @@ def test_what_the_global_features_are():
     features, everything = values(2, 3, 10), torch.ones(2, 3, dtype=torch.bool)
     for kind in ("raw", "linear", "residual", "regions"):
         encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16).eval()
-        local, _, found = encoder(features, everything)
+        local, _, result = encoder(features, everything)
         expected = {
             "raw": lambda encoder=encoder: encoder.project(features.mean(1)),
             "linear": lambda local=local: local.mean(1),
         }.get(kind, lambda local=local: local.amax(1))
-        torch.testing.assert_close(found, expected())
+        torch.testing.assert_close(result, expected())
 
 
 def test_a_residual_region_is_mlp_plus_itself():

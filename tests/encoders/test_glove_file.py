@@ -40,12 +40,12 @@ def table(path: str, *words: str, size: int = 3) -> torch.Tensor:
 
 
 def test_each_word_gets_its_first_line(tmp_path: Path) -> None:
-    found = table(write(tmp_path / "g.txt", *LINES), "dog", "d\u00f6g", "cat", "the", "at")
+    result = table(write(tmp_path / "g.txt", *LINES), "dog", "d\u00f6g", "cat", "the", "at")
     expected = torch.tensor([[1.0, 2, 3], [4, 5, 6], [0.1, -0.2, 0.3]])
-    torch.testing.assert_close(found[[3, 4, 6]], expected)
-    assert (found[0] == 0).all()
-    assert found[5].norm() > 0 and found[7].norm() > 0
-    assert not (found == 8).any()
+    torch.testing.assert_close(result[[3, 4, 6]], expected)
+    assert (result[0] == 0).all()
+    assert result[5].norm() > 0 and result[7].norm() > 0
+    assert not (result == 8).any()
 
 
 def test_the_file_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
@@ -55,10 +55,10 @@ def test_the_file_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
     with file.open("w", encoding="utf-8") as stream:
         stream.writelines(f"word{n} {numbers}\n" for n in range(20_000))
     tracemalloc.start()
-    found = read_glove(file, ["word5", "word19999", "cat"], 300)
+    result = read_glove(file, ["word5", "word19999", "cat"], 300)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found.keys() == {"word5", "word19999"}
+    assert result.keys() == {"word5", "word19999"}
     assert peak < 1_000_000 < file.stat().st_size / 40
 
 

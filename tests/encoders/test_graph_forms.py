@@ -82,15 +82,15 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
     def attend(
         layers: nn.ModuleList, nodes: list[Tensor], edges: Iterable[tuple[int, int]]
     ) -> list[Tensor]:
-        found = torch.stack(nodes)
+        result = torch.stack(nodes)
         for layer in layers:
             if layer is not layers[0]:
-                found = encoder.dropout(found)
-            found = layer(found, torch.tensor([*edges], dtype=torch.int64).reshape(-1, 2).T)
-        return list(found)
+                result = encoder.dropout(result)
+            result = layer(result, torch.tensor([*edges], dtype=torch.int64).reshape(-1, 2).T)
+        return list(result)
 
     def in_context(entities: list[Tensor]) -> list[Tensor]:
-        found = []
+        result = []
         for i, entity in enumerate(entities):
             active = [
                 encoder.edge_context.active(torch.cat([concept(label), entities[other]]))
@@ -107,13 +107,13 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
                 for edges in (active, passive)
                 if edges
             ]
-            found.append(encoder.dropout(sum(parts, entity)))
-        return found
+            result.append(encoder.dropout(sum(parts, entity)))
+        return result
 
     if encoder.joint:
         nodes = in_context(objects) + attributes
-        found = attend(encoder.object_object, nodes, [*binding, *between])[:count]
-        return torch.stack(found), torch.stack(found)
+        result = attend(encoder.object_object, nodes, [*binding, *between])[:count]
+        return torch.stack(result), torch.stack(result)
     entities = attend(encoder.object_attribute, objects + attributes, binding)[:count]
     return torch.stack(entities), torch.stack(
         attend(encoder.object_object, in_context(entities), between)
@@ -123,9 +123,9 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
 @forms
 def test_each_form_is_what_a_walk_through_the_captions_finds(form: dict[str, Any]) -> None:
     encoder = build(form)
-    found = encoder(collate_graphs(GRAPHS))
+    result = encoder(collate_graphs(GRAPHS))
     expected = [naive(encoder, graph) for graph in GRAPHS]
-    for got, parts in zip(found, zip(*expected, strict=True), strict=True):
+    for got, parts in zip(result, zip(*expected, strict=True), strict=True):
         torch.testing.assert_close(got, torch.cat(parts), atol=1e-9, rtol=0)
 
 
@@ -134,9 +134,9 @@ def test_dropout_acts_on_phrases_edges_and_between_layers(form: dict[str, Any]) 
     encoder = build({**form, "dropout": 0.5})
     assert encoder.dropout.p == encoder.edge_context.dropout.p == 0.5
     encoder.dropout, encoder.edge_context.dropout = Half(), Half()
-    found = encoder(collate_graphs(GRAPHS))
+    result = encoder(collate_graphs(GRAPHS))
     expected = zip(*(naive(encoder, graph) for graph in GRAPHS), strict=True)
-    for got, parts in zip(found, expected, strict=True):
+    for got, parts in zip(result, expected, strict=True):
         torch.testing.assert_close(got, torch.cat(parts), atol=1e-9, rtol=0)
 
 
@@ -147,13 +147,13 @@ def test_each_form_learns_as_the_walk_does(form: dict[str, Any]) -> None:
 
     def gradients(entities: Tensor, objects: Tensor) -> list[Tensor]:
         loss = (weights * torch.stack([entities, objects])).sum()
-        found = torch.autograd.grad(loss, list(encoder.parameters()), allow_unused=True)
-        return [part for part in found if part is not None]
+        result = torch.autograd.grad(loss, list(encoder.parameters()), allow_unused=True)
+        return [part for part in result if part is not None]
 
     parts = zip(*(naive(encoder, graph) for graph in GRAPHS), strict=True)
     expected = gradients(*(torch.cat(part) for part in parts))
-    found = gradients(*encoder(collate_graphs(GRAPHS)))
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    result = gradients(*encoder(collate_graphs(GRAPHS)))
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
 
 
 def test_captions_without_relations_have_no_edges_between_objects() -> None:

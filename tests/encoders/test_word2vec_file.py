@@ -44,8 +44,8 @@ def test_a_file_without_line_breaks_is_the_same(file: Path, tmp_path: Path) -> N
         at = end + 1
     other = tmp_path / "plain.bin"
     other.write_bytes(head + b"\n" + plain)
-    found, expected = read_word2vec(other, WORDS, 3), read_word2vec(file, WORDS, 3)
-    assert all((found[word] == expected[word]).all() for word in WORDS)
+    result, expected = read_word2vec(other, WORDS, 3), read_word2vec(file, WORDS, 3)
+    assert all((result[word] == expected[word]).all() for word in WORDS)
 
 
 def test_a_trained_models_words_need_no_file() -> None:

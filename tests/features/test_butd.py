@@ -133,9 +133,9 @@ def write_images(folder: Path, sizes: list[tuple[int, int]]) -> list[ImageFile]:
 def test_names_and_shapes_are_the_public_checkpoints() -> None:
     with torch.device("meta"):
         state = Network().state_dict()
-    found = {name: tuple(value.shape) for name, value in state.items()}
-    counters = {name for name in found if name.endswith("num_batches_tracked")}
-    assert {name: found[name] for name in found.keys() - counters} == published_shapes()
+    result = {name: tuple(value.shape) for name, value in state.items()}
+    counters = {name for name in result if name.endswith("num_batches_tracked")}
+    assert {name: result[name] for name in result.keys() - counters} == published_shapes()
 
 
 @pytest.mark.slow
@@ -237,38 +237,38 @@ def overlap(a: list[float], b: list[float]) -> float:
     return shared / (sum(areas) - shared)
 
 
-def suppressed_by_loop(found: Tensor, scores: Tensor, threshold: float) -> list[int]:
+def suppressed_by_loop(result: Tensor, scores: Tensor, threshold: float) -> list[int]:
     kept: list[int] = []
-    for i in sorted(range(len(found)), key=lambda i: -float(scores[i])):
-        if all(overlap(found[i].tolist(), found[k].tolist()) <= threshold for k in kept):
+    for i in sorted(range(len(result)), key=lambda i: -float(scores[i])):
+        if all(overlap(result[i].tolist(), result[k].tolist()) <= threshold for k in kept):
             kept.append(i)
     return kept
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7])
 def test_suppression_is_the_loop(threshold: float) -> None:
-    found = random_boxes(60).double()
+    result = random_boxes(60).double()
     scores = torch.rand(60, generator=torch.Generator().manual_seed(1)).round(decimals=1)  # ties
-    expected = suppressed_by_loop(found, scores, threshold)
+    expected = suppressed_by_loop(result, scores, threshold)
     assert 1 < len(expected) < 60
-    assert boxes.suppress(found, scores, threshold, 100).tolist() == expected
-    assert boxes.suppress(found, scores, threshold, 3).tolist() == expected[:3]
-    assert boxes.suppress(found[:0], scores[:0], threshold, 3).tolist() == []
+    assert boxes.suppress(result, scores, threshold, 100).tolist() == expected
+    assert boxes.suppress(result, scores, threshold, 3).tolist() == expected[:3]
+    assert boxes.suppress(result[:0], scores[:0], threshold, 3).tolist() == []
 
 
 def test_suppression_in_every_class_is_the_loop_in_each() -> None:
-    found = random_boxes(40).double()
+    result = random_boxes(40).double()
     scores = torch.rand(40, 6, generator=torch.Generator().manual_seed(2)).round(decimals=1)
-    stays = boxes.surviving(found, scores, 0.3)
+    stays = boxes.surviving(result, scores, 0.3)
     for number in range(6):
-        kept = suppressed_by_loop(found, scores[:, number], 0.3)
+        kept = suppressed_by_loop(result, scores[:, number], 0.3)
         assert stays[:, number].nonzero().flatten().tolist() == sorted(kept)
 
 
-def pooled_by_loop(maps: Tensor, found: Tensor, size: int, scale: float) -> Tensor:
+def pooled_by_loop(maps: Tensor, result: Tensor, size: int, scale: float) -> Tensor:
     channels, height, width = maps.shape
-    out = torch.zeros(len(found), channels, size, size)
-    for k, box in enumerate(found):
+    out = torch.zeros(len(result), channels, size, size)
+    for k, box in enumerate(result):
         x1, y1, x2, y2 = (math.floor(float(v) * scale + 0.5) for v in box)
         tall, wide = max(y2 - y1 + 1, 1), max(x2 - x1 + 1, 1)
         for i in range(size):
@@ -286,10 +286,10 @@ def pooled_by_loop(maps: Tensor, found: Tensor, size: int, scale: float) -> Tens
 )
 def test_pooling_is_the_loop(height: int, width: int, size: int) -> None:
     maps = torch.randn(3, height, width, generator=torch.Generator().manual_seed(3))
-    found = random_boxes(25, width=16 * width, height=16 * height)
-    found = torch.cat([found, torch.tensor([[0.0, 0, 16 * width, 16 * height], [8, 8, 24, 24]])])
-    expected = pooled_by_loop(maps, found, size, 1 / 16)
-    pooled = pooling.pool_regions(maps, found, size, 1 / 16)
+    result = random_boxes(25, width=16 * width, height=16 * height)
+    result = torch.cat([result, torch.tensor([[0.0, 0, 16 * width, 16 * height], [8, 8, 24, 24]])])
+    expected = pooled_by_loop(maps, result, size, 1 / 16)
+    pooled = pooling.pool_regions(maps, result, size, 1 / 16)
     torch.testing.assert_close(pooled, expected, rtol=0, atol=0)
 
 
@@ -297,15 +297,15 @@ def test_ours_are_torchvisions() -> None:
     pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError))
     assert operations.fast is not None
     maps = torch.randn(5, 38, 63, generator=torch.Generator().manual_seed(4))
-    found = random_boxes(300, width=1000, height=600)
+    result = random_boxes(300, width=1000, height=600)
     scores = torch.rand(300, 20, generator=torch.Generator().manual_seed(5))
-    arguments = maps, found, 14, 1 / 16
+    arguments = maps, result, 14, 1 / 16
     assert torch.equal(pooling.pool_regions(*arguments), operations.pool_regions(*arguments))
-    arguments = found, scores[:, 0], 0.7, 50
+    arguments = result, scores[:, 0], 0.7, 50
     assert torch.equal(boxes.suppress(*arguments), operations.suppress(*arguments))
-    stays = boxes.surviving(found, scores, 0.3)
+    stays = boxes.surviving(result, scores, 0.3)
     for number in range(20):
-        kept = operations.fast.nms(found, scores[:, number], 0.3)
+        kept = operations.fast.nms(result, scores[:, number], 0.3)
         assert torch.equal(stays[:, number].nonzero().flatten(), kept.sort().values)
 
 
@@ -330,14 +330,14 @@ def test_images_of_any_size_give_the_same_together_and_alone(
 ) -> None:
     images = write_images(tmp_path, IMAGES)
     run = Detection("butd", detector, torch.device("cpu"))
-    together = {image.image_id: (features, found) for image, features, found in run.run(images)}
+    together = {image.image_id: (features, result) for image, features, result in run.run(images)}
     assert list(together) == [image.image_id for image in images]
     for image in reversed(images):
-        _, features, found = next(run.run([image]))
+        _, features, result = next(run.run([image]))
         np.testing.assert_array_equal(features, together[image.image_id][0])
-        np.testing.assert_array_equal(found, together[image.image_id][1])
+        np.testing.assert_array_equal(result, together[image.image_id][1])
         assert features.shape[1] == 128 and 5 <= len(features) <= 20
-        assert found.min() >= 0 and found.max() <= 1 and (found[:, :2] < found[:, 2:]).all()
+        assert result.min() >= 0 and result.max() <= 1 and (result[:, :2] < result[:, 2:]).all()
 
 
 def test_a_region_has_the_features_of_its_box(detector: ButdDetector, tmp_path: Path) -> None:
@@ -359,8 +359,8 @@ def test_the_fewest_and_the_most_are_kept(detector: ButdDetector, weights: Path)
     counts = {}
     for score in (0.0, 0.999999):
         limits = Limits(anchors=400, proposals=40, score=score)
-        found = ButdDetector(network, 5, 20, "0", limits).detect(pixels)
-        counts[score] = len(found.features)
+        result = ButdDetector(network, 5, 20, "0", limits).detect(pixels)
+        counts[score] = len(result.features)
     assert counts == {0.0: 20, 0.999999: 5}
 
 
@@ -382,12 +382,12 @@ def test_extraction_stores_regions_and_boxes(
     places = tmp_path, tmp_path / "captions.parquet", tmp_path / "butd.h5"
     extract("butd", *places, 1, "cpu", parts=Parts(tmp_path / "parts"))
     with FeatureStore(tmp_path / "butd.h5") as store:
-        features, counts, found = store.read([1])
+        features, counts, result = store.read([1])
         assert store.attributes["backbone"] == "butd" and store.max_regions == 20
     _, expected, places = next(Detection("butd", detector, torch.device("cpu")).run(images[1:2]))
-    assert counts.tolist() == [len(expected)] and found is not None
+    assert counts.tolist() == [len(expected)] and result is not None
     np.testing.assert_allclose(features[0, : counts[0]], expected, rtol=1e-3, atol=1e-3)
-    np.testing.assert_array_equal(found[0, : counts[0]], places)
+    np.testing.assert_array_equal(result[0, : counts[0]], places)
 
 
 def test_regions_are_the_same_with_torchvision(

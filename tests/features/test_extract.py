@@ -169,10 +169,10 @@ def test_objects_have_a_vector_for_each_box(place: Place) -> None:
     write_boxes(place, boxes)
     place.extract("objects")
     with FeatureStore(place.store) as store:
-        features, n_regions, found = store.read(range(5))
-    assert features.shape == (5, 3, 1280) and found is not None
+        features, n_regions, result = store.read(range(5))
+    assert features.shape == (5, 3, 1280) and result is not None
     assert n_regions.tolist() == [1, 2, 3, 1, 2]
-    np.testing.assert_allclose(found[2], boxes["i2"])
+    np.testing.assert_allclose(result[2], boxes["i2"])
     assert not features[0, 1:].any()
     context = np.array([[0.15, 0.2, 0.75, 0.8]], np.float32)
     pixels = torch.from_numpy(read_crops(place.raw / "images/i2.png", context, 128))

@@ -46,8 +46,8 @@ def store(tmp_path: Path) -> Path:
 
 
 def read_all(path: Path) -> None:
-    with FeatureStore(path) as found:
-        list(found.blocks())
+    with FeatureStore(path) as result:
+        list(result.blocks())
 
 
 def one_line(fault: pytest.ExceptionInfo[Exception]) -> str:
@@ -58,11 +58,11 @@ def one_line(fault: pytest.ExceptionInfo[Exception]) -> str:
 
 def test_rows_come_back_padded_in_the_asked_order(store: Path) -> None:
     features, boxes = arrays()
-    with FeatureStore(store) as found:
-        assert (found.image_ids, found.width, found.max_regions) == (IDS, WIDTH, REGIONS)
-        assert found.attributes == {"backbone": "test"}
+    with FeatureStore(store) as result:
+        assert (result.image_ids, result.width, result.max_regions) == (IDS, WIDTH, REGIONS)
+        assert result.attributes == {"backbone": "test"}
         rows = [2, 0, 1, 2, 3]
-        read, n_regions, read_boxes = found.read(rows)
+        read, n_regions, read_boxes = result.read(rows)
     assert read_boxes is not None
     assert n_regions.tolist() == [COUNTS[row] for row in rows]
     for place, row in enumerate(rows):
@@ -76,8 +76,8 @@ def test_rows_come_back_padded_in_the_asked_order(store: Path) -> None:
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_blocks_cover_all_rows_in_order(store: Path, size: int) -> None:
     features, _ = arrays()
-    with FeatureStore(store) as found:
-        blocks = list(found.blocks(size))
+    with FeatureStore(store) as result:
+        blocks = list(result.blocks(size))
     assert [row for rows, _ in blocks for row in rows] == list(range(len(IDS)))
     whole = np.concatenate([block[0] for _, block in blocks])
     for row, expected in enumerate(features):
@@ -85,11 +85,11 @@ def test_blocks_cover_all_rows_in_order(store: Path, size: int) -> None:
 
 
 def test_no_rows_and_rows_that_do_not_exist(store: Path) -> None:
-    with FeatureStore(store) as found:
-        assert found.read([])[0].shape == (0, REGIONS, WIDTH)
+    with FeatureStore(store) as result:
+        assert result.read([])[0].shape == (0, REGIONS, WIDTH)
         for row in (-1, len(IDS)):
             with pytest.raises(IndexError):
-                found.read([row])
+                result.read([row])
 
 
 def test_a_plain_hdf5_reader_sees_the_same(store: Path) -> None:
@@ -119,10 +119,10 @@ def test_every_flipped_byte_is_found_or_harmless(store: Path) -> None:
         store.write_bytes(data)
         data[at] ^= 0x10
         try:
-            with FeatureStore(store) as found:
-                list(found.blocks())
-                assert found.image_ids == IDS
-                assert found.n_regions.tolist() == COUNTS
+            with FeatureStore(store) as result:
+                list(result.blocks())
+                assert result.image_ids == IDS
+                assert result.n_regions.tolist() == COUNTS
         except DataError as error:
             assert "\n" not in str(error)
             refused += 1
@@ -136,11 +136,11 @@ def test_a_flipped_bit_names_store_and_image(store: Path) -> None:
         byte = file.read(1)[0]
         file.seek(-1, 1)
         file.write(bytes([byte ^ 1]))
-    with FeatureStore(store) as found:
+    with FeatureStore(store) as result:
         for _ in range(2):
-            found.read([0, 2, 3])
+            result.read([0, 2, 3])
         with pytest.raises(DataError, match=r"store\.h5: image 'bé': wrong checksum") as fault:
-            found.read([0, 1])
+            result.read([0, 1])
     one_line(fault)
 
 
@@ -201,10 +201,10 @@ def test_nan_is_refused_on_reading_though_the_checksum_is_right(
             for row in range(len(IDS)):
                 out.write(row, features[row], boxes[row])
     with (
-        FeatureStore(store) as found,
+        FeatureStore(store) as result,
         pytest.raises(DataError, match=r"store\.h5: image 'bé': features hold NaN") as fault,
     ):
-        list(found.blocks())
+        list(result.blocks())
     one_line(fault)
 
 
@@ -224,9 +224,9 @@ def test_a_store_of_bytes(tmp_path: Path) -> None:
             out.write(row, pixels)
         with pytest.raises(DataError, match="image 'a': features are float64, but the store"):
             out.write(0, images[0] / 255)
-    with FeatureStore(path) as found:
-        assert found.dtype == "uint8" and not found.has_boxes
-        features, n_regions, _ = found.read(range(len(IDS)))
+    with FeatureStore(path) as result:
+        assert result.dtype == "uint8" and not result.has_boxes
+        features, n_regions, _ = result.read(range(len(IDS)))
     assert features.dtype == np.uint8 and n_regions.tolist() == [REGIONS] * len(IDS)
     np.testing.assert_array_equal(features, images)
     with h5py.File(path) as file:
@@ -262,11 +262,11 @@ def test_wrong_shapes_are_refused(
     tmp_path: Path, features: np.ndarray, boxes: np.ndarray | None, fault: str
 ) -> None:
     with (
-        pytest.raises(DataError, match=fault) as found,
+        pytest.raises(DataError, match=fault) as result,
         writer(tmp_path / "store.h5") as out,
     ):
         out.write(1, features, boxes)
-    assert "image 'bé'" in one_line(found)
+    assert "image 'bé'" in one_line(result)
     assert not list(tmp_path.iterdir())
 
 
@@ -328,8 +328,8 @@ def test_stale_or_damaged_partial_state_is_not_trusted(store: Path, damage: str)
 
 def _read_in_process(path: Path, seed: int) -> float:
     rows = np.random.default_rng(seed).integers(0, len(IDS), 200)
-    with FeatureStore(path) as found:
-        return float(sum(found.read([row])[0].astype(np.float64).sum() for row in rows))
+    with FeatureStore(path) as result:
+        return float(sum(result.read([row])[0].astype(np.float64).sum() for row in rows))
 
 
 def test_two_processes_read_at_once(store: Path) -> None:
@@ -347,8 +347,8 @@ def _sum_of_opened(rows: list[int]) -> float:
 
 
 def test_forked_processes_share_an_open_store(store: Path) -> None:
-    with FeatureStore(store) as found:
-        _opened[:] = [found]
+    with FeatureStore(store) as result:
+        _opened[:] = [result]
         with multiprocessing.get_context("fork").Pool(2) as pool:
             sums = pool.map(_sum_of_opened, [[0, 1], [2, 3]] * 20)
         assert sums == [_sum_of_opened([0, 1]), _sum_of_opened([2, 3])] * 20

@@ -125,8 +125,8 @@ def test_tsv_in_parts_with_10_to_100_regions(data: ImportData) -> None:
         lines = [tsv_line(data.file(k), rng.random((counts[k], WIDTH))) for k in rows]
         (data.source / part).write_text("\n".join(lines))
     data.run("butd_tsv")
-    ids, features, found, _ = data.read()
-    assert ids == data.ids and found.tolist() == counts and features.shape[1] == 100
+    ids, features, result, _ = data.read()
+    assert ids == data.ids and result.tolist() == counts and features.shape[1] == 100
     whole = data.store.read_bytes()
     data.run("butd_tsv", max_regions=100)
     assert data.store.read_bytes() == whole
@@ -456,10 +456,10 @@ def test_ahead_passes_items_and_faults_on_and_ends_with_its_reader() -> None:
         yield from range(count)
         raise DataError("here")
 
-    found = []
+    result = []
     with pytest.raises(DataError, match="here"):
-        found.extend(ahead(items(20)))  # extend keeps what came before the fault
-    assert found == [] or found == list(range(20))
+        result.extend(ahead(items(20)))  # extend keeps what came before the fault
+    assert result == [] or result == list(range(20))
     made = []
     endless = ahead(made.append(k) or k for k in range(10**9))
     assert next(endless) == 0

@@ -69,7 +69,7 @@ def test_every_loss_is_looked_at():
 
 
 def test_an_anchor_without_positives_counts_as_zero():
-    """Of two images and two concepts one pair is true: log 2 over two anchors, each way."""
+    """One pair of two images and two concepts is true: log 2 over two anchors, each way."""
     positive = torch.tensor([[True, False], [False, False]])
-    found = losses.entity_contrastive(torch.zeros(2, 2), positive, 0.5)
-    assert found.item() == pytest.approx(math.log(2))
+    result = losses.entity_contrastive(torch.zeros(2, 2), positive, 0.5)
+    assert result.item() == pytest.approx(math.log(2))

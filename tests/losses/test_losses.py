@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from same_gradients import assert_same
 
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
 from manymatch.losses.info_nce import info_nce
@@ -69,32 +70,21 @@ def random_scores(n, m, seed=0):
     return torch.randn(n, m, generator=generator, dtype=torch.float64).tanh().requires_grad_()
 
 
-def assert_same(found, expected, inputs):
-    assert found.shape == ()
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
-    torch.testing.assert_close(
-        torch.autograd.grad(found, inputs),
-        torch.autograd.grad(expected, inputs),
-        atol=1e-9,
-        rtol=0,
-    )
-
-
 @image_indices
 @pytest.mark.parametrize("mining", ["hardest", "all"])
 @pytest.mark.parametrize("margin", [0.2, 3.0])
 def test_triplet(image_index, mining, margin):
     scores = random_scores(max(image_index) + 1, len(image_index))
-    found = triplet(scores, torch.tensor(image_index), margin, mining)
-    assert_same(found, naive_triplet(scores, image_index, margin, mining), [scores])
+    result = triplet(scores, torch.tensor(image_index), margin, mining)
+    assert_same(result, naive_triplet(scores, image_index, margin, mining), [scores])
 
 
 @image_indices
 @pytest.mark.parametrize("temperature", [0.05, 1.0])
 def test_info_nce(image_index, temperature):
     scores = random_scores(max(image_index) + 1, len(image_index))
-    found = info_nce(scores, torch.tensor(image_index), temperature)
-    assert_same(found, naive_info_nce(scores, image_index, temperature), [scores])
+    result = info_nce(scores, torch.tensor(image_index), temperature)
+    assert_same(result, naive_info_nce(scores, image_index, temperature), [scores])
 
 
 def test_captions_of_the_same_image_do_not_compete():
@@ -148,8 +138,8 @@ def test_entity_contrastive(temperature):
     scores = random_scores(4, 9)
     positive = torch.rand(4, 9, generator=torch.Generator().manual_seed(1)) > 0.5
     positive[torch.arange(9) % 4, torch.arange(9)] = True
-    found = entity_contrastive(scores, positive, temperature)
-    assert_same(found, naive_entity_contrastive(scores, positive, temperature), [scores])
+    result = entity_contrastive(scores, positive, temperature)
+    assert_same(result, naive_entity_contrastive(scores, positive, temperature), [scores])
 
 
 def test_entity_contrastive_of_captions_alone_is_info_nce():
@@ -163,16 +153,16 @@ def test_entity_contrastive_of_captions_alone_is_info_nce():
 def test_entity_contrastive_survives_an_anchor_without_negatives():
     scores = random_scores(2, 3)
     positive = torch.tensor([[True, True, True], [False, True, False]])
-    found = entity_contrastive(scores, positive, 0.01)
-    assert_same(found, naive_entity_contrastive(scores, positive, 0.01), [scores])
+    result = entity_contrastive(scores, positive, 0.01)
+    assert_same(result, naive_entity_contrastive(scores, positive, 0.01), [scores])
 
 
 def test_specificity():
     captions, entities = random_scores(1, 4), random_scores(1, 7, seed=1)
     caption = [0, 0, 1, 2, 2, 2, 3]
-    found = specificity(captions[0], entities[0], torch.tensor(caption), 0.4)
+    result = specificity(captions[0], entities[0], torch.tensor(caption), 0.4)
     terms = [hinge(0.4 + entities[0, k] - captions[0, t]) for k, t in enumerate(caption)]
-    assert_same(found, sum(terms) / len(terms), [captions, entities])
+    assert_same(result, sum(terms) / len(terms), [captions, entities])
 
 
 def naive_positives(image, names, attributes, n_images):

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from same_gradients import assert_same
 from torch.nn import functional
 
 from manymatch import losses
@@ -26,17 +27,6 @@ sizes = pytest.mark.parametrize("shape", SIZES, ids=str)
 def vectors(*shape, seed=0, dtype=torch.float64):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_()
-
-
-def assert_same(found, expected, inputs):
-    assert found.shape == ()
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
-    torch.testing.assert_close(
-        torch.autograd.grad(found, inputs),
-        torch.autograd.grad(expected, inputs),
-        atol=1e-9,
-        rtol=0,
-    )
 
 
 def cos(x, y):
@@ -68,8 +58,8 @@ def naive_mmd(images, texts, gamma, squared):
 @pytest.mark.parametrize("squared", [False, True])
 def test_mmd(shape, squared):
     images, texts = vectors(*shape), vectors(3, 2, shape[2], seed=1)
-    found = mmd(images, texts, 0.5, squared)
-    assert_same(found, naive_mmd(images, texts, 0.5, squared), [images, texts])
+    result = mmd(images, texts, 0.5, squared)
+    assert_same(result, naive_mmd(images, texts, 0.5, squared), [images, texts])
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -81,8 +71,8 @@ def test_mmd_of_coinciding_elements(squared):
         images[3] = images[0]
         texts[1, 1] = images[2, 1]
     images.requires_grad_(), texts.requires_grad_()
-    found = mmd(images, texts, 0.7, squared)
-    assert_same(found, naive_mmd(images, texts, 0.7, squared), [images, texts])
+    result = mmd(images, texts, 0.7, squared)
+    assert_same(result, naive_mmd(images, texts, 0.7, squared), [images, texts])
 
 
 def test_mmd_is_zero_between_equal_sets_and_grows_as_they_part():
@@ -162,20 +152,20 @@ def test_gram_diversity(shape):
 @sizes
 def test_intra_set_divergence(shape):
     sets = vectors(*shape)
-    found = intra_set_divergence(sets, 0.6, 0.5)
-    assert_same(found, naive_intra_set_divergence(sets, 0.6, 0.5), [sets])
+    result = intra_set_divergence(sets, 0.6, 0.5)
+    assert_same(result, naive_intra_set_divergence(sets, 0.6, 0.5), [sets])
 
 
 @sizes
 def test_global_discriminative(shape):
     sets, globals = vectors(*shape), vectors(shape[0], shape[2], seed=1)
-    found = global_discriminative(sets, globals, 0.6, 0.5)
+    result = global_discriminative(sets, globals, 0.6, 0.5)
     terms = [
         torch.exp(0.5 * (cos(element, whole) - 0.6))
         for rows, whole in zip(sets, globals, strict=True)
         for element in rows
     ]
-    assert_same(found, mean(terms, sets), [sets, globals])
+    assert_same(result, mean(terms, sets), [sets, globals])
 
 
 @pytest.mark.parametrize(
@@ -238,9 +228,9 @@ def test_half_precision_is_computed_in_single(name, dtype):
     half = vectors(5, 3, 8, dtype=torch.float32).detach().to(dtype)
     loss = SET_LOSSES[name]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = loss(half)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, loss(half.float()))
+        result = loss(half)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result, loss(half.float()))
 
 
 def test_all_losses_are_exported():

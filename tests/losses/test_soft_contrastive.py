@@ -32,10 +32,10 @@ def naive(logits, match):
 @pytest.mark.parametrize(("n", "m", "samples"), SHAPES)
 def test_equals_the_naive_loop(n, m, samples):
     logits, match = case(n, m, samples)
-    found, expected = soft_contrastive(logits, match), naive(logits, match)
-    assert found.shape == ()
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
-    gradients = [torch.autograd.grad(loss, [logits])[0] for loss in (found, expected)]
+    result, expected = soft_contrastive(logits, match), naive(logits, match)
+    assert result.shape == ()
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    gradients = [torch.autograd.grad(loss, [logits])[0] for loss in (result, expected)]
     torch.testing.assert_close(*gradients, atol=1e-9, rtol=0)
 
 

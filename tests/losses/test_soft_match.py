@@ -36,10 +36,10 @@ def test_equals_the_naive_loop(image_index, scale, turned):
     logits, match = case(image_index, scale)
     if turned:
         logits, match = logits.T.detach().requires_grad_(), match.T
-    found, expected = soft_match(logits, match), naive(logits, match)
-    assert found.shape == ()
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
-    gradients = [torch.autograd.grad(loss, [logits])[0] for loss in (found, expected)]
+    result, expected = soft_match(logits, match), naive(logits, match)
+    assert result.shape == ()
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    gradients = [torch.autograd.grad(loss, [logits])[0] for loss in (result, expected)]
     assert gradients[0].isfinite().all()
     torch.testing.assert_close(*gradients, atol=1e-9, rtol=0)
 
@@ -65,5 +65,5 @@ def test_a_sure_mistake_costs_its_gap_and_is_still_corrected(gap):
 def test_two_equal_candidates_may_both_be_the_most_probable():
     logits = torch.tensor([[2.0, 2.0, -1.0]], dtype=torch.float64, requires_grad=True)
     match = torch.tensor([[True, False, False]])
-    found, expected = soft_match(logits, match), naive(logits, match)
-    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+    result, expected = soft_match(logits, match), naive(logits, match)
+    torch.testing.assert_close(result, expected, atol=1e-12, rtol=0)

@@ -69,10 +69,10 @@ def test_swapped_assignment(shape):
     generator = torch.Generator().manual_seed(0)
     scores, q = torch.randn(2, *shape, generator=generator, dtype=torch.float64)
     log_p, q = scores.log_softmax(1).requires_grad_(), q.softmax(1)
-    found, expected = swapped_assignment(log_p, q), naive_cross_entropy(log_p, q)
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    result, expected = swapped_assignment(log_p, q), naive_cross_entropy(log_p, q)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
     torch.testing.assert_close(
-        torch.autograd.grad(found, log_p), torch.autograd.grad(expected, log_p), atol=1e-9, rtol=0
+        torch.autograd.grad(result, log_p), torch.autograd.grad(expected, log_p), atol=1e-9, rtol=0
     )
 
 
@@ -94,11 +94,11 @@ def test_the_loss_equals_the_naive_loop(changed):
     module, seen = labels_of(**changed), []
     for seed, count in enumerate((3, 1, 4, 3, 2)):
         seen.append(pairs(count, seed))
-        found, expected = module(*seen[-1]), naive_loss(module, seen)
-        torch.testing.assert_close(found, expected, atol=1e-7, rtol=0)
+        result, expected = module(*seen[-1]), naive_loss(module, seen)
+        torch.testing.assert_close(result, expected, atol=1e-7, rtol=0)
         inputs = [*seen[-1], module.prototypes]
         torch.testing.assert_close(
-            torch.autograd.grad(found, inputs),
+            torch.autograd.grad(result, inputs),
             torch.autograd.grad(expected, inputs),
             atol=1e-6 if module.tau < 0.1 else 1e-8,
             rtol=0,
@@ -123,11 +123,11 @@ def test_the_contrastive_loss_is_a_sum_and_the_swapped_one_a_mean(count, weight)
     module, (images, texts) = labels_of(weight=weight), pairs(count, 0)
     means = {"triplet": triplet(images @ texts.T, torch.arange(count), 0.2)}
     terms = objective(means, module, images, texts)
-    found, expected = sum(terms.values()), naive_objective(module, images, texts, 0.2)
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    result, expected = sum(terms.values()), naive_objective(module, images, texts, 0.2)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
     inputs = [images, texts, module.prototypes]
     torch.testing.assert_close(
-        torch.autograd.grad(found, inputs),
+        torch.autograd.grad(result, inputs),
         torch.autograd.grad(expected, inputs),
         atol=1e-8,
         rtol=0,

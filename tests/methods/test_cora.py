@@ -61,10 +61,10 @@ def test_cora_weighs_its_three_losses(build, make_batch):
     weights = {"hardest": 1.0, "contrastive": 0.25, "specificity": 3.0}
     for epochs, warm_up in ((0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (7.0, 1.0)):
         method.start_step(epochs)
-        found = method.loss(images, texts, batch)
-        assert set(found) == set(weights)
+        result = method.loss(images, texts, batch)
+        assert set(result) == set(weights)
         for name, weight in weights.items():
-            torch.testing.assert_close(found[name], warm_up * weight * expected[name])
+            torch.testing.assert_close(result[name], warm_up * weight * expected[name])
 
 
 def test_cora_can_add_info_nce_over_captions(build, make_batch):

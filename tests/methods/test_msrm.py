@@ -85,7 +85,7 @@ def test_both_losses_equal_the_naive_loop(build, make_batch, alpha, image_index)
     method = build("msrm", {"alpha": alpha, "tau": 0.5}).double()
     images, texts = gaussians(max(image_index) + 1, len(image_index))
     batch = replace(make_batch([0]), image_index=torch.tensor(image_index))
-    found = method.loss(images, texts, batch)
+    result = method.loss(images, texts, batch)
     match = torch.arange(len(images))[:, None] == batch.image_index
     forth = naive_one_way(method, images, texts, match)
     back = naive_one_way(method, texts, images, match.T)
@@ -94,9 +94,9 @@ def test_both_losses_equal_the_naive_loop(build, make_batch, alpha, image_index)
         "hypergraph": forth[1] + back[1],
     }
     inputs = [*leaves(images, texts), method.tau.log, *method.hypergraph.parameters()]
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
     torch.testing.assert_close(
-        torch.autograd.grad(sum(found.values()), inputs, materialize_grads=True),
+        torch.autograd.grad(sum(result.values()), inputs, materialize_grads=True),
         torch.autograd.grad(sum(expected.values()), inputs, materialize_grads=True),
         atol=1e-9,
         rtol=0,

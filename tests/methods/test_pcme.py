@@ -33,20 +33,20 @@ def test_the_loss_is_that_of_the_match_probabilities(build, make_batch):
     method = build("pcme", {"samples": 3, "kl_weight": 0.1, "log_variance": -3.0, "shift": 10.0})
     batch = make_batch([0, 1])
     images, texts = encode(method, batch)
-    found, seen, read = loss_and_samples(method, images, texts, batch)
+    result, seen, read = loss_and_samples(method, images, texts, batch)
     total = 0.0
     for i, x in enumerate(seen):
         for j, y in enumerate(read):
             p = probability(method, x, y)
             total = total - torch.log(p if batch.image_index[j] == i else 1 - p)
     n_pairs = len(images) * len(texts)
-    torch.testing.assert_close(found["match"], total / n_pairs, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(result["match"], total / n_pairs, rtol=1e-4, atol=1e-5)
     kl = sum(
         (one.vectors[:, 0] ** 2 + one.log_variance.exp() - 1 - one.log_variance).sum() / 2
         for one in (images, texts)
     )
     # The released code adds 0.1 kl to a sum over pairs that counts each pair twice.
-    torch.testing.assert_close(found["kl"], 0.1 * kl / (2 * n_pairs))
+    torch.testing.assert_close(result["kl"], 0.1 * kl / (2 * n_pairs))
 
 
 def test_the_defaults_are_the_released_ones(build):
@@ -63,12 +63,12 @@ def test_uniformity_joins_with_the_share_of_the_released_code(build, make_batch)
     settings = {"samples": 3, "kl_weight": 0.0, "uniformity_weight": 10.0}
     method, batch = build("pcme", settings), make_batch([0, 1])
     images, texts = encode(method, batch)
-    found, seen, read = loss_and_samples(method, images, texts, batch)
-    assert found.keys() == {"match", "uniformity"}
+    result, seen, read = loss_and_samples(method, images, texts, batch)
+    assert result.keys() == {"match", "uniformity"}
     rows = [*seen.flatten(0, 1), *read.flatten(0, 1)]
     near = [torch.exp(-2 * (x - y).square().sum()) for i, x in enumerate(rows) for y in rows[:i]]
     expected = 10 * torch.log(sum(near) / len(near)) / (2 * len(images) * len(texts))
-    torch.testing.assert_close(found["uniformity"], expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(result["uniformity"], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_uniformity_compares_a_bounded_number_of_samples(build, make_batch, monkeypatch):

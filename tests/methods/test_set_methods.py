@@ -82,9 +82,9 @@ def test_l_gd_is_the_mean_of_the_modalities_and_l_isd_their_sum(build, make_batc
             ]
         towards.append(sum(from_global) / len(from_global))
         apart.append(sum(from_others) / len(from_others))
-    found = method.loss(images, texts, batch)
-    torch.testing.assert_close(found["global_discriminative"], 0.1 * sum(towards) / 2)
-    torch.testing.assert_close(found["intra_set_divergence"], 0.1 * sum(apart))
+    result = method.loss(images, texts, batch)
+    torch.testing.assert_close(result["global_discriminative"], 0.1 * sum(towards) / 2)
+    torch.testing.assert_close(result["intra_set_divergence"], 0.1 * sum(apart))
 
 
 def test_pvse_weighs_its_three_losses(build, make_batch):
@@ -125,14 +125,14 @@ def test_weights_margins_and_kernel_are_settings(build, make_batch, name):
     method, batch = build(name, settings), make_batch(range(4))
     images, texts = encode(method, batch)
     scores = method.score(images, texts)
-    found = method.loss(images, texts, batch)
-    assert "diversity" not in found
+    result = method.loss(images, texts, batch)
+    assert "diversity" not in result
     expected = {
         "triplet": 2 * triplet(scores, batch.image_index, 0.5),
         "contrastive": 3 * info_nce(scores, batch.image_index, 0.2),
         "mmd": 4 * mmd(images.vectors, texts.vectors, squared=True),
     }
-    torch.testing.assert_close({key: found[key] for key in expected}, expected)
+    torch.testing.assert_close({key: result[key] for key in expected}, expected)
 
 
 @set_methods
@@ -142,8 +142,8 @@ def test_the_first_epochs_may_take_all_negatives(build, make_batch, name):
     scores, margin = method.score(images, texts), method.settings.margin
     for epoch, mining in ((0, "all"), (1, "all"), (2, "hardest"), (7, "hardest")):
         method.start_epoch(epoch)
-        found = method.loss(images, texts, batch)["triplet"]
-        torch.testing.assert_close(found, triplet(scores, batch.image_index, margin, mining))
+        result = method.loss(images, texts, batch)["triplet"]
+        torch.testing.assert_close(result, triplet(scores, batch.image_index, margin, mining))
 
 
 @set_methods

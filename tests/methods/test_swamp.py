@@ -26,9 +26,9 @@ def test_an_embedding_is_what_all_queries_of_all_heads_read(build, make_batch):
     heads = method.read.queries.unflatten(0, (HEADS, PROTOTYPES))
     seen = method.image(batch.features, batch.region_mask)
     words = method.text(batch.words, batch.word_mask)
-    for found, encoded in ((images, seen), (texts, words)):
-        assert found.vectors.shape[1:] == (1, HEADS * PROTOTYPES * SIZE)
-        for row, local, mask in zip(found.vectors, encoded.local, encoded.mask, strict=True):
+    for result, encoded in ((images, seen), (texts, words)):
+        assert result.vectors.shape[1:] == (1, HEADS * PROTOTYPES * SIZE)
+        for row, local, mask in zip(result.vectors, encoded.local, encoded.mask, strict=True):
             parts = []
             for query in (query for head in heads for query in head):
                 weights = (local[mask] @ query / (0.5 * SIZE**0.5)).softmax(0)
@@ -40,12 +40,12 @@ def test_every_caption_is_a_pair_with_its_image(build, make_batch):
     method, batch = build("swamp", {"weight": 0.5, "margin": 0.3}), make_batch([0, 1, 2])
     labels: SwappedLabels = copy.deepcopy(method.labels)
     images, texts = encode(method, batch)
-    found = method.loss(images, texts, batch)
+    result = method.loss(images, texts, batch)
     expected = {
         "triplet": 7 * triplet(method.score(images, texts), batch.image_index, 0.3),
         "swapped": 0.5 * labels(images.vectors[batch.image_index, 0], texts.vectors[:, 0]),
     }
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(result, expected)
     assert int(method.labels.images.queue.filled) == len(batch.image_index) == 7
 
 
@@ -77,8 +77,8 @@ def test_the_hardest_negatives_count_from_the_first_epoch(build, make_batch, set
     for epoch, mining in enumerate(minings):
         method.start_epoch(epoch)
         expected = triplet(method.score(images, texts), batch.image_index, 0.2, mining)
-        found = method.loss(images, texts, batch)["triplet"]
-        torch.testing.assert_close(found, len(batch.image_index) * expected)
+        result = method.loss(images, texts, batch)["triplet"]
+        torch.testing.assert_close(result, len(batch.image_index) * expected)
 
 
 def test_a_start_from_the_twin_leaves_the_classes_fresh(build, vocabulary, tmp_path):

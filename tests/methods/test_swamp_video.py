@@ -30,11 +30,11 @@ def test_a_caption_is_the_maximum_over_its_known_words() -> None:
     table.weight.data[[0, 1, 4]] = 0.0
     encoder = WordMaximum(table, 5)
     words = torch.tensor([[2, 4, 3, 0], [4, 1, 4, 4], [5, 0, 0, 0]])
-    found = encoder(words, words > 0)
+    result = encoder(words, words > 0)
     layer = [encoder.linear(table.weight[word]).relu() for word in range(6)]
-    torch.testing.assert_close(found[0], torch.maximum(layer[2], layer[3]))
-    torch.testing.assert_close(found[1], encoder.linear.bias.relu(), msg="none is known")
-    torch.testing.assert_close(found[2], layer[5])
+    torch.testing.assert_close(result[0], torch.maximum(layer[2], layer[3]))
+    torch.testing.assert_close(result[1], encoder.linear.bias.relu(), msg="none is known")
+    torch.testing.assert_close(result[2], layer[5])
 
 
 def test_the_contrastive_loss_sums_over_pairs_the_mean_of_all_wrong_ones(build, make_batch) -> None:
@@ -48,17 +48,17 @@ def test_the_contrastive_loss_sums_over_pairs_the_mean_of_all_wrong_ones(build, 
         rivals = [scores[image][k] for k in range(m) if image_index[k] != image]
         rivals += [scores[k][j] for k in range(n) if k != image]
         total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / (n - 1)
-    found = method.loss(images, texts, batch)
-    assert found.keys() == {"triplet"}
-    assert float(found["triplet"].detach()) == pytest.approx(total, rel=1e-5)
+    result = method.loss(images, texts, batch)
+    assert result.keys() == {"triplet"}
+    assert float(result["triplet"].detach()) == pytest.approx(total, rel=1e-5)
 
 
 def test_the_swapped_labels_are_weighted_by_lambda_alone(build, make_batch) -> None:
     method, batch = build("swamp_video", {"weight": 0.4, "queue": 0}), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
-    found = method.loss(images, texts, batch)
+    result = method.loss(images, texts, batch)
     expected = method.labels(images.vectors[batch.image_index, 0], texts.vectors[:, 0])
-    torch.testing.assert_close(found["swapped"], 0.4 * expected)
+    torch.testing.assert_close(result["swapped"], 0.4 * expected)
 
 
 def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: Path) -> None:

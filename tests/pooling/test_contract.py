@@ -56,11 +56,11 @@ def test_without_a_mask_all_rows_are_real(name):
 
 
 @every_pooling
-@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float32, torch.float16])
-def test_a_mask_of_numbers_is_one_of_booleans(name, dtype):
+def test_a_mask_of_numbers_is_one_of_booleans(name):
     pool, local, globals_ = made(name)
     expected = pool(local, IN_PLACE.bool(), globals_)
-    assert torch.equal(pool(local, IN_PLACE.to(dtype), globals_), expected)
+    for dtype in (torch.int64, torch.uint8, torch.float32, torch.float16):
+        assert torch.equal(pool(local, IN_PLACE.to(dtype), globals_), expected), dtype
 
 
 @every_pooling

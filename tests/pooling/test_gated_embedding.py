@@ -68,6 +68,6 @@ def test_no_vector_is_an_empty_result(unit: GatedEmbedding) -> None:
 
 def test_half_precision_ends_on_the_unit_sphere() -> None:
     unit = GatedEmbedding(5, 4).bfloat16()
-    found = unit(torch.randn(3, 5).bfloat16())
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found.norm(dim=1), torch.ones(3))
+    result = unit(torch.randn(3, 5).bfloat16())
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result.norm(dim=1), torch.ones(3))

@@ -41,28 +41,28 @@ def attended(attention, members):
 
 def test_equals_the_equations_one_sample_at_a_time(head):
     sets, local, mask, globals_ = ragged()
-    found = head(local, mask, globals_)
+    result = head(local, mask, globals_)
     for row, (members, pooled) in enumerate(zip(sets, globals_, strict=True)):
         pie = head.mean
         residual = pie.residual(attended(pie.attention, members)).sigmoid()
         mean = layer_norm(pooled + residual, [SIZE], pie.norm.weight, pie.norm.bias)
         spread = head.of_attended(attended(head.attention, members)) + head.of_global(pooled)
-        torch.testing.assert_close(found.mean[row], normalize(mean, dim=0))
-        torch.testing.assert_close(found.log_variance[row], spread)
+        torch.testing.assert_close(result.mean[row], normalize(mean, dim=0))
+        torch.testing.assert_close(result.log_variance[row], spread)
 
 
 def test_log_variances_start_where_they_are_told(head):
     _, local, mask, globals_ = ragged()
     torch.nn.init.zeros_(head.of_attended.bias)
-    found = head(0 * local, mask, 0 * globals_).log_variance
-    torch.testing.assert_close(found, torch.full_like(found, -1.5))
+    result = head(0 * local, mask, 0 * globals_).log_variance
+    torch.testing.assert_close(result, torch.full_like(result, -1.5))
 
 
 def test_padding_gets_no_gradient(head):
     _, local, mask, globals_ = ragged()
     local.requires_grad_()
-    found = head(local, mask, globals_)
-    (found.mean.square() + found.log_variance).sum().backward()
+    result = head(local, mask, globals_)
+    (result.mean.square() + result.log_variance).sum().backward()
     assert (local.grad[~mask] == 0).all()
     assert (local.grad[mask] != 0).any()
 

@@ -28,16 +28,16 @@ def test_gatv2_equals_torch_geometric(edges):
         oracle.att.copy_(ours.attention[None])
         oracle.bias.copy_(ours.bias)
     ours_in, oracle_in = nodes().requires_grad_(), nodes().requires_grad_()
-    found, expected = ours(ours_in, edges), oracle(oracle_in, edges)
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
-    found.square().sum().backward()
+    result, expected = ours(ours_in, edges), oracle(oracle_in, edges)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    result.square().sum().backward()
     expected.square().sum().backward()
     torch.testing.assert_close(ours_in.grad, oracle_in.grad, atol=1e-9, rtol=0)
 
 
 def test_gatv2_equals_the_naive_loop():
     layer, x = GATv2(8, 8, heads=2).double(), nodes()
-    found = layer(x, EDGES)
+    result = layer(x, EDGES)
     for i in range(len(x)):
         sources = [int(s) for s, t in EDGES.T if t == i and s != i] + [i]
         values = [layer.source(x[j]).view(2, 4) for j in sources]
@@ -47,7 +47,7 @@ def test_gatv2_equals_the_naive_loop():
         )
         weights = scores.softmax(0)
         expected = sum(w[:, None] * v for w, v in zip(weights, values, strict=True)).flatten()
-        torch.testing.assert_close(found[i], expected + layer.bias, atol=1e-9, rtol=0)
+        torch.testing.assert_close(result[i], expected + layer.bias, atol=1e-9, rtol=0)
 
 
 def test_gradients():

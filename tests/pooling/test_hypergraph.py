@@ -41,11 +41,11 @@ def naive(layer, vertices, incidence):
 def test_equals_the_naive_loop(c, q):
     layer, vertices, incidence = case(c, q)
     inputs = [vertices, incidence, *layer.parameters()]
-    found, expected = layer(vertices, incidence), naive(layer, vertices, incidence)
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
-    weights = torch.randn(found.shape, dtype=torch.float64)
+    result, expected = layer(vertices, incidence), naive(layer, vertices, incidence)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    weights = torch.randn(result.shape, dtype=torch.float64)
     torch.testing.assert_close(
-        torch.autograd.grad((found * weights).sum(), inputs),
+        torch.autograd.grad((result * weights).sum(), inputs),
         torch.autograd.grad((expected * weights).sum(), inputs),
         atol=1e-9,
         rtol=0,
@@ -73,20 +73,20 @@ def test_empty_vertices_and_hyperedges_are_safe():
     empty = incidence.detach().clone()
     empty[1], empty[:, 2] = 0.0, 0.0
     empty.requires_grad_()
-    found = layer(vertices, empty)
-    torch.testing.assert_close(found[1], torch.full_like(found[1], 0.5))
-    found.sum().backward()
+    result = layer(vertices, empty)
+    torch.testing.assert_close(result[1], torch.full_like(result[1], 0.5))
+    result.sum().backward()
     assert empty.grad.isfinite().all() and vertices.grad.isfinite().all()
     kept = [0, 2, 3]
-    torch.testing.assert_close(found[kept], layer(vertices[kept], empty[kept][:, :2]))
+    torch.testing.assert_close(result[kept], layer(vertices[kept], empty[kept][:, :2]))
 
 
 def test_incidence_is_one_for_matches_and_fades_with_distance():
     distances = torch.tensor([[0.3, 0.0, 2.0], [1.0, 4.0, 0.5]], dtype=torch.float64)
     match = torch.tensor([[True, False, False], [False, False, True]])
     expected = [[1.0, 0.3678794412], [1.0, 0.0183156389], [0.1353352832, 1.0]]
-    found = soft_incidence(distances, match, torch.tensor(1.0).double())
-    torch.testing.assert_close(found, torch.tensor(expected).double())
+    result = soft_incidence(distances, match, torch.tensor(1.0).double())
+    torch.testing.assert_close(result, torch.tensor(expected).double())
     bipolar = soft_incidence(distances, match, None)
     assert bipolar.tolist() == match.T.double().tolist()
 

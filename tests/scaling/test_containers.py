@@ -23,9 +23,9 @@ def template(root: Path, kind: str) -> dict[str, Any]:
 
 
 def deployments(root: Path) -> list[dict[str, Any]]:
-    found = yaml.safe_load((root / "prefect.yaml").read_text())["deployments"]
-    assert found
-    return found
+    result = yaml.safe_load((root / "prefect.yaml").read_text())["deployments"]
+    assert result
+    return result
 
 
 def configured(root: Path, kind: str, values: dict[str, Any]) -> BaseJobConfiguration:
@@ -40,22 +40,22 @@ def test_every_deployment_fits_the_pool(root: Path, kind: str) -> None:
     for deployment in deployments(root):
         values = deployment["work_pool"]["job_variables"]
         assert set(values) <= set(pool["variables"]["properties"])
-        found = configured(root, kind, values)
-        assert found.command == "python -m pipelines.engine"
-        assert found.env == values.get("env", {})
+        result = configured(root, kind, values)
+        assert result.command == "python -m pipelines.engine"
+        assert result.env == values.get("env", {})
 
 
 def test_a_container_has_the_image_and_the_volume(root: Path) -> None:
-    found = configured(root, "docker", {"name": "run", "volumes": ["manymatch:/shared", "/a:/b"]})
-    assert isinstance(found, DockerWorkerJobConfiguration)
-    assert (found.image, found.volumes) == ("manymatch", ["manymatch:/shared", "/a:/b"])
-    assert found.get_network_mode() == "host"
+    result = configured(root, "docker", {"name": "run", "volumes": ["manymatch:/shared", "/a:/b"]})
+    assert isinstance(result, DockerWorkerJobConfiguration)
+    assert (result.image, result.volumes) == ("manymatch", ["manymatch:/shared", "/a:/b"])
+    assert result.get_network_mode() == "host"
 
 
 def test_a_pod_has_its_gpus_and_its_volume(root: Path) -> None:
-    found = configured(root, "kubernetes", {"name": "run", "gpus": 2, "image": "here/manymatch"})
-    assert isinstance(found, KubernetesWorkerJobConfiguration)
-    pod = found.job_manifest["spec"]["template"]["spec"]
+    result = configured(root, "kubernetes", {"name": "run", "gpus": 2, "image": "here/manymatch"})
+    assert isinstance(result, KubernetesWorkerJobConfiguration)
+    pod = result.job_manifest["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["image"] == "here/manymatch"
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 2

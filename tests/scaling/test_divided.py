@@ -105,11 +105,11 @@ def test_parts_run_side_by_side_and_a_broken_one_is_told(root: Path, tmp_path: P
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["made"] == ["1-of-3", "2-of-3", "3-of-3"]
-    assert set(found["hosts"]) <= {"127.0.0.1"}
-    assert found["told"].startswith("python broken.py --part 2/3 failed (exit code 1)")
-    assert "part 2 is broken" in found["told"]
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["made"] == ["1-of-3", "2-of-3", "3-of-3"]
+    assert set(result["hosts"]) <= {"127.0.0.1"}
+    assert result["told"].startswith("python broken.py --part 2/3 failed (exit code 1)")
+    assert "part 2 is broken" in result["told"]
 
 
 @pytest.mark.slow

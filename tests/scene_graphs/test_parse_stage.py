@@ -42,10 +42,10 @@ def _parse(captions: Path, processes: int = 1, batch_size: int = 2) -> pa.Table:
 
 
 def test_rows_follow_the_caption_table(tmp_path: Path) -> None:
-    found = _parse(_write(tmp_path / "captions.parquet", CAPTIONS))
-    assert found.schema.equals(SCHEMA)
-    assert found["caption_id"].to_pylist() == ["c0", "c1", "c2", "c3", "c4"]
-    rows = [SceneGraph.from_dict(row) for row in found.drop("caption_id").to_pylist()]
+    result = _parse(_write(tmp_path / "captions.parquet", CAPTIONS))
+    assert result.schema.equals(SCHEMA)
+    assert result["caption_id"].to_pylist() == ["c0", "c1", "c2", "c3", "c4"]
+    rows = [SceneGraph.from_dict(row) for row in result.drop("caption_id").to_pylist()]
     assert rows[0] == rows[2]
     assert rows[0] == SceneGraph(
         ("man", "ball"), ("man", "ball"), ((), ()), (Relation(0, "hold", 1),)
@@ -78,15 +78,15 @@ def test_equal_captions_are_parsed_once(tmp_path: Path, monkeypatch: pytest.Monk
         return pipe(self, texts, **options)
 
     monkeypatch.setattr(spacy.language.Language, "pipe", counted)
-    found = _parse(_write(tmp_path / "captions.parquet", CAPTIONS * 3))
+    result = _parse(_write(tmp_path / "captions.parquet", CAPTIONS * 3))
     assert len(parsed) == len(set(CAPTIONS))
-    assert found.num_rows == 3 * len(CAPTIONS)
+    assert result.num_rows == 3 * len(CAPTIONS)
 
 
 def test_no_captions(tmp_path: Path) -> None:
-    found = _parse(_write(tmp_path / "captions.parquet", []))
-    assert found.num_rows == 0
-    assert found.schema.equals(SCHEMA)
+    result = _parse(_write(tmp_path / "captions.parquet", []))
+    assert result.num_rows == 0
+    assert result.schema.equals(SCHEMA)
 
 
 def test_limits_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

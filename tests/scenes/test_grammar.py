@@ -25,12 +25,12 @@ from manymatch.scenes.words import (
 @pytest.fixture(scope="module")
 def told():
     """1,200 (scene, sentence) pairs."""
-    found = []
+    result = []
     for number in range(300):
         rng = Random(f"grammar/{number}")
         _, scene = compose(rng)
-        found += [(scene, tell(scene, rng)) for _ in range(4)]
-    return found
+        result += [(scene, tell(scene, rng)) for _ in range(4)]
+    return result
 
 
 def test_every_frame_occurs(told):

@@ -45,9 +45,9 @@ def true_by_brute_force(form, scene):
 
 def _is(wanted, thing):
     nouns = (thing["kind"], *KINDS[thing["kind"]].hypernyms)
-    told = {"colour": wanted.colour, "size": wanted.size, "state": wanted.state}
+    message = {"colour": wanted.colour, "size": wanted.size, "state": wanted.state}
     return wanted.noun in nouns and all(
-        value is None or value == thing[name] for name, value in told.items()
+        value is None or value == thing[name] for name, value in message.items()
     )
 
 
@@ -106,15 +106,15 @@ def test_search_equals_brute_force_on_all_pairs(pictures):
 def test_gallery_finds_what_trying_every_pair_finds(pictures):
     scenes = [picture.scene.graph() for picture in pictures]
     forms = [sentence.form for picture in pictures for sentence in picture.captions]
-    found = set(true_pairs(Gallery(scenes), forms))
+    result = set(true_pairs(Gallery(scenes), forms))
     expected = {
         (row, number)
         for number, form in enumerate(forms)
         for row, scene in enumerate(scenes)
         if true(form, scene)
     }
-    assert found == expected
-    assert len(found) > 1.2 * len(forms)  # many a caption is true of other images too
+    assert result == expected
+    assert len(result) > 1.2 * len(forms)  # many a caption is true of other images too
 
 
 def test_forms_survive_their_dictionaries(pictures):

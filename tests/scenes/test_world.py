@@ -75,8 +75,8 @@ def thing(x1, y1, x2, y2, kind="box", row="front", facing=1, state=None):
 
 def between(a, b, ties=()):
     """Return the names of the relations from a to b."""
-    found = all_relations([a, b], ties)
-    return {tie.relation for tie in found if (tie.subject, tie.object) == (0, 1)}
+    result = all_relations([a, b], ties)
+    return {tie.relation for tie in result if (tie.subject, tie.object) == (0, 1)}
 
 
 LEFT, RIGHT = thing(0.1, 0.8, 0.3, 0.9), thing(0.6, 0.8, 0.8, 0.9)

@@ -51,10 +51,10 @@ def test_index_counts_splits(tiny: TinyData) -> None:
 
 
 def test_samples_hold_tables_and_features(tiny: TinyData) -> None:
-    found = list(samples(tiny.shards, "test"))
+    result = list(samples(tiny.shards, "test"))
     table = [row for row in pq.read_table(tiny.captions).to_pylist() if row["split"] == "test"]
     graphs = {row["caption_id"]: row for row in pq.read_table(tiny.graphs).to_pylist()}
-    captions = [caption for sample in found for caption in sample.captions]
+    captions = [caption for sample in result for caption in sample.captions]
     assert [(c.id, c.text) for c in captions] == [(r["caption_id"], r["caption"]) for r in table]
     for caption in captions:
         row = graphs[caption.id]
@@ -63,7 +63,7 @@ def test_samples_hold_tables_and_features(tiny: TinyData) -> None:
             relation["label"] for relation in row["relations"]
         ]
     with FeatureStore(tiny.store) as store:
-        for sample in found:
+        for sample in result:
             features, counts, boxes = store.read([store.image_ids.index(sample.image_id)])
             assert sample.features.dtype == np.float16
             assert np.array_equal(sample.features, features[0, : counts[0]])
@@ -72,18 +72,18 @@ def test_samples_hold_tables_and_features(tiny: TinyData) -> None:
 
 
 def test_thumbnails_where_there_are_pictures(tiny: TinyData) -> None:
-    found = list(samples(tiny.shards, "test"))
-    assert [sample.thumbnail is not None for sample in found] == [True, False] * 4
-    with Image.open(io.BytesIO(found[0].thumbnail or b"")) as image:
+    result = list(samples(tiny.shards, "test"))
+    assert [sample.thumbnail is not None for sample in result] == [True, False] * 4
+    with Image.open(io.BytesIO(result[0].thumbnail or b"")) as image:
         assert (image.format, max(image.size)) == ("JPEG", 16)
 
 
 def test_webdataset_itself_reads_the_shards(tiny: TinyData) -> None:
     shards = webdataset.WebDataset(str(tiny.shards / "train-000000.tar"), shardshuffle=False)
-    found = list(shards.decode())
-    assert len(found) == 10
-    assert found[3]["json"]["image_id"] == "train.3"
-    assert found[3]["features.npy"].shape[1] == 8
+    result = list(shards.decode())
+    assert len(result) == 10
+    assert result[3]["json"]["image_id"] == "train.3"
+    assert result[3]["features.npy"].shape[1] == 8
 
 
 def test_shards_hold_no_times_users_and_groups(tiny: TinyData) -> None:

@@ -110,9 +110,9 @@ def test_values_that_are_no_numbers_disturb_no_other_pair(solve, size) -> None:
     values[1, 2, 3, 1] = torch.nan
     values[:, :, 2, 1] = torch.inf
     values[:, :2, 3, 0] = -torch.inf
-    found = solve(values)
-    assert (found >= 0).all() and (found < size[1]).all()
-    torch.testing.assert_close(found[:, :2], expected[:, :2])
-    torch.testing.assert_close(found[:, :3, 0], expected[:, :3, 0])
-    picked = found.flatten(1).T.tolist()
+    result = solve(values)
+    assert (result >= 0).all() and (result < size[1]).all()
+    torch.testing.assert_close(result[:, :2], expected[:, :2])
+    torch.testing.assert_close(result[:, :3, 0], expected[:, :3, 0])
+    picked = result.flatten(1).T.tolist()
     assert all(len(set(columns)) == 3 for columns in picked)

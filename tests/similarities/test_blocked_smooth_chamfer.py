@@ -80,8 +80,8 @@ def test_one_long_vector_is_enough_and_may_hide_a_short_sum(length: float) -> No
     images = torch.cat([length * image, -length * image], 1)
     texts[1] = torch.cat([image[0], image[0]])
     expected = _naive(images, texts, 16.0)
-    found = smooth_chamfer(images, texts).double()
-    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
+    result = smooth_chamfer(images, texts).double()
+    torch.testing.assert_close(result, expected, atol=2e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("cosine", [-1.0, 1.0])
@@ -101,8 +101,8 @@ def test_alpha_may_be_learned(learning: bool) -> None:
     images.requires_grad_(learning)
     assert torch.autograd.gradcheck(lambda a: smooth_chamfer(images, texts, a), alpha)
     with torch.no_grad():
-        found = smooth_chamfer(images, texts, alpha)
-    torch.testing.assert_close(found, smooth_chamfer(images, texts, 16.0).detach())
+        result = smooth_chamfer(images, texts, alpha)
+    torch.testing.assert_close(result, smooth_chamfer(images, texts, 16.0).detach())
 
 
 def test_no_texts() -> None:

@@ -21,41 +21,41 @@ def made_up():
 def naive(regions, words, temperature):
     clipped = (regions @ words.T).clamp(min=0)
     clipped = torch.stack([row / (row.norm() + 1e-8) for row in clipped])
-    found = []
+    result = []
     for index, word in enumerate(words):
         weights = (temperature * clipped[:, index]).softmax(0)
         attended = sum(w * region for w, region in zip(weights, regions, strict=True))
-        found.append(functional.cosine_similarity(attended, word, dim=0))
-    return torch.stack(found).mean()
+        result.append(functional.cosine_similarity(attended, word, dim=0))
+    return torch.stack(result).mean()
 
 
 def test_it_equals_the_naive_loop():
     regions, words = made_up()
-    found = cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0)
+    result = cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0)
     for i in range(3):
         for j in range(2):
             expected = naive(regions[i][REGION_MASK[i]], words[j][WORD_MASK[j]], 9.0)
-            torch.testing.assert_close(found[i, j], expected, atol=1e-9, rtol=0)
+            torch.testing.assert_close(result[i, j], expected, atol=1e-9, rtol=0)
 
 
 def test_the_other_form_has_the_words_as_context():
     regions, words = made_up()
-    found = cross_attention(words, WORD_MASK, regions, REGION_MASK, 4.0)
+    result = cross_attention(words, WORD_MASK, regions, REGION_MASK, 4.0)
     for i in range(3):
         for j in range(2):
             expected = naive(words[j][WORD_MASK[j]], regions[i][REGION_MASK[i]], 4.0)
-            torch.testing.assert_close(found[j, i], expected, atol=1e-9, rtol=0)
+            torch.testing.assert_close(result[j, i], expected, atol=1e-9, rtol=0)
 
 
 def test_gradients_equal_those_of_the_naive_loop():
     regions, words = (each.requires_grad_() for each in made_up())
     cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0).sum().backward()
-    found = regions.grad, words.grad
+    result = regions.grad, words.grad
     regions.grad = words.grad = None
     for i in range(3):
         for j in range(2):
             naive(regions[i][REGION_MASK[i]], words[j][WORD_MASK[j]], 9.0).backward()
-    for ours, theirs in zip(found, (regions.grad, words.grad), strict=True):
+    for ours, theirs in zip(result, (regions.grad, words.grad), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-8, rtol=0)
 
 

@@ -34,12 +34,12 @@ def naive(mean, log_variance, points):
 @pytest.mark.parametrize(("q", "c", "size"), SHAPES)
 def test_equals_the_naive_loop(q, c, size):
     inputs = [part.requires_grad_() for part in gaussians(q, c, size)]
-    expected, found = naive(*inputs), mahalanobis(*inputs)
-    assert found.shape == (q, c)
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    expected, result = naive(*inputs), mahalanobis(*inputs)
+    assert result.shape == (q, c)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
     weights = torch.randn(q, c, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
     torch.testing.assert_close(
-        torch.autograd.grad((found * weights).sum(), inputs),
+        torch.autograd.grad((result * weights).sum(), inputs),
         torch.autograd.grad((expected * weights).sum(), inputs),
         atol=1e-9,
         rtol=0,
@@ -72,6 +72,6 @@ def test_rounding_in_single_precision_is_that_of_the_terms(variance):
 def test_half_precision_is_compared_in_single_precision():
     parts = [part.bfloat16() for part in gaussians(3, 4, 64, torch.float32)]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = mahalanobis(*parts)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, mahalanobis(*(part.float() for part in parts)))
+        result = mahalanobis(*parts)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result, mahalanobis(*(part.float() for part in parts)))

@@ -35,8 +35,8 @@ def test_the_best_of_all_permutations(n_image: int, n_text: int, dtype: torch.dt
     )
     tolerance = 1e-6 if dtype == torch.float32 else 1e-12
     for learning in (False, True):
-        found = max_match(images.requires_grad_(learning), texts)
-        torch.testing.assert_close(found.double(), expected, atol=tolerance, rtol=0)
+        result = max_match(images.requires_grad_(learning), texts)
+        torch.testing.assert_close(result.double(), expected, atol=tolerance, rtol=0)
         images = images.detach()
     torch.testing.assert_close(max_match(texts, images).T, max_match(images, texts))
 

@@ -19,14 +19,14 @@ def sets(n, k, size=6, seed=0, dtype=torch.float64):
 @pytest.mark.parametrize(("n", "k", "m", "length"), SHAPES)
 def test_equals_the_naive_loop(n, k, m, length):
     images, texts = sets(n, k).requires_grad_(), sets(m, length, seed=1).requires_grad_()
-    found = pair_distances(images, texts)
-    assert found.shape == (n, m, k, length)
+    result = pair_distances(images, texts)
+    assert result.shape == (n, m, k, length)
     rows = [(x - y).square().sum().sqrt() for i in images for t in texts for x in i for y in t]
-    expected = torch.stack(rows).view(found.shape)
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
-    weights = sets(n * k, m, length, seed=2).view(found.shape)
+    expected = torch.stack(rows).view(result.shape)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    weights = sets(n * k, m, length, seed=2).view(result.shape)
     torch.testing.assert_close(
-        torch.autograd.grad((found * weights).sum(), [images, texts]),
+        torch.autograd.grad((result * weights).sum(), [images, texts]),
         torch.autograd.grad((expected * weights).sum(), [images, texts]),
         atol=1e-9,
         rtol=0,
@@ -43,6 +43,6 @@ def test_elements_that_coincide_get_no_gradient(count):
 def test_half_precision_is_compared_in_single_precision():
     images, texts = sets(3, 2).bfloat16(), sets(4, 2, seed=1).bfloat16()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = pair_distances(images, texts)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, pair_distances(images.float(), texts.float()))
+        result = pair_distances(images, texts)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result, pair_distances(images.float(), texts.float()))

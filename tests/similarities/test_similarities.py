@@ -90,10 +90,10 @@ def test_equals_the_naive_loop(similarity, naive, n, k, m, size):
     expected = torch.stack([torch.stack([naive(x, y) for y in texts]) for x in images])
     weights = unit(n, m, seed=2)
     wanted = torch.autograd.grad((expected * weights).sum(), [images, texts])
-    found = similarity(images, texts)
-    assert found.shape == (n, m)
-    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
-    gradients = torch.autograd.grad((found * weights).sum(), [images, texts])
+    result = similarity(images, texts)
+    assert result.shape == (n, m)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    gradients = torch.autograd.grad((result * weights).sum(), [images, texts])
     torch.testing.assert_close(gradients, wanted, atol=1e-9, rtol=0)
     with torch.no_grad():
         torch.testing.assert_close(similarity(images, texts), expected, atol=1e-9, rtol=0)
@@ -127,11 +127,11 @@ def test_smooth_chamfer_stays_within_its_distance_to_chamfer(alpha):
 def test_half_precision_embeddings_are_compared_in_single_precision(similarity, dtype):
     images, texts = unit(3, 2, 64).to(dtype), unit(4, 2, 64, seed=1).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = similarity(images, texts)
+        result = similarity(images, texts)
         learning = similarity(images.requires_grad_(), texts)
-    assert found.dtype == learning.dtype == torch.float32
-    torch.testing.assert_close(found, similarity(images.detach().float(), texts.float()))
-    torch.testing.assert_close(learning.detach(), found)
+    assert result.dtype == learning.dtype == torch.float32
+    torch.testing.assert_close(result, similarity(images.detach().float(), texts.float()))
+    torch.testing.assert_close(learning.detach(), result)
     assert torch.autograd.grad(learning.sum(), images)[0].dtype == dtype
 
 

@@ -66,8 +66,8 @@ def extracted(place: Path, part: Part | None = None, backbone: str = PIXELS) -> 
 def content(path: Path) -> dict[str, bytes]:
     """Everything that HDF5 itself sees in a store."""
     with h5py.File(path) as file:
-        found = {f"attribute {name}": bytes(value) for name, value in file.attrs.items()}
-        return {**found, **{name: file[name][()].tobytes() for name in file}}
+        result = {f"attribute {name}": bytes(value) for name, value in file.attrs.items()}
+        return {**result, **{name: file[name][()].tobytes() for name in file}}
 
 
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,5 +294,5 @@ def test_the_stages_of_the_pipeline_join_what_the_commands_made(
 def _outs(workspace: Workspace) -> dict[str, bytes]:
     """The content of the three stages' outputs."""
     folders = (workspace.folder / "data" / room for room in ("features", "scene_graphs", "shards"))
-    found = (path for folder in folders for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(workspace.folder)): path.read_bytes() for path in found}
+    result = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(workspace.folder)): path.read_bytes() for path in result}

@@ -16,8 +16,8 @@ def fixed(part: Part) -> str:
 
 
 def joined(parts: Parts, identity=fixed) -> list[str]:
-    with parts.joining(identity) as found:
-        return [path.name for path in found]
+    with parts.joining(identity) as result:
+        return [path.name for path in result]
 
 
 def made(folder: Path, *texts: str, identity=fixed) -> Parts:

@@ -84,17 +84,17 @@ def test_text_without_a_piece_is_one_unknown(pieces: WordPieces) -> None:
 def test_there_and_back(pieces: WordPieces, tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.json"
     pieces.save(path)
-    found = load_vocabulary(path)
-    assert isinstance(found, WordPieces)
-    assert (found.words, found.network, found.pretrained) == (pieces.words, pieces.network, None)
-    assert found.encode("two Dogs") == pieces.encode("two Dogs")
+    result = load_vocabulary(path)
+    assert isinstance(result, WordPieces)
+    assert (result.words, result.network, result.pretrained) == (pieces.words, pieces.network, None)
+    assert result.encode("two Dogs") == pieces.encode("two Dogs")
 
 
 def test_words_come_back_as_words(tmp_path: Path) -> None:
     Vocabulary([*Vocabulary.SPECIAL, "dog"]).save(tmp_path / "v.json")
-    found = load_vocabulary(tmp_path / "v.json")
-    assert isinstance(found, Vocabulary)
-    assert (found.words[3:], found.trained) == (("dog",), True)
+    result = load_vocabulary(tmp_path / "v.json")
+    assert isinstance(result, Vocabulary)
+    assert (result.words[3:], result.trained) == (("dog",), True)
 
 
 def test_worker_processes_get_the_same(pieces: WordPieces) -> None:

@@ -50,9 +50,9 @@ def test_a_trained_model_brings_its_bert_along(bert: Path, new_run: Callable[[st
     assert (chosen, vocabulary.pretrained) == (preset(bert), None)
     stream = list(batches(run.data.shards, "test", vocabulary, 4))
     assert max(int(batch.words.max()) for batch in stream) > len(PIECES)
-    found = embed(method, stream, "cpu")
+    result = embed(method, stream, "cpu")
     again = embed(load_model(run.model)[0], stream, "cpu")
-    assert torch.equal(found.texts.vectors, again.texts.vectors)
+    assert torch.equal(result.texts.vectors, again.texts.vectors)
 
 
 def test_training_says_in_one_line_that_there_is_no_bert(

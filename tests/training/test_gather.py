@@ -95,8 +95,8 @@ def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str)
         return method
 
     def first_batch(images: int, rank: int, world: int) -> Batch:
-        found = batches(tiny.shards, "train", vocabulary, images, rank=rank, world=world)
-        return next(iter(found))
+        result = batches(tiny.shards, "train", vocabulary, images, rank=rank, world=world)
+        return next(iter(result))
 
     def work(rank: int) -> Any:
         method = fresh()
@@ -135,13 +135,13 @@ def test_unequal_rows_owners_and_sets(tmp_path: Path) -> None:
         images, texts, image_index = gather(*embeddings(rank))
         return {"images": images.vectors, **texts.parts(), "image_index": image_index}
 
-    for found in in_processes(2, work, tmp_path):
-        assert found["images"][:, 0, 0].tolist() == [0.0, 2.0, 10.0]
-        assert found["image_index"].tolist() == [0, 1, 2, 2, 2]
-        assert found["vectors"].shape == (5, 2, 2)
-        assert found["mask"].tolist() == [[True, False]] * 2 + [[True, True]] * 3
-        assert found["entity_caption"].tolist() == [0, 1, 1, 2, 2, 4, 4]
-        assert found["entities"][:, 0].tolist() == [2.0] * 3 + [12.0] * 4
+    for result in in_processes(2, work, tmp_path):
+        assert result["images"][:, 0, 0].tolist() == [0.0, 2.0, 10.0]
+        assert result["image_index"].tolist() == [0, 1, 2, 2, 2]
+        assert result["vectors"].shape == (5, 2, 2)
+        assert result["mask"].tolist() == [[True, False]] * 2 + [[True, True]] * 3
+        assert result["entity_caption"].tolist() == [0, 1, 1, 2, 2, 4, 4]
+        assert result["entities"][:, 0].tolist() == [2.0] * 3 + [12.0] * 4
 
 
 def test_gradients_are_summed_over_processes(tmp_path: Path) -> None:

@@ -49,12 +49,12 @@ def edit_weights(folder: Path, change: Any) -> None:
 def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
     method = build(vocabulary)
     save_model(tmp_path / "model", method, preset(), vocabulary, 24, rsum=12.5)
-    found, chosen, words = load_model(tmp_path / "model")
+    result, chosen, words = load_model(tmp_path / "model")
     assert chosen == preset()
     assert words.words == vocabulary.words
-    assert not found.training
+    assert not result.training
     for key, value in method.state_dict().items():
-        assert torch.equal(found.state_dict()[key], value)
+        assert torch.equal(result.state_dict()[key], value)
     assert feature_width(tmp_path / "model") == 24
     assert json.loads((tmp_path / "model" / "model.json").read_text())["rsum"] == 12.5
 

@@ -34,9 +34,9 @@ def groups(*pairs: tuple[str, float]) -> list[ParameterGroup]:
 
 def test_parameters_go_to_the_first_group_they_match() -> None:
     net = Net()
-    found = parameter_groups(net, groups(("bias$", 0.5), ("^cnn", 0.1)), lr=1.0)
+    result = parameter_groups(net, groups(("bias$", 0.5), ("^cnn", 0.1)), lr=1.0)
     names = {id(parameter): name for name, parameter in net.named_parameters()}
-    assert [(group["lr"], [names[id(p)] for p in group["params"]]) for group in found] == [
+    assert [(group["lr"], [names[id(p)] for p in group["params"]]) for group in result] == [
         (0.5, ["cnn.bias", "head.bias", "norm.bias"]),
         (0.1, ["cnn.weight"]),
         (1.0, ["head.weight", "norm.weight"]),
@@ -45,8 +45,8 @@ def test_parameters_go_to_the_first_group_they_match() -> None:
 
 def test_scale_zero_freezes() -> None:
     net = Net()
-    found = parameter_groups(net, groups(("^cnn", 0.0)), lr=1.0)
-    assert [len(group["params"]) for group in found] == [4]
+    result = parameter_groups(net, groups(("^cnn", 0.0)), lr=1.0)
+    assert [len(group["params"]) for group in result] == [4]
     assert not any(parameter.requires_grad for parameter in net.cnn.parameters())
 
 
@@ -195,8 +195,8 @@ def test_devices_and_precision(
     count: int, bf16: bool, asked: dict, expected: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpus(count, bf16, monkeypatch)
-    found = choose_machine(Training(**asked))
-    assert (found.accelerator, found.devices, found.precision) == expected
+    result = choose_machine(Training(**asked))
+    assert (result.accelerator, result.devices, result.precision) == expected
 
 
 def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,9 +216,9 @@ def under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("under_torchrun")
 def test_torchrun_decides_on_devices_and_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(4, True, monkeypatch)
-    found = choose_machine(Training())
-    assert (found.accelerator, found.devices, found.nodes) == ("gpu", 2, 2)
-    assert found.trainer_settings()["num_nodes"] == 2
+    result = choose_machine(Training())
+    assert (result.accelerator, result.devices, result.nodes) == ("gpu", 2, 2)
+    assert result.trainer_settings()["num_nodes"] == 2
     gpus(0, True, monkeypatch)
     assert choose_machine(Training(devices=2)) == machine.Machine("cpu", 2, "32-true", 2)
 

@@ -60,9 +60,9 @@ def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(
     killed.train(chosen())
     assert killed.outputs() == whole.outputs()
     method, _, vocabulary = load_model(whole.model)
-    found = validate(method, Data(painted.shards, vocabulary), 3, torch.device("cpu"))
+    result = validate(method, Data(painted.shards, vocabulary), 3, torch.device("cpu"))
     again = validate(method, Data(painted.shards, vocabulary), 8, torch.device("cpu"))
-    assert found == pytest.approx(again)
+    assert result == pytest.approx(again)
 
 
 def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run: Callable[[str], Run]) -> None:

@@ -78,8 +78,8 @@ def test_killed_and_resumed(
     run.train(preset())
     assert run.outputs() == undisturbed
     assert not run.checkpoints.exists()
-    told = capsys.readouterr().err
-    assert (f"resuming after epoch {resumed}" in told) == bool(resumed)
+    message = capsys.readouterr().err
+    assert (f"resuming after epoch {resumed}" in message) == bool(resumed)
 
 
 def test_killed_again_and_again(new_run: NewRun, undisturbed: dict[str, bytes]) -> None:

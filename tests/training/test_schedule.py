@@ -21,42 +21,42 @@ def test_constant() -> None:
 
 
 def test_step_falls_after_every_so_many_epochs() -> None:
-    found = factors(5, 2, name="step", every=2, factor=0.1)
-    assert found == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01])
+    result = factors(5, 2, name="step", every=2, factor=0.1)
+    assert result == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01])
 
 
 def test_step_falls_at_milestones() -> None:
-    found = factors(5, 2, name="step", milestones=(1, 4), factor=0.1)
-    assert found == pytest.approx([1, 1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01])
+    result = factors(5, 2, name="step", milestones=(1, 4), factor=0.1)
+    assert result == pytest.approx([1, 1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01])
 
 
 def test_cosine_falls_each_step_to_zero() -> None:
-    found = factors(2, 5, name="cosine")
-    assert found == pytest.approx([(1 + math.cos(math.pi * n / 10)) / 2 for n in range(10)])
+    result = factors(2, 5, name="cosine")
+    assert result == pytest.approx([(1 + math.cos(math.pi * n / 10)) / 2 for n in range(10)])
     training = Training.model_validate({"epochs": 2, "schedule": {"name": "cosine"}})
     assert learning_rate_factor(10, 5, training) == pytest.approx(0.0)
 
 
 def test_cosine_begins_anew() -> None:
-    found = factors(5, 2, name="cosine", restarts=(2, 3), factor=0.1, warmup_epochs=0.5)
+    result = factors(5, 2, name="cosine", restarts=(2, 3), factor=0.1, warmup_epochs=0.5)
     whole = [1, *((1 + math.cos(math.pi * n / 3)) / 2 for n in range(3))]
     again = [0.1, 0.05]
     last = [(1 + math.cos(math.pi * n / 4)) / 200 for n in range(4)]
-    assert found == pytest.approx([*whole, *again, *last])
+    assert result == pytest.approx([*whole, *again, *last])
 
 
 def test_cosines_with_a_period_need_not_end_at_zero() -> None:
     """PCME on CUB: T_max 50 in both phases, 10 epochs and 50 epochs, here at a tenth."""
-    found = factors(6, 10, name="cosine", restarts=(1,), period=5, factor=1.0)
+    result = factors(6, 10, name="cosine", restarts=(1,), period=5, factor=1.0)
     first = [(1 + math.cos(math.pi * n / 50)) / 2 for n in range(10)]
     second = [(1 + math.cos(math.pi * n / 50)) / 2 for n in range(50)]
-    assert found == pytest.approx([*first, *second])
+    assert result == pytest.approx([*first, *second])
     assert min(first) > 0.9
 
 
 def test_a_cosine_stays_at_zero_after_its_period() -> None:
-    found = factors(4, 2, name="cosine", period=2)
-    assert found == pytest.approx(
+    result = factors(4, 2, name="cosine", period=2)
+    assert result == pytest.approx(
         [*((1 + math.cos(math.pi * n / 4)) / 2 for n in range(4)), *[0] * 4]
     )
 
@@ -68,10 +68,10 @@ def test_restarts_that_do_not_rise() -> None:
 
 @pytest.mark.parametrize("name", ["constant", "step", "cosine"])
 def test_warmup_rises_linearly_to_one(name: str) -> None:
-    found = factors(4, 4, name=name, warmup_epochs=1.5)
-    assert found[:6] == pytest.approx([n / 6 for n in range(1, 7)])
-    assert found[6] == pytest.approx(1.0)
-    assert max(found) <= 1.0
+    result = factors(4, 4, name=name, warmup_epochs=1.5)
+    assert result[:6] == pytest.approx([n / 6 for n in range(1, 7)])
+    assert result[6] == pytest.approx(1.0)
+    assert max(result) <= 1.0
 
 
 def test_warmup_as_long_as_training() -> None:

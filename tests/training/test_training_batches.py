@@ -15,9 +15,9 @@ def test_one_image_a_class_in_every_epoch(tiny: TinyData) -> None:
     preset = Preset.model_validate({"method": "vsepp", "features": "grid", "training": training})
     names = [sample.image_id for sample in samples(tiny.shards, "train")]
     class_of = dict(zip(names, classes_of(tiny.shards, "train").tolist(), strict=True))
-    found = TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
+    result = TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
     for epoch in range(3):
-        found.epoch = epoch
-        read = [[class_of[name] for name in batch.image_ids] for batch in found]
-        assert len(read) == len(found) >= 5
+        result.epoch = epoch
+        read = [[class_of[name] for name in batch.image_ids] for batch in result]
+        assert len(read) == len(result) >= 5
         assert all(len(set(batch)) == 6 for batch in read)

@@ -56,11 +56,11 @@ def load(models: Path, method: Method, vocabulary: Vocabulary = OTHERS, **settin
 
 def test_everything_is_carried_over_and_words_by_word(models: Path) -> None:
     source, fresh = build(WORDS), build(OTHERS, seed=1)
-    found = load(models, build(OTHERS, seed=1)).state_dict()
+    result = load(models, build(OTHERS, seed=1)).state_dict()
     for name in ("image.weight", "image.bias", "temperature"):
-        assert torch.equal(found[name], source.state_dict()[name])
-    assert found["steps"] == 7
-    theirs, ours = source.words.weight, found["words.weight"]  # type: ignore[union-attr]
+        assert torch.equal(result[name], source.state_dict()[name])
+    assert result["steps"] == 7
+    theirs, ours = source.words.weight, result["words.weight"]  # type: ignore[union-attr]
     for row, word in enumerate(OTHERS.words):
         known = word in WORDS.words
         expected = theirs[WORDS.words.index(word)] if known else fresh.words.weight[row]
@@ -74,10 +74,10 @@ def test_without_a_warm_start_there_is_no_source(tmp_path: Path) -> None:
 def test_named_parts_start_fresh_or_stay_behind(models: Path) -> None:
     fresh = build(OTHERS, seed=1)
     settings = {"fresh": ("^image", "steps"), "unused": ("^image", "steps")}
-    found = load(models, build(OTHERS, seed=1), **settings)  # type: ignore[arg-type]
-    assert torch.equal(found.image.weight, fresh.image.weight)  # type: ignore[union-attr]
-    assert found.steps == 0
-    assert torch.equal(found.temperature, build(WORDS).temperature)  # type: ignore[arg-type]
+    result = load(models, build(OTHERS, seed=1), **settings)  # type: ignore[arg-type]
+    assert torch.equal(result.image.weight, fresh.image.weight)  # type: ignore[union-attr]
+    assert result.steps == 0
+    assert torch.equal(result.temperature, build(WORDS).temperature)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
