@@ -285,13 +285,10 @@ def test_half_precision_keeps_near_to_single(name):
         assert (output.float() - exact).abs().mean() < 0.05
 
 
-EXPORTED = [
-    "slots in order",
-    "random slots",
-    "slots by gru",
-    "pie_net",
-    "decoder",
-    "prototypes",
+EXPORTED = ["slots in order", "pie_net", "decoder"]
+EXPORTED += [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("random slots", "slots by gru", "prototypes")
 ]
 
 

@@ -230,9 +230,12 @@ def test_truncated_shard(shards: Path, vocabulary: Vocabulary, workers: int, kee
     path = shards / "train-000001.tar"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * keep) // 512 * 512 + 100])
-    with pytest.raises(DataError, match=r"damaged shard|cut off") as caught:
+    try:  # an exception that `pytest.raises` keeps would keep the workers waiting for their end
         read_all(shards, vocabulary, workers)
-    assert "\n" not in str(caught.value)
+    except DataError as error:
+        message = str(error)
+    assert "damaged shard" in message or "cut off" in message
+    assert "\n" not in message
 
 
 def test_shard_cut_between_images(shards: Path, vocabulary: Vocabulary) -> None:
