@@ -72,10 +72,16 @@ def kinds():
         optimizer, clip_norm = preset.training.optimizer.name, preset.training.clip_norm
         kind = (preset.method, small_model(preset), optimizer, groups, clip_norm)
         first.setdefault(json.dumps(kind, sort_keys=True, default=str), path)
-    return list(first.values())
+    for path in first.values():
+        pixels = read_preset(path).features.startswith("pixels")
+        yield pytest.param(
+            path,
+            id=f"{path.parent.name}-{path.stem}",
+            marks=[pytest.mark.slow] if pixels else [],
+        )
 
 
-@pytest.mark.parametrize("path", kinds(), ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", kinds())
 def test_a_preset_takes_two_training_steps(path, vocabulary, make_batch, monkeypatch):
     monkeypatch.setitem(resnet.DEPTHS, "resnet50", [1, 1, 1, 1])
     preset = read_preset(path)

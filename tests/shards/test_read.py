@@ -224,8 +224,9 @@ def rewrite(shards: Path, name: str, content: bytes) -> None:
             archive.addfile(member, io.BytesIO(data))
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("keep", [0.4, 0.8])
+@pytest.mark.parametrize(
+    ("workers", "keep"), [(0, 0.4), (0, 0.8), pytest.param(1, 0.8, marks=pytest.mark.slow)]
+)
 def test_truncated_shard(shards: Path, vocabulary: Vocabulary, workers: int, keep: float) -> None:
     path = shards / "train-000001.tar"
     data = path.read_bytes()
