@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +16,11 @@ from PIL import Image
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features import build_backbone, lite0, objects
+from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources, grid_boxes
 from manymatch.features.extract import Extractor, extract
 from manymatch.features.image_list import list_images
-from manymatch.features.lite0 import load_network as load_fresh
+from manymatch.features.lite0 import load_network
 from manymatch.features.store import FeatureStore
 from manymatch.foreign.images import read_crops
 from manymatch.system.device import pick_device
@@ -29,14 +28,6 @@ from manymatch.system.errors import ConfigError, DataError
 from manymatch.system.parts import Part, Parts
 
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)
-load_network = cache(load_fresh)
-
-
-@pytest.fixture(autouse=True)
-def loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One network of lite0 serves all tests."""
-    for module in (lite0, objects):
-        monkeypatch.setattr(module, "load_network", load_network)
 
 
 def picture(seed: int) -> Image.Image:

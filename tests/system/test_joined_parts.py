@@ -16,7 +16,7 @@ from tiny_data import TinyData, make_data, write_table
 from workspace import Workspace
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features import BACKBONES, lite0
+from manymatch.features import BACKBONES
 from manymatch.features.extract import extract
 from manymatch.features.extractors import Extractor
 from manymatch.features.store import FeatureWriter
@@ -27,7 +27,7 @@ from manymatch.system.errors import DataError
 from manymatch.system.parts import Part, Parts
 
 HALVES = (Part(2, 2), Part(1, 2))
-LOAD_MODEL, LOAD_NETWORK = cache(load_model), cache(lite0.load_network)
+LOAD_MODEL = cache(load_model)
 PIXELS = "pixels8"
 """A backbone that reads and writes alone, without a network."""
 
@@ -37,7 +37,6 @@ def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small pictures for features, and models that are loaded once."""
     monkeypatch.setitem(BACKBONES, PIXELS, "pixels")
     monkeypatch.setattr(parse, "load_model", LOAD_MODEL)
-    monkeypatch.setattr(lite0, "load_network", LOAD_NETWORK)
 
 
 def pictures(folder: Path, count: int) -> Path:
