@@ -114,7 +114,7 @@ def test_gallery_finds_what_trying_every_pair_finds(pictures):
         if true(form, scene)
     }
     assert result == expected
-    assert len(result) > 1.2 * len(forms)  # many a caption is true of other images too
+    assert len(result) > 1.2 * len(forms)  # many captions are true of other images too
 
 
 def test_forms_survive_their_dictionaries(pictures):

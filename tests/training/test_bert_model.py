@@ -28,12 +28,12 @@ def bert(tmp_path: Path) -> Path:
 
 
 def preset(bert: Path) -> Preset:
-    chosen = {"concept_encoder": "bert", "bert": {"weights": str(bert), "tuning": "prefix"}}
+    bert_settings = {"concept_encoder": "bert", "bert": {"weights": str(bert), "tuning": "prefix"}}
     return Preset.model_validate(
         {
             "method": "cora",
             "features": "grid",
-            "model": small("cora", chosen),
+            "model": small("cora", bert_settings),
             "augmentation": {"word_drop": 0.2, "phrase_word_mask": 0.2, "object_drop": 0.1},
             "training": {"epochs": 1, "images_per_batch": 16, "optimizer": {"lr": 0.01}},
         }
@@ -45,9 +45,9 @@ def test_a_trained_model_brings_its_bert_along(bert: Path, new_run: Callable[[st
     run = new_run("run")
     run.train(preset(bert))
     shutil.rmtree(bert)
-    method, chosen, vocabulary = load_model(run.model)
+    method, run_preset, vocabulary = load_model(run.model)
     assert isinstance(vocabulary, WordPieces)
-    assert (chosen, vocabulary.pretrained) == (preset(bert), None)
+    assert (run_preset, vocabulary.pretrained) == (preset(bert), None)
     stream = list(batches(run.data.shards, "test", vocabulary, 4))
     assert max(int(batch.words.max()) for batch in stream) > len(PIECES)
     result = embed(method, stream, "cpu")

@@ -49,8 +49,8 @@ def edit_weights(folder: Path, change: Any) -> None:
 def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
     method = build(vocabulary)
     save_model(tmp_path / "model", method, preset(), vocabulary, 24, rsum=12.5)
-    result, chosen, words = load_model(tmp_path / "model")
-    assert chosen == preset()
+    result, run_preset, words = load_model(tmp_path / "model")
+    assert run_preset == preset()
     assert words.words == vocabulary.words
     assert not result.training
     for key, value in method.state_dict().items():

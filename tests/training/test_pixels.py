@@ -41,7 +41,7 @@ def new_run(tmp_path: Path, painted: TinyData) -> Callable[[str], Run]:
     return lambda name: Run(tmp_path / name, painted)
 
 
-def chosen(cnn: dict[str, Any] | None = CNN, region_drop: float = 0.0) -> Preset:
+def pixel_preset(cnn: dict[str, Any] | None = CNN, region_drop: float = 0.0) -> Preset:
     model = {"size": 8, "word_size": 8, "cnn": cnn}
     group = {"match": "cnn", "from_epoch": 1, "lr_scale": 0.1}
     settings = {"epochs": 2, "weight_average": 0.0, "optimizer": {"lr": 0.001}}
@@ -55,9 +55,9 @@ def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(
     new_run: Callable[[str], Run], painted: TinyData
 ) -> None:
     whole, killed = new_run("whole"), new_run("killed")
-    whole.train(chosen())
-    kill_during(lambda: killed.train(chosen()), STEP, 4)
-    killed.train(chosen())
+    whole.train(pixel_preset())
+    kill_during(lambda: killed.train(pixel_preset()), STEP, 4)
+    killed.train(pixel_preset())
     assert killed.outputs() == whole.outputs()
     method, _, vocabulary = load_model(whole.model)
     result = validate(method, Data(painted.shards, vocabulary), 3, torch.device("cpu"))
@@ -67,11 +67,11 @@ def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(
 
 def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run: Callable[[str], Run]) -> None:
     with pytest.raises(ConfigError, match="'grid' are pixels, which only a CNN can read"):
-        new_run("run").train(chosen(cnn=None))
+        new_run("run").train(pixel_preset(cnn=None))
     with pytest.raises(ConfigError, match="'grid' are pixels without regions"):
-        new_run("run").train(chosen(region_drop=0.1))
+        new_run("run").train(pixel_preset(region_drop=0.1))
 
 
 def test_a_cnn_needs_pixels(tiny: TinyData, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a CNN reads pixels"):
-        Run(tmp_path, tiny).train(chosen())
+        Run(tmp_path, tiny).train(pixel_preset())

@@ -21,9 +21,9 @@ from manymatch.training.checkpoints import Checkpoints
 NewRun = Callable[[str], Run]
 
 
-def train_and_kill(run: Run, target: str, call: int, chosen: Preset | None = None) -> None:
+def train_and_kill(run: Run, target: str, call: int, run_preset: Preset | None = None) -> None:
     """Train in a child process that is killed (with -9) at a call; the test fails if it lives."""
-    kill_during(lambda: run.train(chosen or preset()), target, call)
+    kill_during(lambda: run.train(run_preset or preset()), target, call)
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +91,11 @@ def test_killed_again_and_again(new_run: NewRun, undisturbed: dict[str, bytes]) 
 
 
 def test_a_resumed_run_ends_when_patience_had_ended_it(new_run: NewRun) -> None:
-    chosen = preset(patience=1, optimizer={"lr": 1e-9}, epochs=6)
+    run_preset = preset(patience=1, optimizer={"lr": 1e-9}, epochs=6)
     whole, killed = new_run("whole"), new_run("killed")
-    whole.train(chosen)
-    train_and_kill(killed, "manymatch.training.train.save_model", 1, chosen)
-    killed.train(chosen)
+    whole.train(run_preset)
+    train_and_kill(killed, "manymatch.training.train.save_model", 1, run_preset)
+    killed.train(run_preset)
     assert killed.outputs() == whole.outputs()
 
 
@@ -117,11 +117,11 @@ def test_frozen_and_thawed_parameters_resume_to_the_same_bytes(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_methods_resume_to_the_same_bytes(new_run: NewRun, name: str) -> None:
-    chosen = preset(REAL[name], epochs=2).model_copy(update={"method": name})
+    run_preset = preset(REAL[name], epochs=2).model_copy(update={"method": name})
     whole, killed = new_run("whole"), new_run("killed")
-    whole.train(chosen)
-    train_and_kill(killed, STEP, 9, chosen)
-    killed.train(chosen)
+    whole.train(run_preset)
+    train_and_kill(killed, STEP, 9, run_preset)
+    killed.train(run_preset)
     assert killed.outputs() == whole.outputs()
 
 
@@ -133,12 +133,12 @@ def test_checkpoint_of_other_settings_is_ignored(
 ) -> None:
     run, fresh = new_run("killed"), new_run("fresh")
     train_and_kill(run, STEP, 9)
-    chosen = preset(clip_norm=0.5)
-    run.train(chosen)
+    run_preset = preset(clip_norm=0.5)
+    run.train(run_preset)
     assert "is ignored and training starts anew: it was made with another preset" in (
         capsys.readouterr().err
     )
-    fresh.train(chosen)
+    fresh.train(run_preset)
     assert run.outputs() == fresh.outputs()
 
 

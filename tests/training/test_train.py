@@ -41,8 +41,8 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
         "preset.yaml",
         "vocabulary.json",
     ]
-    method, chosen, vocabulary = load_model(run.model)
-    assert chosen == preset(weight_average=0.0)
+    method, run_preset, vocabulary = load_model(run.model)
+    assert run_preset == preset(weight_average=0.0)
     facts = json.loads((run.model / "model.json").read_text())
     found = validate(method, Data(tiny.shards, vocabulary), 4, torch.device("cpu"))
     assert found["rsum"] == pytest.approx(facts["rsum"])
@@ -288,17 +288,17 @@ def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyDa
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
-def command(run: Run, chosen: Any, launcher: tuple[str, ...] = ()) -> list[str]:
+def command(run: Run, run_preset: Any, launcher: tuple[str, ...] = ()) -> list[str]:
     run.folder.mkdir(exist_ok=True)
-    (run.folder / "preset.yaml").write_text(chosen.to_yaml())
+    (run.folder / "preset.yaml").write_text(run_preset.to_yaml())
     paths = [run.folder, run.data.folder, run.folder / "preset.yaml"]
     return [sys.executable, *launcher, tiny_run.__file__, *map(str, paths)]
 
 
 def in_a_process(
-    run: Run, chosen: Any, launcher: tuple[str, ...] = ()
+    run: Run, run_preset: Any, launcher: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
-    started = command(run, chosen, launcher)
+    started = command(run, run_preset, launcher)
     return subprocess.run(started, capture_output=True, text=True, timeout=300)
 
 
@@ -328,8 +328,8 @@ def test_two_processes_end_like_one(new_run: NewRun, launcher: tuple[str, ...]) 
 
 @pytest.mark.slow
 def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -> None:
-    run, chosen = new_run("run"), preset(epochs=1000)
-    process, last = start_torchrun(run, chosen), run.checkpoints / "last.ckpt"
+    run, run_preset = new_run("run"), preset(epochs=1000)
+    process, last = start_torchrun(run, run_preset), run.checkpoints / "last.ckpt"
     family = wait_for_epoch(process, last)
     next(each for each in family if each.environ().get("RANK") == "1").kill()
     process.communicate(timeout=100)
@@ -337,7 +337,7 @@ def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -
     assert psutil.wait_procs(family, timeout=20)[1] == []
     assert last.exists() and not run.model.exists()
 
-    again = start_torchrun(run, chosen)
+    again = start_torchrun(run, run_preset)
     assert again.stderr is not None
     first = next(line for line in again.stderr if line.startswith(("resuming", "epoch")))
     assert first.startswith("resuming after epoch")
@@ -357,8 +357,8 @@ def wait_for_epoch(process: subprocess.Popen[str], last: Path) -> list[psutil.Pr
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def start_torchrun(run: Run, chosen: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(command(run, chosen, TORCHRUN), stderr=subprocess.PIPE, text=True)
+def start_torchrun(run: Run, run_preset: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(command(run, run_preset, TORCHRUN), stderr=subprocess.PIPE, text=True)
 
 
 def test_the_environment_asks_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,37 +140,37 @@ def test_another_method_on_another_dataset(
     contrastive: Path, elsewhere: TinyData, tmp_path: Path
 ) -> None:
     cold, warm = Run(tmp_path / "cold", elsewhere), Run(tmp_path / "warm", elsewhere)
-    chosen = starting("tiny/vsepp", **INTO_TINY)
+    run_preset = starting("tiny/vsepp", **INTO_TINY)
     cold.train(preset())
-    warm.train(chosen, contrastive)
+    warm.train(run_preset, contrastive)
     assert first_loss(warm) < first_loss(cold)
     facts = json.loads((warm.model / "model.json").read_text())
-    source = find_source(chosen, contrastive)
+    source = find_source(run_preset, contrastive)
     assert source is not None and facts["warm_start_sha256"] == source.sha256
-    assert load_model(warm.model)[1] == chosen
+    assert load_model(warm.model)[1] == run_preset
 
 
 def test_a_killed_run_with_a_warm_start_ends_in_the_same_bytes(
     contrastive: Path, new_run: NewRun
 ) -> None:
-    chosen = starting("tiny/vsepp", **INTO_TINY)
+    run_preset = starting("tiny/vsepp", **INTO_TINY)
     whole, killed = new_run("whole"), new_run("killed")
-    whole.train(chosen, contrastive)
+    whole.train(run_preset, contrastive)
     for call in (4, 15):
-        kill_during(lambda: killed.train(chosen, contrastive), STEP, call)
-    killed.train(chosen, contrastive)
+        kill_during(lambda: killed.train(run_preset, contrastive), STEP, call)
+    killed.train(run_preset, contrastive)
     assert killed.outputs() == whole.outputs()
 
 
 def test_another_source_starts_anew(
     contrastive: Path, new_run: NewRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chosen, run = starting("tiny/vsepp", **INTO_TINY), new_run("run")
-    kill_during(lambda: run.train(chosen, contrastive), STEP, 9)
+    run_preset, run = starting("tiny/vsepp", **INTO_TINY), new_run("run")
+    kill_during(lambda: run.train(run_preset, contrastive), STEP, 9)
     method, trained_by, vocabulary = load_model(contrastive / "tiny" / "vsepp")
     other = run.folder / "models" / "tiny" / "vsepp"
     with torch.no_grad():
         next(method.parameters()).mul_(0.5)
     save_model(other, method, trained_by, vocabulary, 24)
-    run.train(chosen, run.folder / "models")
+    run.train(run_preset, run.folder / "models")
     assert "training starts anew: it was made with another start" in capsys.readouterr().err
