@@ -60,7 +60,7 @@ def test_a_pattern_without_a_match_names_what_there_is() -> None:
 
 
 def test_a_group_may_have_its_own_weight_decay() -> None:
-    parameter_groups = [
+    decay_groups = [
         ParameterGroup(match="^cnn", weight_decay=0.25),
         ParameterGroup(match="bias"),
     ]
