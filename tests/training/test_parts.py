@@ -64,7 +64,7 @@ def test_a_group_may_have_its_own_weight_decay() -> None:
         ParameterGroup(match="^cnn", weight_decay=0.25),
         ParameterGroup(match="bias"),
     ]
-    settings = {"optimizer": {"weight_decay": 0.5}, "parameter_groups": parameter_groups}
+    settings = {"optimizer": {"weight_decay": 0.5}, "parameter_groups": decay_groups}
     optimizer = make_optimizer(Net(), Training.model_validate(settings), fused=False)
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.25, 0.5, 0.5]
 
@@ -73,9 +73,9 @@ def test_parameters_are_thawed_in_their_epoch_and_untouched_before() -> None:
     torch.manual_seed(0)
     net = Net()
     net.norm.weight.requires_grad_(False)  # a method's own choice, which stays
-    parameter_groups = [ParameterGroup(match="^cnn|norm", from_epoch=2)]
+    late_groups = [ParameterGroup(match="^cnn|norm", from_epoch=2)]
     training = Training.model_validate(
-        {"optimizer": {"weight_decay": 0.5, "lr": 0.1}, "parameter_groups": parameter_groups}
+        {"optimizer": {"weight_decay": 0.5, "lr": 0.1}, "parameter_groups": late_groups}
     )
     optimizer = make_optimizer(net, training, fused=True)
     changed = []
