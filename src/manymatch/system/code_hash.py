@@ -199,12 +199,7 @@ class _Module:
         return self._dumps[name]
 
     def reads_files(self, names: Iterable[str]) -> bool:
-        return any(
-            isinstance(node, ast.Name) and node.id == "__file__"
-            for name in [None, *names]
-            for statement in self.statements(name)
-            for node in ast.walk(statement)
-        )
+        return any("id='__file__'" in dump for name in [None, *names] for dump in self.dumps(name))
 
 
 @functools.cache
