@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig
 
 from manymatch.encoders.bert_weights import bert_network
 from manymatch.system.errors import ConfigError
 from manymatch.text.wordpieces import AnyVocabulary, WordPieces
+
+if TYPE_CHECKING:
+    from transformers import BertConfig
 
 Tuning = Literal["full", "prefix", "frozen"]
 ENDS = 2

