@@ -1,3 +1,30 @@
-"""ManyMatch: one reproducible pipeline for many-to-many image-text retrieval."""
+"""ManyMatch: one reproducible pipeline for many-to-many image-text retrieval.
+
+The public names are imported when they are first used, so that `import manymatch` takes no time:
+`load` and `Model` (a trained model in use), and the packages `losses`, `methods`, `pooling` and
+`similarities`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manymatch import losses, methods, pooling, similarities
+    from manymatch.search.model import Model, load
 
 __version__ = "0.1.0"
+__all__ = ["Model", "load", "losses", "methods", "pooling", "similarities"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'manymatch' has no attribute '{name}'")
+    if name in ("Model", "load"):
+        return getattr(import_module("manymatch.search.model"), name)
+    return import_module(f"manymatch.{name}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -61,7 +61,7 @@ def _embed(method: Method, batch: Batch, device: torch.device) -> Embedded:
     moved = batch.to(device)
     images, texts = method.encode_images(moved), method.encode_texts(moved)
     for embeddings, ids in ((images, batch.image_ids), (texts, batch.caption_ids)):
-        _check_finite(embeddings.vectors, ids)
+        check_finite(embeddings.vectors, ids)
     return Embedded(images, texts, batch.image_ids, batch.caption_ids, batch.image_index.cpu())
 
 
@@ -72,7 +72,8 @@ def autocast_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16
 
 
-def _check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
+def check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
+    """Refuse vectors `(n, K, D)` that are not finite: a `DataError` names the first one's id."""
     finite = torch.isfinite(vectors).flatten(1).all(1)
     if not bool(finite.all()):
         first = ids[int((~finite).nonzero()[0])]

@@ -129,7 +129,7 @@ def _identity(extractor: Extractor | Detection, images: Sequence[ImageFile]) -> 
     """SHA-256 of everything that the features depend on; the same on every machine."""
 
     def content(image: ImageFile) -> list[Any]:
-        return [image.image_id, sha256(image.path)]
+        return [image.image_id, sha256(image.source)]
 
     code = code_hash(__name__, entry_point(extractor.name))
     return identity_of(code, _fingerprint(extractor, images, content))
@@ -137,8 +137,8 @@ def _identity(extractor: Extractor | Detection, images: Sequence[ImageFile]) -> 
 
 def _state(image: ImageFile) -> list[Any]:
     """Path, size and time of change of an image: quick to read, but valid on this machine only."""
-    state = image.path.stat()
-    return [image.image_id, str(image.path), state.st_size, state.st_mtime_ns]
+    state = image.source.stat()
+    return [image.image_id, str(image.source), state.st_size, state.st_mtime_ns]
 
 
 def _fingerprint(

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from manymatch.features.backbone import Backbone, channels_last
 from manymatch.features.detector import Detector
-from manymatch.features.image_list import ImageFile
+from manymatch.features.image_list import Picture
 from manymatch.features.joining import Extracted
 from manymatch.foreign.images import read_crops, read_image
 from manymatch.system.parallel_map import side_by_side
@@ -47,7 +47,7 @@ class Extractor:
         network = backbone.network
         self._network = None if network is None else channels_last(network.to(device))
 
-    def run(self, images: Iterable[ImageFile]) -> Iterator[Extracted]:
+    def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
         """Every image with its features and boxes, in the given order."""
         decoded = map_ahead(self._decode, images, 2 * self.batch_size, _CROP_THREADS)
         with contextlib.closing(decoded):
@@ -72,10 +72,10 @@ class Extractor:
         """Device and batch, which the features depend on as well."""
         return f"{self.device.type} {self.crops_at_once}"
 
-    def _decode(self, image: ImageFile) -> tuple[ImageFile, NDArray[np.uint8]]:
+    def _decode(self, image: Picture) -> tuple[Picture, NDArray[np.uint8]]:
         """The image with its crops (c, S, S, 3)."""
         crops = self.backbone.crops(image.image_id)
-        return image, read_crops(image.path, crops, self.backbone.size)
+        return image, read_crops(image.source, crops, self.backbone.size)
 
     def _forward(self, pixels: NDArray[np.uint8]) -> NDArray[Any]:
         """(c, S, S, 3) -> (c, cells, F), with `crops_at_once` crops in every pass."""
@@ -112,7 +112,7 @@ class Detection:
         self.device = device
         channels_last(detector.network.to(device))
 
-    def run(self, images: Iterable[ImageFile]) -> Iterator[Extracted]:
+    def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
         """Every image with its features and boxes, in the given order."""
         with contextlib.closing(
             map_ahead(self._decode, images, _IMAGE_THREADS, _IMAGE_THREADS)
@@ -134,5 +134,5 @@ class Detection:
         """The device, which the features depend on as well."""
         return self.device.type
 
-    def _decode(self, image: ImageFile) -> tuple[ImageFile, Tensor]:
-        return image, self.backbone.prepare(read_image(image.path))
+    def _decode(self, image: Picture) -> tuple[Picture, Tensor]:
+        return image, self.backbone.prepare(read_image(image.source))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+from PIL import Image
 
 from manymatch.datasets.image_folder import ImageFolder, image_path, read_image_folder
 from manymatch.foreign.parquet_file import open_table
@@ -14,11 +15,18 @@ from manymatch.system.errors import DataError, first_line
 
 
 @dataclass(frozen=True)
-class ImageFile:
-    """An image of the caption table."""
+class Picture:
+    """An image: a file or decoded pixels."""
 
     image_id: str
-    path: Path
+    source: Path | Image.Image
+
+
+@dataclass(frozen=True)
+class ImageFile(Picture):
+    """An image of the caption table."""
+
+    source: Path
 
 
 def list_images(captions: Path, raw: Path) -> list[ImageFile]:

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.features.image_list import ImageFile
+from manymatch.features.image_list import Picture
 from manymatch.features.store import FeatureStore
 
-Extracted = tuple[ImageFile, NDArray[Any], NDArray[np.float32] | None]
+Extracted = tuple[Picture, NDArray[Any], NDArray[np.float32] | None]
 """An image, its features (k, F) in float32, float16 or (for pixels) uint8, and its boxes (k, 4)."""
 
 
-def stored(paths: Sequence[Path], images: Iterable[ImageFile]) -> Iterator[Extracted]:
+def stored(paths: Sequence[Path], images: Iterable[Picture]) -> Iterator[Extracted]:
     """Every image with its features and boxes, in the given order, from the stores `paths`.
 
     Each image is in exactly one of the stores. One image is in memory at a time.

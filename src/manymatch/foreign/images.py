@@ -19,39 +19,48 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 _REMEDY = "Replace or remove the file and run the stage 'download' again"
 
 
-def read_crops(path: Path, crops: NDArray[np.float32], size: int) -> NDArray[np.uint8]:
+def read_crops(
+    source: Path | Image.Image, crops: NDArray[np.float32], size: int
+) -> NDArray[np.uint8]:
     """(c, size, size, 3) RGB: every crop (x1 y1 x2 y2 in 0..1), resized to a square, bicubic."""
-    with _decoding(path):
-        image = _open(path)
+    with _decoding(source):
+        image = _open(source)
         return np.stack([_crop(image, crop, size) for crop in crops.tolist()])
 
 
-def read_image(path: Path) -> NDArray[np.uint8]:
-    """(h, w, 3) RGB, in the size of the file."""
-    with _decoding(path):
-        return np.array(_open(path))
+def read_image(source: Path | Image.Image) -> NDArray[np.uint8]:
+    """(h, w, 3) RGB, in the size of the image."""
+    with _decoding(source):
+        return np.array(_open(source))
 
 
 @contextlib.contextmanager
-def _decoding(path: Path) -> Iterator[None]:
-    """Turn the faults of an image file into one line that says what to do."""
+def _decoding(source: Path | Image.Image) -> Iterator[None]:
+    """Turn the faults of an image into one line that says what to do."""
+    path = source if isinstance(source, Path) else "an image in memory"
     try:
         yield
     except DataError:
         raise
     except UnidentifiedImageError:
-        empty = "is empty" if path.stat().st_size == 0 else "is not an image that can be read"
+        empty = (
+            "is empty"
+            if isinstance(path, Path) and not path.stat().st_size
+            else "is not an image that can be read"
+        )
         raise DataError(f"{path}: {empty}. {_REMEDY}") from None
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
         reason = first_line(error)
         raise DataError(f"{path}: cannot be decoded ({reason}). {_REMEDY}") from None
 
 
-def _open(path: Path) -> Image.Image:
-    with Image.open(path, formats=_FORMATS) as image:
+def _open(source: Path | Image.Image) -> Image.Image:
+    if isinstance(source, Image.Image):
+        return source.convert("RGB")
+    with Image.open(source, formats=_FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
             size = f"{image.width} x {image.height} pixels"
-            raise DataError(f"{path}: {size}, at most {MAX_PIXELS:,} are read. {_REMEDY}")
+            raise DataError(f"{source}: {size}, at most {MAX_PIXELS:,} are read. {_REMEDY}")
         return image.convert("RGB")
 
 

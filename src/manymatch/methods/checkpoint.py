@@ -4,6 +4,7 @@ model.safetensors  the weights, and the name of their method
 preset.yaml        the resolved preset
 vocabulary.json    the words or wordpieces, in the order of their ids
 model.json         feature width, the hash of the weights, and their epoch
+README.md          the model card
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from manymatch.config.preset import Preset, read_preset
 from manymatch.encoders.pretrained import structure_only
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
+from manymatch.methods.model_card import model_card
 from manymatch.system.errors import CheckpointError
 from manymatch.system.files import replacing, sha256, write_json, write_text
 from manymatch.text.wordpieces import AnyVocabulary, load_vocabulary
@@ -31,6 +33,9 @@ WEIGHTS, PRESET, VOCABULARY, FACTS = (
     "vocabulary.json",
     "model.json",
 )
+CARD = "README.md"
+FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD]
+"""All files of a model."""
 
 
 def save_model(
@@ -39,7 +44,7 @@ def save_model(
     preset: Preset,
     vocabulary: AnyVocabulary,
     feature_width: int,
-    **more: float | str,
+    **more: Any,
 ) -> None:
     """Write the whole folder or nothing; `more` is added to `model.json`."""
     with replacing(folder) as partial:
@@ -51,8 +56,9 @@ def save_model(
             "method": preset.method,
             "feature_width": feature_width,
             "weights_sha256": sha256(partial / WEIGHTS),
-        }
-        write_json(partial / FACTS, facts | more)
+        } | more
+        write_json(partial / FACTS, facts)
+        write_text(partial / CARD, model_card(preset, facts))
 
 
 def save_weights(path: Path, method: Method, name: str) -> None:

@@ -93,6 +93,13 @@ class Embeddings:
             if self._declared(name).get("scored", True) and "index" not in self._declared(name)
         }
 
+    def scored(self) -> Self:
+        """The embeddings without the parts that no score reads."""
+        unread: dict[str, Any] = {
+            name: None for name in self.parts() if not self._declared(name).get("scored", True)
+        }
+        return replace(self, **unread)
+
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The embeddings with `change(part)` in place of every part."""
         return replace(self, **{name: change(value) for name, value in self.parts().items()})

@@ -63,6 +63,8 @@ class SceneGraph:
         )
 
 
+PARSER = b"parser"
+"""The key in the metadata of a table of graphs: the spaCy model that parsed the captions."""
 SCHEMA = pa.schema(
     [
         ("caption_id", pa.string()),

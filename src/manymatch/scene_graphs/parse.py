@@ -18,7 +18,7 @@ from spacy.language import Language
 from manymatch.datasets.base import caption_columns
 from manymatch.foreign.parquet_file import read_table
 from manymatch.scene_graphs.batches import Parsed, read_parts, write_part
-from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
+from manymatch.scene_graphs.graph import PARSER, SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError
@@ -64,7 +64,9 @@ def parse_captions(
         parsing = read_parts(joined) if joined else _parsing(model, processes, batches)
         with replacing(table) as unfinished, parsing as results:
             distinct = _collected(_tracked(results, len(batches)))
-            pq.write_table(distinct.take(rows).add_column(0, SCHEMA.field(0), ids), unfinished)
+            graphs_by_caption = distinct.take(rows).add_column(0, SCHEMA.field(0), ids)
+            named = graphs_by_caption.replace_schema_metadata({PARSER: model})
+            pq.write_table(named, unfinished)
 
 
 def _identity(captions: Path, model: str, batch_size: int) -> str:

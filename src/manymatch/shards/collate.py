@@ -28,7 +28,7 @@ class Item:
 
 
 def collate(items: Sequence[Item]) -> Batch:
-    """A batch of the images and all their captions, in the given order."""
+    """A batch of the images and all their captions (an image may have none), in the given order."""
     captions = [caption for item in items for caption in item.captions]
     words, lengths = pad_words([caption.words for caption in captions])
     boxes = [item.boxes for item in items if item.boxes is not None]
@@ -41,7 +41,7 @@ def collate(items: Sequence[Item]) -> Batch:
         words=words,
         word_mask=torch.arange(words.shape[1]) < lengths[:, None],
         boxes=pad_rows(boxes) if boxes else None,
-        graphs=collate_graphs([caption.graph for caption in captions]),
+        graphs=collate_graphs([caption.graph for caption in captions]) if captions else None,
     )
 
 

@@ -30,7 +30,8 @@ class Index(Strict):
     """The origin of the shards, and the splits.
 
     `dtype` is the type of the features, uint8 for pixels. `boxes`: every sample has boxes.
-    `attributes` are those of the feature store, such as backbone and weights.
+    `attributes` are those of the feature store, such as backbone and weights. `parser` is the spaCy
+    model of the scene graphs, if the table of the graphs names the model.
     """
 
     dataset: str
@@ -40,6 +41,7 @@ class Index(Strict):
     dtype: Literal["float16", "uint8"] = "float16"
     boxes: bool
     attributes: dict[str, str]
+    parser: str | None = None
     splits: dict[str, Split]
 
     def split(self, name: str) -> Split:

@@ -18,7 +18,7 @@ from manymatch.shards.index import NAME, Index
 from manymatch.shards.joining import join
 from manymatch.shards.sample import Sample
 from manymatch.shards.split_writer import SplitWriter
-from manymatch.shards.tables import Image, distinct, read_images
+from manymatch.shards.tables import Image, distinct, parser_of, read_images
 from manymatch.shards.thumbnail import Pictures
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError
@@ -162,6 +162,7 @@ class _Shards:
             dtype=self.features.dtype,
             boxes=self.features.has_boxes,
             attributes=self.features.attributes,
+            parser=parser_of(self.graphs),
             splits={name: writer.summary() for name, writer in writers.items()},
         )
 

@@ -81,7 +81,7 @@ def train(
         if not history.ended(preset.training.epochs, preset.training.patience):
             _fit(learner, history, machine, store, live)
     if first_process():
-        _write(model, learner, index.width, history, store, source)
+        _write(model, learner, index, history, store, source)
         if usage is not None:
             device = "cuda" if machine.accelerator == "gpu" else "cpu"
             record(usage, "train", clock.usage(device, resumed))
@@ -164,7 +164,7 @@ def _callbacks(
 def _write(
     folder: Path,
     learner: Learner,
-    feature_width: int,
+    index: Index,
     history: History,
     store: Checkpoints,
     source: Source | None,
@@ -173,9 +173,16 @@ def _write(
     preset, best = learner.preset, history.best
     store.load_best(learner.method, preset.method, best)
     rsum = history.rows[best][RSUM]
-    facts: dict[str, Any] = {"epoch": best + 1, "epochs": len(history.rows), "rsum": rsum}
+    facts: dict[str, Any] = {
+        "dataset": index.dataset,
+        "extraction": index.attributes,
+        "parser": index.parser,
+        "epoch": best + 1,
+        "epochs": len(history.rows),
+        "rsum": rsum,
+    }
     if source is not None:
         facts["warm_start_sha256"] = source.sha256
-    save_model(folder, learner.method, preset, learner.data.vocabulary, feature_width, **facts)
+    save_model(folder, learner.method, preset, learner.data.vocabulary, index.width, **facts)
     remove(store.folder)
     say(f"{folder}: epoch {best + 1} of {len(history.rows)}, validation rsum {rsum:.1f}")

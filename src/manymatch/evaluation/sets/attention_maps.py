@@ -87,14 +87,14 @@ def caption_maps(
 
     `attention (n, K, L)`; words beyond those of a caption are padding.
     """
-    texts = _words([entry.text for entry in captions], vocabulary)
+    texts = words_read([entry.text for entry in captions], vocabulary)
     return [
         CaptionMap(caption_id=entry.id, words=words, weights=_rounded(weights[:, : len(words)]))
         for entry, words, weights in zip(captions, texts, attention.cpu(), strict=True)
     ]
 
 
-def _words(texts: Iterable[str], vocabulary: AnyVocabulary) -> list[list[str]]:
+def words_read(texts: Iterable[str], vocabulary: AnyVocabulary) -> list[list[str]]:
     """The words or wordpieces of each text, in the order of the text encoder's local features."""
     ends = [vocabulary.CLS, vocabulary.SEP] if isinstance(vocabulary, WordPieces) else []
     numbering = Numbering(vocabulary)

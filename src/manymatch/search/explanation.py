@@ -1,0 +1,107 @@
+"""Why a picture and a text have their score: elements, attention, entities, variances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch.evaluation.sets.attention_maps import words_read
+from manymatch.methods.embeddings import Embeddings
+from manymatch.results.base import Record
+from manymatch.results.graphs import Graph
+from manymatch.shards.sample import CaptionEntry
+from manymatch.similarities.assignment import best_columns
+from manymatch.text.wordpieces import AnyVocabulary
+
+Table = list[list[float]]
+
+
+class Explanation(Record):
+    """What a method knows about one picture and one text; None: the method has no such part.
+
+    Attributes:
+        score: the score by which retrieval ranks.
+        cosines: `(K, L)`, of the picture's elements (rows) and the text's elements.
+        matched: pairs (row, column) of the one-to-one assignment with the largest sum of cosines.
+        image_attention: `(K, R)`, how much each element looks at each region.
+        boxes: `(R, 4)`, x1 y1 x2 y2 of the regions in 0..1.
+        words: the W words or wordpieces that the method reads.
+        text_attention: `(L, W)`, how much each element reads each word.
+        image_variance, text_variance: the mean variance of the two Gaussians.
+        graph: the scene graph of the text.
+        entity_scores: the score of the picture and each object of the graph with its attributes;
+            the lowest one limits the score after re-ranking (CORA, eq. 14).
+    """
+
+    score: float
+    cosines: Table
+    matched: list[tuple[int, int]]
+    image_attention: Table | None = None
+    boxes: Table | None = None
+    words: list[str]
+    text_attention: Table | None = None
+    image_variance: float | None = None
+    text_variance: float | None = None
+    graph: Graph | None = None
+    entity_scores: list[float] | None = None
+
+
+def explanation(
+    score: Callable[[Embeddings, Embeddings], Tensor],
+    image: Embeddings,
+    text: Embeddings,
+    boxes: np.ndarray | None,
+    caption: CaptionEntry,
+    vocabulary: AnyVocabulary,
+) -> Explanation:
+    """Explain the score of one picture and one text.
+
+    Args:
+        score: the score by which retrieval ranks.
+        image, text: their embeddings, with all parts.
+        boxes: `(R, 4)` the picture's regions, if known.
+        caption: the text with its scene graph, which is empty if the method reads none.
+        vocabulary: numbers the text's words.
+    """
+    (words,) = words_read([caption.text], vocabulary)
+    cosines = normalize(image.vectors[0], dim=1) @ normalize(text.vectors[0], dim=1).T
+    entities = None
+    if text.entities is not None:
+        entities = score(image, Embeddings(text.entities[:, None]))[0].tolist()
+    return Explanation(
+        score=float(score(image, text)),
+        cosines=cosines.tolist(),
+        matched=_assignment(cosines),
+        image_attention=_attention(image, None if boxes is None else len(boxes)),
+        boxes=None if boxes is None else boxes.tolist(),
+        words=words,
+        text_attention=_attention(text, len(words)),
+        image_variance=_variance(image),
+        text_variance=_variance(text),
+        graph=Graph.model_validate(caption.graph.to_dict()) if caption.graph.objects else None,
+        entity_scores=entities,
+    )
+
+
+def _assignment(cosines: Tensor) -> list[tuple[int, int]]:
+    """The pairs (row, column) of the best one-to-one assignment."""
+    wide = cosines if cosines.shape[0] <= cosines.shape[1] else cosines.T
+    pairs = list(enumerate(best_columns(wide[:, :, None, None]).flatten().tolist()))
+    return pairs if wide is cosines else sorted((row, column) for column, row in pairs)
+
+
+def _attention(embeddings: Embeddings, inputs: int | None) -> Table | None:
+    """The attention over the first `inputs` regions or words; None: over all."""
+    if embeddings.attention is None:
+        return None
+    table: Table = embeddings.attention[0, :, :inputs].tolist()
+    return table
+
+
+def _variance(embeddings: Embeddings) -> float | None:
+    if embeddings.log_variance is None:
+        return None
+    return embeddings.log_variance.exp().mean().item()

@@ -1,0 +1,221 @@
+"""A trained model in use: pictures and texts in, embeddings, scores and explanations out."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sized
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.embed import check_finite, inference
+from manymatch.evaluation.ranking.blocks import (
+    CAPTIONS_PER_BLOCK,
+    IMAGES_PER_BLOCK,
+    Score,
+    runs,
+)
+from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
+from manymatch.methods.embeddings import Embeddings
+from manymatch.search.captions import Captions
+from manymatch.search.explanation import Explanation, explanation
+from manymatch.search.pictures import AnyPicture, Pictures
+from manymatch.shards.batch import Batch
+from manymatch.shards.collate import Item, collate
+from manymatch.system.device import pick_device
+from manymatch.system.errors import CheckpointError, DataError, first_line
+from manymatch.system.files import replacing
+from manymatch.system.progress import track
+
+_Item = TypeVar("_Item")
+
+
+def load(
+    model: str | Path,
+    device: str = "auto",
+    *,
+    image_weights: str | None = None,
+    regions: tuple[int, int] = (36, 36),
+) -> Model:
+    """Load a trained model.
+
+    Args:
+        model: the folder of the model, such as "models/scenes/cora", or a name on the Hugging Face
+            hub, which may end in "@" and a revision. Only safetensors, YAML and JSON are read.
+        device: "auto" for the GPU if there is one, "cpu", "cuda" or "cuda:1".
+        image_weights: the weights of the image features' backbone, if not its default ones.
+        regions: the fewest and the most regions of a picture, for features of a detector.
+
+    Raises:
+        CheckpointError: there is no such model, or a file of the model is damaged.
+        ConfigError: this machine does not have the device.
+    """
+    folder = Path(model)
+    return Model(
+        folder if folder.is_dir() else _fetched(str(model)),
+        pick_device(device),
+        image_weights,
+        regions,
+    )
+
+
+def _fetched(name: str) -> Path:
+    """The folder of a model on the hub, copied to this machine."""
+    from huggingface_hub import snapshot_download
+
+    repository, _, revision = name.partition("@")
+    try:
+        return Path(snapshot_download(repository, revision=revision or None, allow_patterns=FILES))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{name}: neither a folder nor available from the hub ({first_line(error)}). Name the "
+            "folder of a trained model, such as models/scenes/cora."
+        ) from None
+
+
+class Model:
+    """A trained model, ready for pictures and texts; `load` makes one.
+
+    Embeddings lie on the CPU, in float32. The embedding of a picture or a text does not depend on
+    the other items of the call.
+
+    Attributes:
+        preset: the settings of the training.
+        facts: the content of `model.json`: data set, image features, parser, hashes, validation.
+        device: where the networks run.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        device: torch.device,
+        image_weights: str | None = None,
+        regions: tuple[int, int] = (36, 36),
+    ) -> None:
+        self._folder = folder
+        self._method, self.preset, self._vocabulary = load_model(folder)
+        self._method.to(device)
+        self.device = device
+        self.facts: dict[str, Any] = facts(folder)
+        extraction, parser = self.facts.get("extraction"), self.facts.get("parser")
+        if extraction is None or (self._method.reads_graphs and parser is None):
+            raise CheckpointError(
+                f"{folder / FACTS}: the image features or the parser are missing, because an older "
+                "version wrote the shards or the model. Write the shards and train the model again."
+            )
+        self._pictures = Pictures(self.preset.features, extraction, device, image_weights, regions)
+        self._captions = Captions(self._vocabulary, parser if self._method.reads_graphs else None)
+
+    def encode_images(
+        self, images: Iterable[AnyPicture], batch_size: int = 64, *, progress: bool = True
+    ) -> Embeddings:
+        """Embed n pictures: `vectors (n, K, D)`.
+
+        Args:
+            images: files, PIL images, arrays `(h, w, 3)` or `(h, w)` of bytes, or a loader that
+                yields them. The next pictures are decoded while others are encoded.
+            batch_size: pictures that the method encodes at once.
+            progress: whether to show the progress on standard error.
+
+        Raises:
+            ConfigError, CheckpointError: the model's image features cannot be extracted here.
+            DataError: there are no images, or a picture cannot be read.
+        """
+        items = self._pictures.items(images)
+        if progress:
+            items = track(items, "images", len(images) if isinstance(images, Sized) else None)
+        batches = (collate(batch) for batch in _batches(items, batch_size))
+        return self._embedded(self._method.encode_images, batches, "images")
+
+    def encode_texts(self, texts: Iterable[str], batch_size: int = 256) -> Embeddings:
+        """Embed m texts: `vectors (m, K, D)`.
+
+        Raises:
+            DataError: there are no texts, or a text is empty, too long or not printable.
+        """
+        batches = (self._text_batch(batch) for batch in _batches(texts, batch_size))
+        return self._embedded(self._method.encode_texts, batches, "texts")
+
+    def score(
+        self, images: Embeddings, texts: Embeddings, query: Literal["text", "image"] = "text"
+    ) -> Tensor:
+        """Scores `(n_images, n_texts)` by which retrieval ranks; a higher score is better.
+
+        Args:
+            query: the side that asks. The scores of the two directions differ for few methods.
+        """
+        method = self._method
+        rank = (method.t2i_score if query == "text" else None) or method.score
+        text_runs = list(runs(len(texts), CAPTIONS_PER_BLOCK))
+        return torch.cat(
+            [
+                torch.cat([self._block(rank, images.rows(i), texts.rows(j)) for j in text_runs], 1)
+                for i in runs(len(images), IMAGES_PER_BLOCK)
+            ]
+        )
+
+    def explain(self, image: AnyPicture, text: str) -> Explanation:
+        """What the method knows about the score of one picture and one text."""
+        method = self._method
+        (item,), (entry,) = self._pictures.items([image]), self._captions.entries([text])
+        with inference(method, self.device):
+            images = method.encode_images(collate([item]).to(self.device)).to("cpu")
+            texts = method.encode_texts(self._text_batch([text]).to(self.device)).to("cpu")
+        rank = method.t2i_score or method.score
+        return explanation(
+            partial(self._block, rank), images, texts, item.boxes, entry, self._vocabulary
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Copy the model to `folder`, which must not exist; `load` reads the copy."""
+        with replacing(Path(folder)) as partial_folder:
+            shutil.copytree(self._folder, partial_folder)
+
+    def push_to_hub(self, name: str, *, private: bool = True) -> str:
+        """Upload the model to the Hugging Face hub as `name` (OWNER/MODEL); return its address.
+
+        The account is the one of `hf auth login`, or of the variable HF_TOKEN.
+        """
+        from huggingface_hub import HfApi
+
+        hub = HfApi()
+        hub.create_repo(name, private=private, exist_ok=True)
+        return hub.upload_folder(
+            repo_id=name, folder_path=self._folder, allow_patterns=FILES
+        ).commit_url
+
+    def _block(self, rank: Score, images: Embeddings, texts: Embeddings) -> Tensor:
+        with inference(self._method, self.device):
+            return rank(images.to(self.device), texts.to(self.device)).float().cpu()
+
+    def _text_batch(self, texts: list[str]) -> Batch:
+        """The texts as the captions of one blank image."""
+        blank = np.zeros((1, self.facts["feature_width"]), np.float16)
+        captions = self._captions.numbered(texts)
+        return collate([Item("", blank, np.ones(1, np.bool_), None, captions)])
+
+    def _embedded(
+        self, encode: Callable[[Batch], Embeddings], batches: Iterable[Batch], items: str
+    ) -> Embeddings:
+        parts, count = [], 0
+        with inference(self._method, self.device):
+            for batch in batches:
+                part = encode(batch.to(self.device)).scored().to("cpu")
+                numbers = range(count, count + len(part))
+                check_finite(part.vectors, [f"{items} {number}" for number in numbers])
+                count += len(part)
+                parts.append(part)
+        if not parts:
+            raise DataError(f"there are no {items} to encode")
+        return Embeddings.join(parts)
+
+
+def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    iterator = iter(items)
+    while batch := list(itertools.islice(iterator, size)):
+        yield batch

@@ -1,0 +1,108 @@
+"""Pictures of any kind, with the image features that a trained model expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from manymatch.features import BACKBONES, build_backbone
+from manymatch.features.detector import Detector, DetectorSources
+from manymatch.features.extractors import Detection, Extractor
+from manymatch.features.image_list import Picture
+from manymatch.shards.collate import Item
+from manymatch.system.errors import CheckpointError, ConfigError, DataError
+
+AnyPicture = str | Path | Image.Image | NDArray[Any]
+"""A file, a PIL image, or an array `(h, w, 3)` or `(h, w)` of bytes."""
+
+_PICTURES_AT_ONCE = 32
+
+
+class Pictures:
+    """Extracts the image features of a trained model.
+
+    Args:
+        features: name of the features in the model's preset, such as `lite0`.
+        extraction: backbone, preprocessing and hash of the weights, as the model's training saw
+            them.
+        device: where the backbone runs.
+        weights: the weights of the backbone, if not its default ones.
+        regions: the fewest and the most regions of a picture, for a detector.
+    """
+
+    def __init__(
+        self,
+        features: str,
+        extraction: dict[str, str],
+        device: torch.device,
+        weights: str | None = None,
+        regions: tuple[int, int] = (36, 36),
+    ) -> None:
+        self._features = features
+        self._extraction = extraction
+        self._device = device
+        self._sources = DetectorSources(Path(), weights, regions)
+
+    def items(self, images: Iterable[AnyPicture]) -> Iterator[Item]:
+        """The pictures as items of a batch without captions, in the given order.
+
+        Raises:
+            ConfigError: the features cannot be extracted here.
+            DataError: a picture cannot be read.
+        """
+        extractor = self._extractor
+        opened = (_opened(number, image) for number, image in enumerate(images))
+        for picture, features, boxes in extractor.run(opened):
+            if extractor.backbone.dtype == "float16":  # as feature stores hold them
+                features = features.astype(np.float16)
+            real = np.ones(len(features), np.bool_)
+            yield Item(picture.image_id, features, real, boxes, captions=())
+
+    @cached_property
+    def _extractor(self) -> Extractor | Detection:
+        """The backbone, which must be the one that the model was trained with."""
+        name, trained = self._features, self._extraction
+        if name not in BACKBONES or trained["preprocessing"].startswith("published"):
+            raise ConfigError(
+                f"the model was trained on '{name}' features that others published, and nothing "
+                "here extracts these from a picture. Train a model on features that are extracted "
+                "here, such as lite0."
+            )
+        if name == "objects":
+            raise ConfigError(
+                "the model was trained on 'objects' features, which need the boxes of a data set. "
+                "Train a model on other features, such as lite0."
+            )
+        built = build_backbone(name, self._sources)
+        for fact in ("preprocessing", "weights_sha256"):
+            if trained[fact] != getattr(built, fact):
+                raise CheckpointError(
+                    f"image features '{name}': {fact} is '{getattr(built, fact)}', but the model "
+                    f"was trained with '{trained[fact]}'. Load the model with the weights and the "
+                    "regions of its training."
+                )
+        if isinstance(built, Detector):
+            return Detection(name, built, self._device)
+        return Extractor(name, built, self._device, _PICTURES_AT_ONCE)
+
+
+def _opened(number: int, image: AnyPicture) -> Picture:
+    """The image with its file, or its number as its id."""
+    if isinstance(image, str | Path):
+        return Picture(str(image), Path(image))
+    if isinstance(image, Image.Image):
+        return Picture(str(number), image)
+    array = np.asarray(image)
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
+        raise DataError(
+            f"image {number}: an array {array.dtype} {array.shape}. Expected bytes (uint8) of the "
+            "shape (height, width, 3) or (height, width)."
+        )
+    return Picture(str(number), Image.fromarray(array))
