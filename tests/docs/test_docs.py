@@ -127,3 +127,23 @@ def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root: Pat
     (board,) = [out["md5"] for out in outputs if out["path"] == "reports/leaderboard.md"]
     assert hashlib.md5(f"{shown}\n".encode()).hexdigest() == board
     assert results_of("README.md") == readme_block(shown, Path("docs/results.md"))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("workspace")
+def test_the_library_page_runs(root: Path, finished: Workspace) -> None:
+    """One program of all its blocks; the embeddings are those that evaluation ranks."""
+    program = "\n".join(blocks(root / "docs" / "library.md", "python"))
+    check = """
+import pyarrow.parquet as pq, torch
+from pathlib import Path
+from manymatch.evaluation.trained import embed_split
+shards = Path("data/shards/scenes/lite0")
+stored = embed_split(Path("models/scenes/cora"), shards, "test", torch.device("cpu")).embedded
+files = pq.read_table("data/captions/scenes.parquet", columns=["image_id", "file"]).to_pylist()
+paths = {row["image_id"]: Path("data/raw/scenes", row["file"]) for row in files}
+again = model.encode_images([paths[name] for name in stored.image_ids])
+torch.testing.assert_close(again.vectors, stored.images.vectors, atol=1e-6, rtol=0)
+assert scores.shape == (2, 1) and len(why.entity_scores) == len(why.graph.objects)
+"""
+    finished.run("python", "-c", program + check)

@@ -103,7 +103,7 @@ class Model:
         self.device = device
         self.facts: dict[str, Any] = facts(folder)
         extraction, parser = self.facts.get("extraction"), self.facts.get("parser")
-        if extraction is None or (self._method.reads_graphs and parser is None):
+        if not extraction or (self._method.reads_graphs and parser is None):
             raise CheckpointError(
                 f"{folder / FACTS}: the image features or the parser are missing, because an older "
                 "version wrote the shards or the model. Write the shards and train the model again."

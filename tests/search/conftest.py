@@ -1,0 +1,66 @@
+"""Small untrained models of every method that takes pictures, and made-up pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from small_methods import SMALL
+
+from manymatch.config.preset import Preset
+from manymatch.features.backbone import Sources
+from manymatch.features.lite0 import WIDTH, build
+from manymatch.methods import build_method
+from manymatch.methods.checkpoint import save_model
+from manymatch.text.vocabulary import Vocabulary
+
+WORDS = ["a", "red", "bird", "above", "table", "two", "dogs", "dog", "beside", "the", "boat"]
+
+
+@pytest.fixture(scope="session")
+def extraction() -> dict[str, str]:
+    """The image features of the models, as their training would record them."""
+    backbone = build("lite0", Sources(Path(), None))
+    return {
+        "backbone": "lite0",
+        "preprocessing": backbone.preprocessing,
+        "weights_sha256": backbone.weights_sha256,
+    }
+
+
+@pytest.fixture(scope="session")
+def make_model(
+    extraction: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """Write a small model of a method with fresh weights; facts may be replaced."""
+
+    def make(method: str, features: str = "lite0", **facts: Any) -> Path:
+        torch.manual_seed(0)
+        vocabulary = Vocabulary([*Vocabulary.SPECIAL, *WORDS])
+        built = build_method(method, SMALL[method], vocabulary=vocabulary, feature_width=WIDTH)
+        preset = Preset(method=method, features=features, model=SMALL[method])
+        known = {"dataset": "scenes", "extraction": extraction, "parser": "en_core_web_sm"}
+        folder = tmp_path_factory.mktemp("models") / method
+        save_model(folder, built, preset, vocabulary, WIDTH, **known | facts)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Five pictures of different sizes and modes."""
+    folder = tmp_path_factory.mktemp("pictures")
+    random = np.random.default_rng(0)
+    paths = []
+    for number, (height, width) in enumerate([(60, 90), (224, 224), (17, 40), (90, 60), (31, 31)]):
+        pixels = random.integers(0, 256, (height, width, 3), dtype=np.uint8)
+        image = Image.fromarray(pixels).convert("L" if number == 3 else "RGB")
+        paths.append(folder / f"{number}.png")
+        image.save(paths[-1])
+    return paths

@@ -1,0 +1,197 @@
+"""A trained model in use: embeddings, scores, explanations, saving, and clear errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy.optimize import linear_sum_assignment
+from small_methods import NAMES, OF_CLIPS
+
+import manymatch
+from manymatch import Model
+from manymatch.methods.embeddings import Embeddings
+from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
+
+Make = Callable[..., Path]
+METHODS = [name for name in NAMES if name not in OF_CLIPS]
+TEXTS = ["a red bird above a table", "two dogs", "a dog beside the red boat", "xyzzy", "\U0001f600"]
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def model(request: pytest.FixtureRequest, make_model: Make) -> Model:
+    return manymatch.load(make_model(request.param), "cpu")
+
+
+@pytest.fixture(scope="module")
+def vsepp(make_model: Make) -> Model:
+    return manymatch.load(str(make_model("vsepp")), "cpu")
+
+
+def assert_equal(first: Embeddings, second: Embeddings) -> None:
+    parts, others = first.parts(), second.parts()
+    assert parts.keys() == others.keys()
+    for name, value in parts.items():
+        torch.testing.assert_close(value, others[name], atol=1e-6, rtol=1e-5)
+
+
+def test_embeddings_do_not_depend_on_the_other_items(model: Model, pictures: list[Path]) -> None:
+    images, texts = model.encode_images(pictures, batch_size=3), model.encode_texts(TEXTS)
+    assert len(images) == len(pictures) and len(texts) == len(TEXTS)
+    single_images = [model.encode_images([path], progress=False) for path in pictures]
+    single_texts = [model.encode_texts([text]) for text in TEXTS]
+    assert_equal(images, Embeddings.join(single_images))
+    assert_equal(texts, Embeddings.join(single_texts))
+
+
+def test_scores_are_those_of_every_pair(model: Model, pictures: list[Path]) -> None:
+    images, texts = model.encode_images(pictures), model.encode_texts(TEXTS)
+    for query in ("text", "image"):
+        scores = model.score(images, texts, query)  # type: ignore[arg-type]
+        pairs = [
+            [
+                model.score(images.rows(slice(i, i + 1)), texts.rows(slice(j, j + 1)), query)  # type: ignore[arg-type]
+                for j in range(len(texts))
+            ]
+            for i in range(len(images))
+        ]
+        expected = torch.tensor([[score.item() for score in row] for row in pairs])
+        torch.testing.assert_close(scores, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_an_explanation_adds_up(model: Model, pictures: list[Path]) -> None:
+    image, text = pictures[0], TEXTS[0]
+    images, texts = model.encode_images([image]), model.encode_texts([text])
+    explained = model.explain(image, text)
+    assert explained.score == pytest.approx(model.score(images, texts).item(), abs=1e-6)
+
+    cosines = np.array(explained.cosines)
+    assert cosines.shape == (images.vectors.shape[1], texts.vectors.shape[1])
+    rows, columns = linear_sum_assignment(cosines, maximize=True)
+    assert explained.matched == list(zip(rows.tolist(), columns.tolist(), strict=True))
+    assert explained.words == text.split()
+    assert explained.boxes is not None and len(explained.boxes) == 49
+    for attention, inputs in (
+        (explained.image_attention, explained.boxes),
+        (explained.text_attention, explained.words),
+    ):
+        assert attention is None or {len(row) for row in attention} == {len(inputs)}
+    if texts.entities is not None:
+        assert explained.graph is not None and explained.entity_scores is not None
+        assert len(explained.graph.objects) == len(explained.entity_scores)
+    assert (explained.image_variance is None) == (images.log_variance is None)
+
+
+def test_pictures_may_be_files_images_arrays_or_a_loader(
+    vsepp: Model, pictures: list[Path]
+) -> None:
+    expected = vsepp.encode_images(pictures)
+    opened = [Image.open(path) for path in pictures]
+    arrays = [np.asarray(image) for image in opened]
+    for kind in (list(map(str, pictures)), opened, arrays, (path for path in pictures)):
+        torch.testing.assert_close(vsepp.encode_images(kind).vectors, expected.vectors)
+
+
+def test_a_saved_model_is_the_same_and_has_a_card(vsepp: Model, tmp_path: Path) -> None:
+    vsepp.save(tmp_path / "copy")
+    copied = manymatch.load(tmp_path / "copy", "cpu")
+    torch.testing.assert_close(
+        copied.encode_texts(TEXTS).vectors, vsepp.encode_texts(TEXTS).vectors, atol=0, rtol=0
+    )
+    card = (tmp_path / "copy" / "README.md").read_text()
+    assert "scenes" in card and "lite0" in card and "Limits" in card
+
+
+def test_a_model_is_pushed_to_the_hub_with_its_files_alone(
+    make_model: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+
+    class Hub:
+        def create_repo(self, name: str, **options: Any) -> None:
+            calls.append((name, options))
+
+        def upload_folder(self, **options: Any) -> Any:
+            calls.append(options)
+            return type("Commit", (), {"commit_url": "the address"})
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
+    model = manymatch.load(make_model("vsepp"), "cpu")
+    assert model.push_to_hub("me/model") == "the address"
+    assert calls[0] == ("me/model", {"private": True, "exist_ok": True})
+    uploaded = {path.name for path in Path(calls[1]["folder_path"]).iterdir()}
+    assert uploaded == set(calls[1]["allow_patterns"])
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"features": "precomp"}, "others published"),
+        ({"features": "objects"}, "boxes"),
+        (
+            {"extraction": {"preprocessing": "published, precomp", "weights_sha256": "unknown"}},
+            "others",
+        ),
+        ({"extraction": {"preprocessing": "none", "weights_sha256": "?"}}, "preprocessing"),
+    ],
+)
+def test_features_that_cannot_be_extracted_are_refused(
+    make_model: Make, pictures: list[Path], facts: dict[str, Any], words: str
+) -> None:
+    model = manymatch.load(make_model("vsepp", **facts), "cpu")
+    with pytest.raises((ConfigError, CheckpointError), match=words):
+        model.encode_images(pictures)
+
+
+@pytest.mark.parametrize("facts", [{"extraction": {}}, {"parser": None}])
+def test_a_model_of_an_older_version_is_refused(make_model: Make, facts: dict[str, Any]) -> None:
+    with pytest.raises(CheckpointError, match=r"model\.json"):
+        manymatch.load(make_model("cora", **facts), "cpu")
+
+
+def test_other_faults_are_errors_of_one_line(
+    vsepp: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.jpg").write_text("no picture")
+    too_long = "word " * 20_000
+    faults: list[tuple[type[ManyMatchError], Callable[[], object]]] = [
+        (DataError, lambda: vsepp.encode_images([])),
+        (DataError, lambda: vsepp.encode_texts([])),
+        (DataError, lambda: vsepp.encode_images([tmp_path / "text.jpg"])),
+        (DataError, lambda: vsepp.encode_images([tmp_path / "missing.jpg"])),
+        (DataError, lambda: vsepp.encode_images([np.zeros((4, 4), np.float32)])),
+        (DataError, lambda: vsepp.encode_texts(["a dog", " "])),
+        (DataError, lambda: vsepp.encode_texts([too_long])),
+        (ConfigError, lambda: manymatch.load(tmp_path, "cuda:99")),
+        (CheckpointError, lambda: manymatch.load(tmp_path, "cpu")),
+    ]
+    for error, call in faults:
+        with pytest.raises(error) as raised:
+            call()
+        assert "\n" not in str(raised.value)
+
+    def offline(*_: Any, **__: Any) -> str:
+        raise OSError("offline")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", offline)
+    with pytest.raises(CheckpointError, match="offline"):
+        manymatch.load("nobody/nothing")
+
+
+def test_the_package_imports_nothing_heavy_before_a_name_is_used() -> None:
+    program = (
+        "import sys, manymatch\n"
+        "assert 'torch' not in sys.modules\n"
+        "assert set(manymatch.__all__) <= set(dir(manymatch))\n"
+        "manymatch.similarities.cosine, manymatch.losses.triplet, manymatch.pooling.GPO\n"
+        "assert manymatch.methods.METHODS and 'spacy' not in sys.modules\n"
+        "assert not hasattr(manymatch, 'nothing')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
