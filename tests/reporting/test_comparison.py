@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from report_pages import pages_of, section_of
 
-from manymatch.reporting import comparison, published_results
+from manymatch.reporting import comparison
 from manymatch.reporting.leaderboard import styles, to_markdown
+from manymatch.reporting.published import PublishedResult, published_results
 from manymatch.reporting.sections.published import charts_over_zeta
 from manymatch.reporting.table import Table
 from manymatch.results.runs import read_runs
 
 CUTS = ("r1", "r5", "r10")
-RESULTS = published_results.published_results()
+RESULTS = published_results()
 
 
-def _one(**wanted: str) -> published_results.PublishedResult:
+def _one(**wanted: str) -> PublishedResult:
     (values,) = [
         result
         for result in RESULTS
@@ -52,7 +53,7 @@ def test_recalls_and_their_sum_agree_but_for_the_rows_that_are_printed_so() -> N
     assert {result.paper for result in off} == {"MaxMatch", "CORA"}
 
 
-def _difference(each: published_results.PublishedResult) -> float:
+def _difference(each: PublishedResult) -> float:
     recalls = [value for key, value in each.values.items() if key.rpartition(".")[2] in CUTS]
     printed = [value for key, value in each.values.items() if key.endswith("rsum")]
     return sum(recalls) - printed[0] if printed and len(recalls) == 6 else 0.0

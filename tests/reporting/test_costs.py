@@ -14,9 +14,9 @@ from report_pages import pages_of, section_of
 
 from manymatch.experiments.costs.measure import GALLERIES
 from manymatch.reporting import costs
-from manymatch.reporting.published_costs import published
+from manymatch.reporting.costs import query_charts
+from manymatch.reporting.published import published_costs
 from manymatch.reporting.report import report
-from manymatch.reporting.sections.costs import query_charts
 from manymatch.reporting.table import Table
 from manymatch.results.costs import Costs
 from manymatch.system.errors import DataError
@@ -106,7 +106,7 @@ def test_every_published_figure_is_the_papers(real_data: Path) -> None:
         (row["paper"], pytest.approx(float(row["value"]) * factors.get(row["unit"], 1)))
         for row in rows
     ]
-    ours = [(item.paper.lower(), fact.value) for item in published() for fact in item.facts]
+    ours = [(item.paper.lower(), fact.value) for item in published_costs() for fact in item.facts]
     assert len(ours) == len(theirs) == 24
     assert all(fact in ours for fact in theirs)
 

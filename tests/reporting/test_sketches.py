@@ -62,13 +62,13 @@ def test_another_data_set_has_no_published_rows(tmp_path: Path) -> None:
 
 
 def test_every_metric_is_compared_seed_by_seed(tmp_path: Path) -> None:
-    message = sketches.differences(SketchExperiment.read(write(tmp_path)))
+    message = sketches.view(SketchExperiment.read(write(tmp_path))).differences
     assert message[0].startswith(
         "SwAMP against triplet, mAP: +6.00 (95% interval 6.00 to 6.00): better"
     )
     assert "P@200: +0.00" in message[2] and "not decided" in message[2]
     without = SketchExperiment.read(write(tmp_path, baseline=None))
-    assert sketches.differences(without) == []
+    assert sketches.view(without).differences == []
 
 
 def test_the_page_has_a_section_for_them(tmp_path: Path) -> None:

@@ -53,13 +53,13 @@ def test_columns_without_anything_are_left_out(tmp_path: Path) -> None:
         "Med-R, class",
         "Seconds",
     ]
-    assert synthetic.differences(result) == []
+    assert synthetic.view(result).differences == []
     assert "ublished" not in synthetic.note(result)
 
 
 def test_ahead_is_judged_seed_by_seed(tmp_path: Path) -> None:
     """Seeds differ by more than the two points do; the differences 6, 6.5, 5.5 hardly at all."""
-    pair, classes = synthetic.differences(experiment(tmp_path, AHEAD))
+    pair, classes = synthetic.view(experiment(tmp_path, AHEAD)).differences
     assert pair == (
         "SwAMP against contrastive, pair R@1: +6.00 (95% interval 4.76 to 7.24): better."
     )

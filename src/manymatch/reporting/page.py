@@ -13,28 +13,23 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from manymatch.reporting import claims, costs, leaderboard, sketches, synthetic
 from manymatch.reporting.ablations import gallery
 from manymatch.reporting.blocks import Block, View
 from manymatch.reporting.leaderboard import anchor as anchor_of
-from manymatch.reporting.leaderboard import sizes
 from manymatch.reporting.sections import (
     ablations,
     caption_queries,
-    claims,
     clusters,
-    costs,
     elements,
     hardest,
     image_queries,
-    leaderboard,
     methods,
     provenance,
     published,
     recall_curve,
     sets,
-    sketches,
     studies,
-    synthetic,
     training,
 )
 from manymatch.results.all_results import AllResults
@@ -186,7 +181,7 @@ def _data_line(results: AllResults) -> str:
     parts = []
     for dataset in _datasets(results):
         on_dataset = _on(results, dataset)
-        galleries = sizes(on_dataset.runs)
+        galleries = leaderboard.sizes(on_dataset.runs)
         if not galleries and on_dataset.ablations:
             galleries = gallery(on_dataset.ablations[0])
         parts.append(f"{dataset} ({galleries})" if galleries else dataset)

@@ -30,7 +30,6 @@ class Question:
     thumbnail: str | None = None
 
 
-@dataclass(frozen=True)
 class Picker(Block):
     """Questions of which the page shows one at a time. `kind` is what is picked, e.g. "image"; with
     `pictures` the picker shows thumbnails instead of labels."""
@@ -39,34 +38,27 @@ class Picker(Block):
     kind: str
     questions: Sequence[Question]
     pictures: bool = False
-    template = "picker.html"
 
 
-@dataclass(frozen=True)
 class AskedImage(Block):
     """An image with its own captions."""
 
     thumbnail: str | None
     image_id: str
     captions: Sequence[str]
-    template = "asked_image.html"
 
 
-@dataclass(frozen=True)
 class Quote(Block):
     """A caption that was asked."""
 
     text: str
-    template = "quote.html"
 
 
-@dataclass(frozen=True)
 class Graph(Block):
     """The drawing of a scene graph; None: the graph has no object."""
 
     title: str
     drawing: Drawing | None
-    template = "graph.html"
 
 
 @dataclass(frozen=True)
@@ -95,21 +87,17 @@ class Ranking:
         return bool(self.answers) and self.answers[0].text is None
 
 
-@dataclass(frozen=True)
 class Rankings(Block):
     """The rankings of several methods side by side."""
 
     label: str
     rankings: Sequence[Ranking]
-    template = "rankings.html"
 
 
-@dataclass(frozen=True)
 class Legend(Block):
     """What the marks of answers mean. `judged`: the data set has positives beyond the pairs."""
 
     judged: bool
-    template = "legend.html"
 
 
 def answer_of(

@@ -19,7 +19,7 @@ from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
 from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
-from manymatch.reporting.published_ablations import OF_ABLATION
+from manymatch.reporting.published import OF_ABLATION
 from manymatch.text.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[3]

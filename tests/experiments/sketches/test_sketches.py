@@ -27,7 +27,7 @@ from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
 from manymatch.methods.matching import Matching
-from manymatch.reporting.published_results import published_results
+from manymatch.reporting.published import published_results
 from manymatch.system.errors import DataError
 
 SMALL = {"hidden": 32, "size": 16, "epochs": 6, "batch": 32, "lr": 0.005, "n_classes": 10}

@@ -37,7 +37,6 @@ class Element:
     answers: list[Answer]
 
 
-@dataclass(frozen=True)
 class Elements(Block):
     """The elements of one run for one query, over the `thumbnail` of an image query. `words` is
     what the elements of a caption read (None: not known)."""
@@ -48,7 +47,6 @@ class Elements(Block):
     elements: list[Element]
     thumbnail: str | None = None
     words: Heat | None = None
-    template = "elements.html"
 
 
 def section(results: AllResults) -> View | None:
