@@ -1,5 +1,5 @@
-"""What methods cost, as `manymatch efficiency` measured it, beside the papers' figures: a table, and
-the time of a text query over the size of the gallery."""
+"""What methods cost, as `manymatch efficiency` measured it, beside the papers' figures: a table,
+and the time of a text query over the size of the gallery."""
 
 from __future__ import annotations
 

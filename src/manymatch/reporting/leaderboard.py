@@ -222,7 +222,7 @@ def section(results: AllResults) -> View | None:
     if not runs:
         return None
     blocks: list[Block] = [Note(f"Scored on {sizes(runs)}."), *tables(runs), Terms(terms(runs))]
-    if not any(run.metrics.multi for run in runs):
+    if not results.judged:
         note = "This data set has no judgments beyond the pairs, so there is no multi-match metric."
         blocks.append(Note(note))
     return View("Leaderboard", "Leaderboard", blocks)

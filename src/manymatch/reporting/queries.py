@@ -108,27 +108,25 @@ def answer_of(
         labels = "1 label differs" if item.zeta == 1 else f"{item.zeta} labels differ"
         notes = (*notes, labels)
     if isinstance(item, RetrievedCaption):
-        return Answer(item.mark, item.score, item.caption, None, item.caption_id, rank, (*notes,))
-    return Answer(item.mark, item.score, None, item.thumbnail, item.image_id, rank, (*notes,))
+        return Answer(item.mark, item.score, item.caption, None, item.id, rank, (*notes,))
+    return Answer(item.mark, item.score, None, item.thumbnail, item.id, rank, (*notes,))
 
 
 def sampled_rankings(
-    runs: Iterable[Run], queries: Callable[[Samples], Sequence[_Query]], key: str
+    runs: Iterable[Run], queries: Callable[[Samples], Sequence[_Query]]
 ) -> list[tuple[_Query, list[Ranking]]]:
-    """The first sampled queries of all runs, each with the ranking of every run. `key` is the name
-    of the query's id."""
+    """The first sampled queries of all runs, each with the ranking of every run."""
     by_run = [
-        (run.preset, {getattr(query, key): query for query in queries(run.samples)})
+        (run.preset, {query.id: query for query in queries(run.samples)})
         for run in runs
         if run.samples
     ]
     first: dict[str, _Query] = {}
     for _, sampled in by_run:
-        first = sampled | first
-    ids = dict.fromkeys(name for _, sampled in by_run for name in sampled)
+        first |= {name: query for name, query in sampled.items() if name not in first}
     return [
-        (first[name], [_ranking(preset, sampled.get(name)) for preset, sampled in by_run])
-        for name in list(ids)[:MAX_QUERIES]
+        (query, [_ranking(preset, sampled.get(name)) for preset, sampled in by_run])
+        for name, query in list(first.items())[:MAX_QUERIES]
     ]
 
 
