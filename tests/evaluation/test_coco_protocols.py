@@ -15,10 +15,8 @@ import torch
 from made_scores import consecutive_index, distinct, precision_at_r, subject
 from torch import Tensor
 
-from manymatch.evaluation.protocols.coco_folds import coco_1k
-from manymatch.evaluation.protocols.coco_judged import cxc, eccv_caption
+from manymatch.evaluation.protocols.coco import coco_1k, cxc, differing_labels, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.plausible_matches import differing_labels, pmrp
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject, part
 
@@ -227,7 +225,7 @@ def test_pmrp_equals_a_naive_loop(ties: bool) -> None:
 def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("coco_folds", "plausible_matches"):
         monkeypatch.setattr(f"manymatch.evaluation.protocols.{module}.IMAGES", 20)
-    monkeypatch.setattr("manymatch.evaluation.protocols.coco_folds.FOLD", 4)
+    monkeypatch.setattr("manymatch.evaluation.protocols.coco.FOLD", 4)
     table, labels = distinct(20, 40, 0), _labels(20, 0)
     folds = [
         _naive_pmrp(
@@ -259,7 +257,7 @@ def test_pmrp_needs_labels() -> None:
 def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("coco_folds", "plausible_matches"):
         monkeypatch.setattr(f"manymatch.evaluation.protocols.{module}.IMAGES", 4)
-    monkeypatch.setattr("manymatch.evaluation.protocols.coco_folds.FOLD", 2)
+    monkeypatch.setattr("manymatch.evaluation.protocols.coco.FOLD", 2)
     with pytest.raises(DoesNotApply, match="object labels"):
         pmrp(subject(distinct(4, 8, 0), consecutive_index(4, 2), Labels([(1,), (2,), (), ()])))
 

@@ -13,8 +13,13 @@ import torch
 from tiny_data import TinyData, make_data
 from untrained import save_untrained
 
-from manymatch.experiments.clusters.clusters import PICTURES, SHOWN, clusters
-from manymatch.experiments.clusters.keywords import most_frequent, words_of
+from manymatch.experiments.clusters.clusters import (
+    PICTURES,
+    SHOWN,
+    clusters,
+    most_frequent,
+    words_of,
+)
 from manymatch.experiments.studies.subject import Subject
 from manymatch.scene_graphs.parser import load_model
 from manymatch.system.errors import ConfigError

@@ -7,7 +7,7 @@ import torch
 from small_methods import builder
 from torch import Tensor
 
-from manymatch.experiments.costs.operations import multiply_adds, similarity_operations
+from manymatch.experiments.costs.cost import multiply_adds, similarity_operations
 from manymatch.experiments.costs.scan import Scan
 from manymatch.methods.base import Embeddings
 from manymatch.text.vocabulary import Vocabulary

@@ -14,7 +14,7 @@ from small_methods import NAMES, OF_CLIPS
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import read_yaml, validate
-from manymatch.experiments.costs.operations import multiply_adds
+from manymatch.experiments.costs.cost import multiply_adds
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
 from manymatch.experiments.presets.plan import PresetPlan, datasets

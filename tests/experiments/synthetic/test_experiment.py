@@ -18,7 +18,7 @@ from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file
 from manymatch.experiments.plan import points
 from manymatch.experiments.synthetic.experiment import SyntheticPairs, SyntheticPlan
-from manymatch.experiments.synthetic.settings import RunSettings
+from manymatch.experiments.synthetic.run import RunSettings
 from manymatch.system.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]

@@ -14,14 +14,14 @@ from torch.nn.functional import normalize
 from manymatch.experiments.synthetic.pairs import make_pairs
 from manymatch.experiments.synthetic.run import (
     Encoders,
-    _loss,
+    RunSettings,
     assignment,
+    loss,
     queued_log_p,
     recalls,
     run,
     train,
 )
-from manymatch.experiments.synthetic.settings import RunSettings
 from manymatch.losses.sinkhorn import sinkhorn
 from manymatch.methods.swapped_labels import swapped_labels
 
@@ -73,7 +73,7 @@ def test_the_loss_sums_the_hinges_and_averages_the_labels() -> None:
         others = [j for j in range(9) if j != i]
         expected = expected + (0.1 + max(a[i] @ b[j] for j in others) - a[i] @ b[i]).relu()
         expected = expected + (0.1 + max(a[j] @ b[i] for j in others) - a[i] @ b[i]).relu()
-    torch.testing.assert_close(_loss(encoders, labels, batch, settings), expected)
+    torch.testing.assert_close(sum(loss(encoders, labels, batch, 0.1).values()), expected)
 
 
 def test_equal_scores_are_no_success() -> None:

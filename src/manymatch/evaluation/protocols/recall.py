@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.relevance import Judgments
-from manymatch.evaluation.ranking.blocks import Score
+from manymatch.evaluation.ranking.blocks import SCORES_AT_ONCE, Score, transposed, whole_rows
 from manymatch.evaluation.ranking.metrics import (
     RelevantRanks,
     multi_match_metrics,
@@ -17,7 +17,6 @@ from manymatch.evaluation.ranking.metrics import (
     rsum,
 )
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.evaluation.ranking.whole_rows import SCORES_AT_ONCE, transposed, whole_rows
 from manymatch.methods.base import Embeddings
 
 

@@ -8,9 +8,8 @@ import torch
 
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.ranking.blocks import Score
+from manymatch.evaluation.ranking.blocks import Score, transposed
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.evaluation.ranking.whole_rows import transposed
 from manymatch.system.errors import DataError
 
 

@@ -14,10 +14,15 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.samples import Queries, Stored
-from manymatch.evaluation.sets.circular_variance import log_circular_variance
-from manymatch.evaluation.sets.element_answers import NearestItems, nearest_items
-from manymatch.evaluation.sets.element_pairs import element_pairs, winners
-from manymatch.evaluation.sets.elements import Selection, selections
+from manymatch.evaluation.sets.elements import (
+    NearestItems,
+    Selection,
+    element_pairs,
+    log_circular_variance,
+    nearest_items,
+    selections,
+    winners,
+)
 from manymatch.evaluation.sets.projection import project
 from manymatch.evaluation.sets.sampled_sets import sampled_sets
 from manymatch.methods.base import Method

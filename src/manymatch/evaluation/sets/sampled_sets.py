@@ -12,7 +12,7 @@ from manymatch.evaluation.embed import Embedded, inference
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import Gallery, Queries, Stored
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
-from manymatch.evaluation.sets.element_answers import NearestItems, matching_elements
+from manymatch.evaluation.sets.elements import NearestItems, matching_elements
 from manymatch.methods.base import Method
 from manymatch.results.sets import (
     CaptionAnswers,
