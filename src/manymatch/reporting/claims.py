@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from manymatch.reporting.blocks import Note, View
 from manymatch.reporting.estimates import VERDICTS, Difference, Estimate
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Cell, Column, Table, names
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
 from manymatch.results.all_results import AllResults
 
@@ -188,10 +188,8 @@ def table(dataset: str, findings: Sequence[Finding]) -> Table:
         [Column(head, numeric=False) for head in heads],
         [
             [
-                Cell(finding.claim.text),
-                Cell(finding.quantity.label),
-                Cell(finding.side_text(finding.better)),
-                Cell(finding.side_text(finding.other)),
+                *names(finding.claim.text, finding.quantity.label),
+                *map(Cell, map(finding.side_text, (finding.better, finding.other))),
                 Cell(finding.difference.text(finding.quantity.digits)),
                 Cell(badges=(finding.difference.verdict,)),
             ]

@@ -121,6 +121,15 @@ class ExperimentTable:
     note: str
     differences: list[str]
 
+    def blocks(self) -> list[Block]:
+        return [
+            Heading(self.name),
+            Note(self.about),
+            self.table,
+            Note(self.note),
+            Bullets(self.differences),
+        ]
+
     def to_markdown(self) -> str:
         lines = [f"- {sentence}" for sentence in self.differences]
         table = self.table.to_markdown()
@@ -130,8 +139,5 @@ class ExperimentTable:
 
 def section_of(title: str, experiments: Iterable[ExperimentTable]) -> View | None:
     """The section with all experiments of one kind."""
-    blocks: list[Block] = []
-    for one in experiments:
-        blocks += [Heading(one.name), Note(one.about), one.table, Note(one.note)]
-        blocks.append(Bullets(one.differences))
+    blocks = [block for experiment in experiments for block in experiment.blocks()]
     return View(title, title, blocks) if blocks else None

@@ -55,10 +55,7 @@ def multi_match(
 
     Raises:
         DataError: a score is not finite.
-        ValueError: there are no judgments.
     """
-    if not judgments:
-        raise ValueError("no judgments beyond the annotated pairs")
     pairs = judgments.pairs(image_index.cpu())
     from_texts = transposed(t2i_score or score)
     return {
