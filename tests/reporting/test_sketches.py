@@ -6,13 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from manymatch.reporting import page, sketches
 from manymatch.reporting.table import Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.sketches import SketchExperiment
-from manymatch.system.errors import DataError
 
 
 def write(reports: Path, name: str = "made", **change: Any) -> Path:
@@ -78,12 +75,3 @@ def test_the_page_has_a_section_for_them(tmp_path: Path) -> None:
     shown = pages["pages/other-experiments.html"]
     assert 'id="sketches"' in shown and "&lt;b&gt;what&lt;/b&gt;" in shown
     assert 'id="synthetic"' not in shown
-
-
-def test_a_faulty_file_is_one_line(tmp_path: Path) -> None:
-    path = write(tmp_path, seeds=["x"])
-    with pytest.raises(DataError, match=r"made.json: seeds.0.*manymatch experiment"):
-        SketchExperiment.read(path)
-    moved = write(tmp_path).rename(path.with_name("other.json"))
-    with pytest.raises(DataError, match="belongs to 'made'"):
-        SketchExperiment.read(moved)

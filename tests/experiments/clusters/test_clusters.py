@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_data import TinyData, make_data
+from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.experiments.clusters.clusters import (
@@ -26,13 +26,6 @@ from manymatch.system.errors import ConfigError
 
 PARSER = "en_core_web_sm"
 N_CLASSES = 5
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
-    made = make_data(tmp_path_factory.mktemp("tiny"), width=12)
-    made.write_shards()
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from one_by_one import run_one_by_one
 
 from manymatch import cli
 from manymatch.config.layout import Layout
@@ -30,11 +29,6 @@ SMALL: dict[str, Any] = {
     "seeds": [0],
     "baseline": "contrastive",
 }
-
-
-@pytest.fixture
-def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    return run_one_by_one(monkeypatch)
 
 
 def small(
