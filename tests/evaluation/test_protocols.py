@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from made_scores import looked_up
+from made_scores import looked_up, subject
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
@@ -26,9 +26,11 @@ from manymatch.system.errors import DataError
 NAMES = ("map_at_r", "r_precision", "r1")
 
 
-def _multi(table: Tensor, index: list[int], extra: list, complete: bool) -> dict[str, Any]:
+def _multi(
+    table: Tensor, index: list[int], extra: list, complete: bool, back: Tensor | None = None
+) -> dict[str, Any]:
     judged = Judgments(torch.tensor(extra), complete)
-    return multi_match(*looked_up(table), torch.tensor(index), judged)
+    return multi_match(subject(table, torch.tensor(index), back=back), judged)
 
 
 def test_recall_by_hand() -> None:
@@ -106,8 +108,7 @@ def test_multi_match_in_blocks() -> None:
 def test_multi_match_by_one_score_there_and_another_back() -> None:
     there, index, extra = _random(3)
     back = _random(3)[0].flip(1)
-    split = torch.tensor(index), Judgments(torch.tensor(extra), True)
-    result = multi_match(*looked_up(there), *split, t2i_score=looked_up(back)[0])
+    result = _multi(there, index, extra, True, back)
     assert result["i2t"] == _multi(there, index, extra, True)["i2t"]
     assert result["t2i"] == _multi(back, index, extra, True)["t2i"]
     assert result["t2i"] != _multi(there, index, extra, True)["t2i"]

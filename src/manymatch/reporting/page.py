@@ -143,15 +143,14 @@ def _pages(results: AllResults) -> Iterator[Page]:
     for dataset in _datasets(results):
         for number, part in enumerate(PARTS):
             name = anchor_of(f"{dataset} {part.title.lower()}" if number else dataset)
-            views = _views(part.sections, _on(results, dataset))
-            by_anchor = {anchor: ("", view) for anchor, view in views}
-            if by_anchor:
-                yield Page(f"pages/{name}.html", part.title, dataset, by_anchor)
-    part = WITHOUT_DATASET
-    views = _views(part.sections, results)
-    by_anchor = {anchor: ("", view) for anchor, view in views}
-    if by_anchor:
-        yield Page("pages/other-experiments.html", part.title, "", by_anchor)
+            yield from _page(name, dataset, part, _on(results, dataset))
+    yield from _page("other-experiments", "", WITHOUT_DATASET, results)
+
+
+def _page(name: str, dataset: str, part: Part, results: AllResults) -> Iterator[Page]:
+    views = {anchor: ("", view) for anchor, view in _views(part.sections, results)}
+    if views:
+        yield Page(f"pages/{name}.html", part.title, dataset, views)
 
 
 def _views(functions: Iterable[Section], results: AllResults) -> Iterator[tuple[str, View]]:

@@ -41,16 +41,7 @@ def coco_1k(subject: Subject) -> dict[str, Any]:
     """
     parts = [part(subject.embedded, fold) for fold in folds(len(subject.embedded.images))]
     return mean(
-        [
-            recall(
-                subject.score,
-                fold.images,
-                fold.texts,
-                fold.image_index,
-                t2i_score=subject.t2i_score,
-            )
-            for fold in parts
-        ]
+        [recall(subject.score, *fold.gallery, t2i_score=subject.t2i_score) for fold in parts]
     )
 
 

@@ -113,12 +113,3 @@ def _scores(score: Score, queries: Embeddings, gallery: Embeddings) -> Tensor:
             score(queries, gallery.rows(run)) for run in runs(len(gallery), CAPTIONS_PER_BLOCK)
         ]
         return checked(torch.cat(parts, 1))
-
-
-def transposed(score: Score) -> Score:
-    """`score (images, texts)` with captions as queries: `(texts, images) -> (m, n)`."""
-
-    def from_texts(texts: Embeddings, images: Embeddings) -> Tensor:
-        return score(images, texts).T
-
-    return from_texts

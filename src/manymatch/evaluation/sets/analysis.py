@@ -62,14 +62,8 @@ def analyse_sets(
     whole sets against each other: 18 s on one CPU core for the 5,000 images and 25,000 captions of
     COCO with K = 4 and D = 1,024, and there are 2K such evaluations.
 
-    Args:
-        method: the method that made the embeddings and scores them.
-        whole: `protocols.recall` of the whole sets.
-        wanted: selections of elements to evaluate besides the single elements, and how many
-            vectors are projected.
-        queries: the images and captions whose attention and nearest items are shown.
-        stored: reads images from the shards.
-        judgments: positives beyond the annotated pairs.
+    `whole` is `protocols.recall` of the whole sets; `queries` are the images and captions whose
+    attention and nearest items are shown.
     """
     images, texts = embedded.images.vectors, embedded.texts.vectors
     if max(images.shape[1], texts.shape[1]) == 1:

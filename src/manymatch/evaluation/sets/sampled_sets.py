@@ -40,11 +40,8 @@ def sampled_sets(
 ) -> dict[str, Any]:
     """The fields `image_maps`, `caption_maps` and `nearest` of `results.sets.SetDetails`.
 
-    There are no maps of a modality whose sets come without attention.
-
-    Args:
-        nearest: what the elements of all images and of all captions retrieve.
-        stored: reads images from the shards.
+    There are no maps of a modality whose sets come without attention. `nearest` is what the
+    elements of all images and of all captions retrieve.
     """
     of_images, of_captions = nearest
     rows = (

@@ -149,9 +149,8 @@ def rank_seconds(
     def ranked(images: int) -> float:
         """Seconds for all pairs of the split, scaled from the first `images`."""
         first = part(split, slice(0, images))
-        parts = first.images, first.texts, first.image_index
         measured = seconds(
-            lambda: rank(method.score, *parts, _DEPTH, t2i_score=method.t2i_score), device
+            lambda: rank(method.score, *first.gallery, _DEPTH, t2i_score=method.t2i_score), device
         )
         pairs = len(split.images) * len(split.texts)
         return measured * pairs / (len(first.images) * len(first.texts))
