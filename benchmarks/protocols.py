@@ -22,9 +22,8 @@ from torch import Tensor
 
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.class_matches import classes
-from manymatch.evaluation.protocols.coco_folds import IMAGES, coco_1k
+from manymatch.evaluation.protocols.coco import IMAGES, coco_1k, pmrp
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.plausible_matches import pmrp
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings

@@ -24,8 +24,7 @@ from torch import Tensor
 
 from manymatch.experiments.costs.timing import seconds
 from manymatch.experiments.synthetic.pairs import make_pairs
-from manymatch.experiments.synthetic.run import train
-from manymatch.experiments.synthetic.settings import RunSettings
+from manymatch.experiments.synthetic.run import RunSettings, train
 from manymatch.losses.sinkhorn import assignments, class_potentials, marginal_error, transport
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.methods import build_method

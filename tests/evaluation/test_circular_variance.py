@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.sets.circular_variance import circular_variance, log_circular_variance
+from manymatch.evaluation.sets.elements import circular_variance, log_circular_variance
 
 
 def _vectors(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:

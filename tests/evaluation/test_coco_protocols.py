@@ -15,10 +15,8 @@ import torch
 from made_scores import consecutive_index, distinct, precision_at_r, subject
 from torch import Tensor
 
-from manymatch.evaluation.protocols.coco_folds import coco_1k
-from manymatch.evaluation.protocols.coco_judged import cxc, eccv_caption
+from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.plausible_matches import differing_labels, pmrp
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject, part
 
@@ -225,9 +223,8 @@ def test_pmrp_equals_a_naive_loop(ties: bool) -> None:
 
 
 def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("coco_folds", "plausible_matches"):
-        monkeypatch.setattr(f"manymatch.evaluation.protocols.{module}.IMAGES", 20)
-    monkeypatch.setattr("manymatch.evaluation.protocols.coco_folds.FOLD", 4)
+    monkeypatch.setattr("manymatch.evaluation.protocols.coco.IMAGES", 20)
+    monkeypatch.setattr("manymatch.evaluation.protocols.coco.FOLD", 4)
     table, labels = distinct(20, 40, 0), _labels(20, 0)
     folds = [
         _naive_pmrp(
@@ -244,28 +241,7 @@ def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) ->
         assert values["1k"]["zeta0"][way] == pytest.approx(strict)
 
 
-def test_differing_labels_are_those_of_one_image_alone() -> None:
-    labels = Labels([(1, 2), (2, 3, 4), (), (2, 1)])
-    values = [[differing_labels(labels, left, right) for right in range(4)] for left in range(4)]
-    assert values == [[0, 3, None, 0], [3, 0, None, 3], [None] * 4, [0, 3, None, 0]]
-
-
 def test_pmrp_needs_labels() -> None:
     for labels in (None, Labels([(), (), ()])):
         with pytest.raises(DoesNotApply, match="object labels"):
             pmrp(subject(distinct(3, 6, 0), consecutive_index(3, 2), labels))
-
-
-def test_pmrp_needs_labels_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("coco_folds", "plausible_matches"):
-        monkeypatch.setattr(f"manymatch.evaluation.protocols.{module}.IMAGES", 4)
-    monkeypatch.setattr("manymatch.evaluation.protocols.coco_folds.FOLD", 2)
-    with pytest.raises(DoesNotApply, match="object labels"):
-        pmrp(subject(distinct(4, 8, 0), consecutive_index(4, 2), Labels([(1,), (2,), (), ()])))
-
-
-def test_a_constant_model_finds_no_plausible_match_before_the_others() -> None:
-    labels = Labels([(1,), (2, 3, 4), (5, 6, 7, 8)])
-    values = pmrp(subject(torch.zeros(3, 6), consecutive_index(3, 2), labels))
-    nothing = {"i2t": 0.0, "t2i": 0.0}
-    assert values["all"] == nothing | {f"zeta{zeta}": nothing for zeta in (0, 1, 2)}

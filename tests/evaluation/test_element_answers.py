@@ -7,8 +7,8 @@ import torch
 from naive_nearest import naive_nearest
 from torch import Tensor
 
-from manymatch.evaluation.ranking import whole_rows as whole_rows_module
-from manymatch.evaluation.sets.element_answers import matching_elements, nearest_items
+from manymatch.evaluation.ranking import blocks
+from manymatch.evaluation.sets.elements import matching_elements, nearest_items
 from manymatch.system.errors import DataError
 
 
@@ -33,8 +33,8 @@ def test_nearest_items_of_each_element_are_those_of_a_loop(k: int, l: int) -> No
 def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     queries, gallery = _vectors(5, 3, 6), _vectors(9, 2, 6, seed=1)
     whole = nearest_items(queries, gallery)
-    monkeypatch.setattr(whole_rows_module, "CAPTIONS_PER_BLOCK", 2)
-    monkeypatch.setattr(whole_rows_module.whole_rows, "__defaults__", (None, 20))
+    monkeypatch.setattr(blocks, "CAPTIONS_PER_BLOCK", 2)
+    monkeypatch.setattr(blocks.whole_rows, "__defaults__", (None, 20))
     parts = nearest_items(queries, gallery)
     assert torch.equal(parts.items, whole.items)
     torch.testing.assert_close(parts.cosines, whole.cosines)

@@ -11,10 +11,8 @@ from tiny_data import make_data
 from torch import Tensor
 from untrained_models import Models, edit, make_models
 
-from manymatch.evaluation import ensemble as stage
 from manymatch.evaluation import outcome
 from manymatch.evaluation.ranking.metrics import recall_metrics
-from manymatch.methods.base import Embeddings
 from manymatch.methods.vsepp import VSEPP
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
@@ -129,9 +127,3 @@ def test_an_ensemble_is_of_several_models(models: Models, names: list[str], word
     models.make("a")
     with pytest.raises(ConfigError, match=words):
         models.ensemble(*names)
-
-
-def test_a_row_of_numbers_is_the_run_that_it_says() -> None:
-    numbered = stage._numbered(Embeddings(torch.zeros(9, 2, 3)))
-    part = numbered.rows(slice(2, 8)).rows(slice(1, 4))
-    assert stage._run_of(part) == slice(3, 6)

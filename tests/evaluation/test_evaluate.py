@@ -19,7 +19,7 @@ from manymatch.config.layout import ResultFiles
 from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import evaluate as stage
-from manymatch.evaluation.provenance import setting_of
+from manymatch.evaluation.trained import setting_of
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import save_model
 from manymatch.results.metrics import Metrics

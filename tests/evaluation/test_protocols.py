@@ -10,57 +10,33 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from made_scores import looked_up, subject
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation.protocols.recall import (
     multi_match,
     ranks_of_relevant,
-    recall,
     relevant_ranks,
 )
 from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
-from manymatch.methods.base import Embeddings
 from manymatch.system.errors import DataError
 
 NAMES = ("map_at_r", "r_precision", "r1")
 
 
-def _score(table: Tensor) -> Any:
-    def score(images: Embeddings, texts: Embeddings) -> Tensor:
-        return table[images.vectors.flatten().long()][:, texts.vectors.flatten().long()]
-
-    return score
-
-
-def _rows(count: int) -> Embeddings:
-    return Embeddings(torch.arange(count).view(-1, 1, 1).float())
-
-
-def _multi(table: Tensor, index: list[int], extra: list, complete: bool) -> dict[str, Any]:
+def _multi(
+    table: Tensor, index: list[int], extra: list, complete: bool, back: Tensor | None = None
+) -> dict[str, Any]:
     judged = Judgments(torch.tensor(extra), complete)
-    n, m = table.shape
-    return multi_match(_score(table), _rows(n), _rows(m), torch.tensor(index), judged)
+    return multi_match(subject(table, torch.tensor(index), back=back), judged)
 
 
 def test_recall_by_hand() -> None:
     metrics = recall_metrics(torch.tensor([1, 1, 2, 5, 6, 10, 11, 100]))
     assert metrics == {"r1": 25.0, "r5": 50.0, "r10": 75.0, "medr": 5.0, "meanr": 17.0}
     assert rsum(metrics, metrics) == 300.0
-
-
-def test_constant_model_scores_nothing() -> None:
-    index = torch.arange(20).repeat_interleave(5)
-    metrics = recall(_score(torch.zeros(20, 100)), _rows(20), _rows(100), index)
-    assert metrics["rsum"] == 0.0
-    assert metrics["t2i"]["medr"] == 20.0
-
-
-def test_perfect_model_scores_all() -> None:
-    index = torch.arange(3).repeat_interleave(2)
-    table = (index == torch.arange(3)[:, None]).float()
-    assert recall(_score(table), _rows(3), _rows(6), index)["rsum"] == 600.0
 
 
 def test_multi_match_by_hand() -> None:
@@ -123,11 +99,8 @@ def test_multi_match_equals_the_eccv_caption_package(complete: bool) -> None:
 def test_multi_match_in_blocks() -> None:
     for at_once in (1, 17, 10_000):
         table, index, extra = _random(3)
-        n, m = table.shape
         pairs = Judgments(torch.tensor(extra), True).pairs(torch.tensor(index))
-        parts = list(
-            relevant_ranks(_score(table), _rows(n), _rows(m), pairs, scores_at_once=at_once)
-        )
+        parts = list(relevant_ranks(*looked_up(table), pairs, scores_at_once=at_once))
         expected = _multi(table, index, extra, True)["i2t"]
         assert multi_match_metrics(parts) == pytest.approx(expected)
 
@@ -135,17 +108,10 @@ def test_multi_match_in_blocks() -> None:
 def test_multi_match_by_one_score_there_and_another_back() -> None:
     there, index, extra = _random(3)
     back = _random(3)[0].flip(1)
-    judged, (n, m) = Judgments(torch.tensor(extra), True), there.shape
-    split = _rows(n), _rows(m), torch.tensor(index), judged
-    result = multi_match(_score(there), *split, t2i_score=_score(back))
+    result = _multi(there, index, extra, True, back)
     assert result["i2t"] == _multi(there, index, extra, True)["i2t"]
     assert result["t2i"] == _multi(back, index, extra, True)["t2i"]
     assert result["t2i"] != _multi(there, index, extra, True)["t2i"]
-
-
-def test_multi_match_without_judgments_is_a_defect() -> None:
-    with pytest.raises(ValueError, match="no judgments"):
-        _multi(torch.rand(2, 2), [0, 1], torch.empty(0, 2, dtype=torch.int64).tolist(), True)
 
 
 def _table(path: Path, pairs: list[tuple[str, str]], complete: str = "true") -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from made_scores import looked_up
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -15,20 +16,8 @@ from manymatch.similarities.smooth_chamfer import smooth_chamfer
 from manymatch.system.errors import DataError
 
 
-def _looked_up(table: Tensor) -> tuple:
-    """A score that reads `table` by the rows of the block, and embeddings that carry them."""
-    images, texts = (
-        Embeddings(torch.arange(count).view(-1, 1, 1).float()) for count in table.shape
-    )
-
-    def score(images: Embeddings, texts: Embeddings) -> Tensor:
-        return table[images.vectors.flatten().long()][:, texts.vectors.flatten().long()]
-
-    return score, images, texts
-
-
 def _rank(table: Tensor, index: list[int], depth: int = 0, **blocks: int) -> Ranking:
-    score, images, texts = _looked_up(table)
+    score, images, texts = looked_up(table)
     return rank(score, images, texts, torch.tensor(index), depth, **blocks)
 
 
@@ -54,24 +43,6 @@ def test_hand_computed() -> None:
     ranking = _rank(table, [0, 0, 1, 2])
     assert ranking.i2t.ranks.tolist() == [1, 3, 2]  # .9 first; .8 and .6 before .4; .7 before .3
     assert ranking.t2i.ranks.tolist() == [1, 3, 3, 2]
-
-
-def test_ties_are_pessimistic() -> None:
-    table = torch.tensor([[0.5, 0.5, 0.1], [0.5, 0.5, 0.5]])
-    ranking = _rank(table, [0, 1, 1])
-    assert ranking.i2t.ranks.tolist() == [2, 2]  # a foreign caption ties with the best own one
-    assert ranking.t2i.ranks.tolist() == [2, 2, 1]
-
-
-def test_own_captions_do_not_stand_in_each_others_way() -> None:
-    table = torch.tensor([[0.5, 0.5, 0.1], [0.0, 0.0, 0.9]])
-    assert _rank(table, [0, 0, 1]).i2t.ranks.tolist() == [1, 1]
-
-
-def test_constant_model_never_ranks_first() -> None:
-    ranking = _rank(torch.zeros(4, 8), [0, 0, 1, 1, 2, 2, 3, 3])
-    assert ranking.i2t.ranks.tolist() == [7] * 4
-    assert ranking.t2i.ranks.tolist() == [4] * 8
 
 
 TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -114,7 +85,7 @@ def test_blocks_may_have_different_types(
     index = [0, 0, 1, 2, 2, 2, 3, 4]
     table = torch.randint(0, 6, (5, 8), generator=torch.Generator().manual_seed(2)).double()
     table[1::2] += table[1::2] * 2**-40
-    read, images, texts = _looked_up(table)
+    read, images, texts = looked_up(table)
     calls = iter(range(1000))
 
     def score(images: Embeddings, texts: Embeddings) -> Tensor:
@@ -161,22 +132,15 @@ def test_captions_may_rank_by_another_score() -> None:
         generator = torch.Generator().manual_seed(0)
         index = [0, 0, 1, 2, 2, 2, 3, 4]
         there, back = torch.randint(0, 6, (2, 5, 8), generator=generator).float()
-        score, images, texts = _looked_up(there)
+        score, images, texts = looked_up(there)
         ranking = rank(
-            score, images, texts, torch.tensor(index), 4, t2i_score=_looked_up(back)[0],
+            score, images, texts, torch.tensor(index), 4, t2i_score=looked_up(back)[0],
             images_per_block=blocks[0], captions_per_block=blocks[1],
         )  # fmt: skip
         assert ranking.i2t.ranks.tolist() == _naive(there, index)[0]
         assert ranking.t2i.ranks.tolist() == _naive(back, index)[1]
         _check_top(ranking.i2t.items, ranking.i2t.scores, there)
         _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
-
-
-def test_the_other_score_is_checked_too() -> None:
-    score, images, texts = _looked_up(torch.rand(2, 2))
-    broken = _looked_up(torch.full((2, 2), torch.nan))[0]
-    with pytest.raises(DataError, match="not finite"):
-        rank(score, images, texts, torch.tensor([0, 1]), t2i_score=broken)
 
 
 def _check_top(items: Tensor, scores: Tensor, table: Tensor) -> None:
@@ -211,6 +175,10 @@ def test_scores_that_are_not_finite_are_refused() -> None:
             table[position] = value
             with pytest.raises(DataError, match="not finite"):
                 _rank(table, [0, 1, 2], images_per_block=1)
+            score, images, texts = looked_up(torch.rand(3, 3))
+            other = looked_up(table)[0]
+            with pytest.raises(DataError, match="not finite"):
+                rank(score, images, texts, torch.tensor([0, 1, 2]), t2i_score=other)
 
 
 @pytest.mark.parametrize(("index", "message"), [([0, 0, 2], "image 1"), ([0, 2, 1], "order")])

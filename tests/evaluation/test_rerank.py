@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny_data import TinyData, make_data, write_table
+from tiny_data import make_data, write_table
 from torch import Tensor
 from torch.nn.functional import normalize
-from untrained import save_untrained
 from untrained_models import Models, edit, make_models
 
-from manymatch.config.layout import ResultFiles
-from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.protocols.recall import recall
@@ -60,70 +55,21 @@ def test_it_is_equation_14(beta: float) -> None:
             assert result[i, j].item() == pytest.approx(expected, abs=1e-9)
 
 
-def test_any_block_of_it_is_the_same() -> None:
-    mixed = reranked(score, 0.4)
-    whole = mixed(IMAGES, TEXTS)
-    block = mixed(IMAGES.rows(slice(1, 3)), TEXTS.rows(slice(1, 4)))
-    torch.testing.assert_close(block, whole[1:3, 1:4])
-
-
 def test_the_best_beta_is_of_equals_the_largest() -> None:
     assert best_beta({0.0: 1.0, 0.5: 7.0, 0.75: 7.0, 1.0: 3.0}) == 0.75
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
-    made_data = make_data(tmp_path_factory.mktemp("tiny"), width=12)
-    made_data.write_shards()
-    return made_data
-
-
-class _Stage:
-    def __init__(self, folder: Path, data: TinyData) -> None:
-        self.folder, self.data = folder, data
-        schema = RELEVANCE.with_metadata({"complete": "true"})
-        pq.write_table(pa.Table.from_pylist([], schema=schema), folder / "relevance.parquet")
-
-    def __call__(self, name: str, settings: dict[str, Any] | None = None) -> dict[str, Any]:
-        out = self.folder
-        model = save_untrained(out / "made", self.data, name, settings)
-        written = ResultFiles.inside(out)
-        members = [(model, self.data.shards)]
-        stage.rerank(members, out / "relevance.parquet", written, samples=3)
-        return json.loads(written.full.read_text())
-
-
-@pytest.fixture
-def run(tmp_path: Path, data: TinyData) -> _Stage:
-    return _Stage(tmp_path, data)
-
-
-def test_the_stage_writes_a_result_of_its_own(run: _Stage) -> None:
-    Metrics.model_validate(run("cora"))
-    record = Provenance.model_validate_json((run.folder / "provenance.json").read_text())
-    assert (record.preset, record.method, record.split) == ("made+rerank", "cora", "test")
-    assert record.rerank_beta in stage.BETAS
-    Samples.model_validate_json((run.folder / "run" / "samples.json").read_text())
-
-
-def test_two_runs_are_equal(run: _Stage) -> None:
-    files = ("metrics.json", "run/i2t.trec", "run/t2i.trec")
-    values = []
-    for _ in range(2):
-        run("cora")
-        values.append([(run.folder / name).read_bytes() for name in files])
-    assert values[0] == values[1]
-
-
-def test_a_method_without_entities_is_refused(run: _Stage) -> None:
-    with pytest.raises(ConfigError, match=r"entities of captions.*'vsepp'"):
-        run("vsepp")
-    assert not (run.folder / "metrics.json").exists()
 
 
 @pytest.fixture
 def models(tmp_path: Path) -> Models:
     return make_models(tmp_path)
+
+
+def test_the_stage_writes_a_result_of_its_own(models: Models) -> None:
+    Metrics.model_validate(models.rerank(models.make("a", "cora")))
+    record = Provenance.model_validate(models.provenance("a"))
+    assert (record.preset, record.method, record.split) == ("a+rerank", "cora", "test")
+    assert record.rerank_beta in stage.BETAS
+    Samples.model_validate_json((models.written("a").run / "samples.json").read_text())
 
 
 def terms_of_equation_14(models: Models, names: Sequence[str], split: str) -> tuple[Tensor, Tensor]:
@@ -190,8 +136,10 @@ def test_the_same_model_twice_re_ranks_as_one(models: Models) -> None:
 
 def test_a_member_without_entities_is_refused(models: Models) -> None:
     models.make("a", "cora"), models.make("b")
-    with pytest.raises(ConfigError, match="re-ranking with 'b' needs the entities of captions"):
+    message = "re-ranking with 'b' needs the entities of captions.*'vsepp'"
+    with pytest.raises(ConfigError, match=message):
         models.rerank("a", "b")
+    assert not models.written("a+b").full.exists()
 
 
 def test_members_of_other_scene_graphs_are_refused(models: Models) -> None:

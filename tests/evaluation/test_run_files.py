@@ -8,15 +8,13 @@ from urllib.parse import unquote
 import pytest
 import torch
 from made_scores import consecutive_index, distinct, subject
-from torch import Tensor
 
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.recall import ranks_of_relevant
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics
-from manymatch.evaluation.ranking.ranks import Direction, rank
+from manymatch.evaluation.ranking.ranks import Direction
 from manymatch.evaluation.run_files import run_id, write_run
-from manymatch.methods.base import Embeddings
 
 
 def test_lines(tmp_path: Path) -> None:
@@ -54,21 +52,13 @@ def test_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
 
 def test_ir_measures_finds_the_same_numbers(tmp_path: Path) -> None:
     ir_measures = pytest.importorskip("ir_measures")
-    n, m = 8, 24
-    table = torch.rand(n, m, generator=torch.Generator().manual_seed(0))
-    index = torch.arange(n).repeat_interleave(3)
-    ranking = rank(
-        lambda images, texts: table[_row(images)][:, _row(texts)],
-        _rows(n),
-        _rows(m),
-        index,
-        m,
-    )
-    queries, items = [f"i {row}" for row in range(n)], [f"c {row}" for row in range(m)]
+    table, index = distinct(8, 24, 0), consecutive_index(8, 3)
+    ranking = subject(table, index, depth=24).ranking
+    queries, items = [f"i {row}" for row in range(8)], [f"c {row}" for row in range(24)]
     write_run(tmp_path / "i2t.trec", ranking.i2t, queries, items, "random")
 
     run = list(ir_measures.read_trec_run(str(tmp_path / "i2t.trec")))
-    relevant = index == torch.arange(n)[:, None]
+    relevant = index == torch.arange(8)[:, None]
     truth = [
         ir_measures.Qrel(run_id(queries[row]), run_id(items[column]), 1)
         for row, column in relevant.nonzero().tolist()
@@ -102,11 +92,3 @@ def test_ir_measures_finds_the_r_precision_of_classes(tmp_path: Path, way: str) 
     ours = classes(of)["all_classes"][way]
     assert ours["r_precision"] == pytest.approx(100 * theirs[ir_measures.Rprec])
     assert ours["r1"] == pytest.approx(100 * theirs[ir_measures.P @ 1])
-
-
-def _rows(count: int) -> Embeddings:
-    return Embeddings(torch.arange(count).view(-1, 1, 1).float())
-
-
-def _row(embeddings: Embeddings) -> Tensor:
-    return embeddings.vectors.flatten().long()

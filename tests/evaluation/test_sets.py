@@ -24,8 +24,7 @@ from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import SetAnalysis, analyse_sets
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
-from manymatch.evaluation.sets.element_pairs import element_pairs, winners
-from manymatch.evaluation.sets.elements import Selection, select, selections
+from manymatch.evaluation.sets.elements import Selection, element_pairs, select, selections, winners
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
 from manymatch.scene_graphs.graph import SceneGraph
@@ -87,7 +86,7 @@ def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPat
     images, texts = _vectors(3, 2, 4), _vectors(7, 3, 4, seed=1)
     index = torch.tensor([0, 0, 1, 1, 1, 2, 2])
     whole = element_pairs(images, texts, index)
-    monkeypatch.setattr("manymatch.evaluation.sets.element_pairs._PAIRS_AT_ONCE", 2)
+    monkeypatch.setattr("manymatch.evaluation.sets.elements._PAIRS_AT_ONCE", 2)
     parts = element_pairs(images, texts, index)
     torch.testing.assert_close(parts.share, whole.share)
     torch.testing.assert_close(parts.cosine, whole.cosine)

@@ -26,28 +26,27 @@ def subject(
     depth: int = 10,
 ) -> Subject:
     """A split whose images score captions by `table (n, m)`, and captions images by `back`."""
-    found = Embedded(
-        _numbered(table.shape[0]),
-        _numbered(table.shape[1]),
+    score, images, texts = looked_up(table)
+    split = Embedded(
+        images,
+        texts,
         list(image_ids or map(str, range(table.shape[0]))),
         list(caption_ids or map(str, range(table.shape[1]))),
         image_index,
     )
-    score = _reading(table)
-    t2i_score = None if back is None else _reading(back)
-    ranking = rank(score, found.images, found.texts, image_index, depth, t2i_score=t2i_score)
-    return Subject(found, score, t2i_score, ranking, labels)
+    t2i_score = None if back is None else looked_up(back)[0]
+    ranking = rank(score, images, texts, image_index, depth, t2i_score=t2i_score)
+    return Subject(split, score, t2i_score, ranking, labels)
 
 
-def _numbered(count: int) -> Embeddings:
-    return Embeddings(torch.arange(count).view(-1, 1, 1))
+def looked_up(table: Tensor) -> tuple[Score, Embeddings, Embeddings]:
+    """A score that reads `table` by the rows of the block, and embeddings that carry them."""
+    images, texts = (Embeddings(torch.arange(count).view(-1, 1, 1)) for count in table.shape)
 
-
-def _reading(table: Tensor) -> Score:
     def score(images: Embeddings, texts: Embeddings) -> Tensor:
         return table[_run(images), _run(texts)]
 
-    return score
+    return score, images, texts
 
 
 def _run(numbered: Embeddings) -> slice:

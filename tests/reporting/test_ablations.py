@@ -13,11 +13,9 @@ from made_ablations import write_ablation
 from report_pages import pages_of
 
 from manymatch.reporting import ablations
-from manymatch.reporting.report import report
 from manymatch.reporting.sections.ablations import dot_charts, line_charts
 from manymatch.reporting.table import Table
 from manymatch.results.ablations import Ablation
-from manymatch.system.errors import DataError
 
 ALPHA = {"similarity.alpha": [1, 2, 4, 8]}
 METHODS = {"preset": ["vsepp", "dive", "cora"]}
@@ -183,76 +181,35 @@ def test_the_report_shows_ablations_and_carries_methods_to_the_leaderboard(repor
     assert "% scenes-methods: test: 300 images" in (reports / "leaderboard.tex").read_text()
 
 
-def test_an_ensemble_is_marked_wherever_it_is_shown(reports: Path) -> None:
-    _write_ensemble(reports)
-    page = pages_of(reports)["scenes"]
-    assert "cora+cora-1" in page and "ranked by the mean of several models" in page
-    assert "cora (seed 0), cora-1 (seed 1)" in page
-    assert "training curves of this run are not on this machine" not in page
-    ids = re.findall(r'id="([^"]*)"', page)
-    assert len(ids) == len(set(ids))
-    assert "| cora+cora-1 | small-scale, ensemble |" in (reports / "leaderboard.md").read_text()
-    with (reports / "leaderboard.csv").open(newline="") as stream:
-        (row,) = [row for row in csv.DictReader(stream) if row["preset"] == "cora+cora-1"]
-    assert row["seed"] == "0+1"
-
-
-def test_a_re_ranked_result_is_marked_and_has_no_training(reports: Path) -> None:
-    provenance = reports / "provenance" / "scenes"
-    record = json.loads((provenance / "cora.json").read_text())
-    again = {**record, "preset": "cora+rerank", "rerank_beta": 0.65}
-    (provenance / "cora+rerank.json").write_text(json.dumps(again))
-    metrics = reports / "results" / "scenes"
-    (metrics / "cora+rerank.json").write_text((metrics / "cora.json").read_text())
-    page = pages_of(reports)["scenes"]
-    assert "Re-ranking, beta" in page and ">0.65</td>" in page
-    assert "training curves of this run are not on this machine" not in page
-    board = (reports / "leaderboard.md").read_text()
-    assert "| cora+rerank | small-scale, re-ranked |" in board
-    assert "*re-ranked*: ranked by the scores of captions mixed" in board
-
-
-def test_a_re_ranked_ensemble_is_marked_as_both(reports: Path) -> None:
-    _write_ensemble(reports)
-    for folder in ("provenance", "results"):
-        path = reports / folder / "scenes" / "cora+cora-1.json"
-        record = json.loads(path.read_text())
-        if folder == "provenance":
-            record |= {"preset": "cora+cora-1+rerank", "rerank_beta": 0.65}
-        path.with_stem("cora+cora-1+rerank").write_text(json.dumps(record))
-    report(reports)
-    board = (reports / "leaderboard.md").read_text()
-    assert "| cora+cora-1+rerank | small-scale, re-ranked ensemble |" in board
-    assert "*re-ranked ensemble*: re-ranked by the means of several models" in board
-
-
-def _write_ensemble(reports: Path) -> None:
-    """Write an ensemble of two seeds of cora, beside a preset with a similar name."""
+def test_ensembles_and_re_ranked_results_are_marked_wherever_they_are_shown(reports: Path) -> None:
+    """Two seeds of cora, both together and re-ranked, beside a preset with a similar name."""
     metrics, provenance = reports / "results" / "scenes", reports / "provenance" / "scenes"
     record = json.loads((provenance / "cora.json").read_text())
     members = [{**record, "preset": "cora"}, {**record, "preset": "cora-1", "seed": 1}]
-    both = {**record, "preset": "cora+cora-1", "seed": "0+1", "members": members}
-    alike = {**record, "preset": "cora-cora-1"}
-    for value in (both, alike):
-        (provenance / f"{value['preset']}.json").write_text(json.dumps(value))
-        (metrics / f"{value['preset']}.json").write_text((metrics / "cora.json").read_text())
+    together = {"seed": "0+1", "members": members}
+    for preset, change in {
+        "cora-cora-1": {},
+        "cora+cora-1": together,
+        "cora+rerank": {"rerank_beta": 0.65},
+        "cora+cora-1+rerank": {**together, "rerank_beta": 0.6},
+    }.items():
+        (metrics / f"{preset}.json").write_text((metrics / "cora.json").read_text())
+        value = {**record, **change, "preset": preset}
+        (provenance / f"{preset}.json").write_text(json.dumps(value))
     (reports / "curves" / "scenes" / "cora-cora-1").symlink_to("cora")
-
-
-FAULTS = {
-    "no JSON": (lambda text: text[:-9], "ablations/scenes/what.json"),
-    "no points": (lambda text: text.replace('"points"', '"pints"'), "points: Field required"),
-    "no rsum": (lambda text: text.replace('"rsum"', '"r"'), "points.0.runs.0.metrics.rsum"),
-    "another's": (lambda text: text.replace('"what"', '"that"'), "belongs to 'scenes/that'"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_file_is_one_line(reports: Path, fault: str) -> None:
-    change, words = FAULTS[fault]
-    path = write_ablation(reports, "what", ALPHA)
-    path.write_text(change(path.read_text()))
-    with pytest.raises(DataError) as error:
-        report(reports)
-    assert words in str(error.value) and "manymatch experiment" in str(error.value)
-    assert "\n" not in str(error.value)
+    page = pages_of(reports)["scenes"]
+    assert "ranked by the mean of several models" in page
+    assert "cora (seed 0), cora-1 (seed 1)" in page
+    assert "Re-ranking, beta" in page and ">0.65</td>" in page
+    assert "training curves of this run are not on this machine" not in page
+    ids = re.findall(r'id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    board = (reports / "leaderboard.md").read_text()
+    assert "| cora+cora-1 | small-scale, ensemble |" in board
+    assert "| cora+rerank | small-scale, re-ranked |" in board
+    assert "| cora+cora-1+rerank | small-scale, re-ranked ensemble |" in board
+    assert "*re-ranked*: ranked by the scores of captions mixed" in board
+    assert "*re-ranked ensemble*: re-ranked by the means of several models" in board
+    with (reports / "leaderboard.csv").open(newline="") as stream:
+        (row,) = [row for row in csv.DictReader(stream) if row["preset"] == "cora+cora-1"]
+    assert row["seed"] == "0+1"

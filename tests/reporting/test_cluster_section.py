@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from made_experiments import write_clusters
 from report_pages import pages_of
 
@@ -12,7 +11,6 @@ from manymatch.reporting.blocks import Heading
 from manymatch.reporting.sections.clusters import MAX_CAPTIONS, ClusterGrid, section
 from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Clusters
-from manymatch.system.errors import DataError
 
 JPEG = "/9j/AA=="
 
@@ -40,14 +38,3 @@ def test_the_page_of_the_data_set_shows_them(reports: Path) -> None:
     assert "flickr8k-studies" not in pages
     assert "Class 17: 6 captions" in pages["scenes-studies"]
     assert "A dog chases ball 0." in pages["scenes-studies"]
-
-
-def test_a_file_in_a_wrong_place_or_with_a_wrong_picture_is_one_line(tmp_path: Path) -> None:
-    path = write_clusters(tmp_path, "scenes", "swamp", {})
-    moved = path.rename(path.with_name("other.json"))
-    with pytest.raises(DataError, match="belongs to 'scenes/swamp'"):
-        Clusters.read_all(tmp_path)
-    moved.unlink()
-    write_clusters(tmp_path, "scenes", "swamp", {"1": "javascript:alert(1)"})
-    with pytest.raises(DataError, match=r"not a base64 JPEG.*manymatch clusters scenes swamp"):
-        Clusters.read_all(tmp_path)

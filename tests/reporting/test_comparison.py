@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from report_pages import pages_of, section_of
 
-from manymatch.reporting import comparison, published_results
+from manymatch.reporting import comparison
 from manymatch.reporting.leaderboard import styles, to_markdown
+from manymatch.reporting.published import PublishedResult, published_results
 from manymatch.reporting.sections.published import charts_over_zeta
 from manymatch.reporting.table import Table
 from manymatch.results.runs import read_runs
 
 CUTS = ("r1", "r5", "r10")
-RESULTS = published_results.published_results()
+RESULTS = published_results()
 
 
-def _one(**wanted: str) -> published_results.PublishedResult:
+def _one(**wanted: str) -> PublishedResult:
     (values,) = [
         result
         for result in RESULTS
@@ -52,7 +52,7 @@ def test_recalls_and_their_sum_agree_but_for_the_rows_that_are_printed_so() -> N
     assert {result.paper for result in off} == {"MaxMatch", "CORA"}
 
 
-def _difference(each: published_results.PublishedResult) -> float:
+def _difference(each: PublishedResult) -> float:
     recalls = [value for key, value in each.values.items() if key.rpartition(".")[2] in CUTS]
     printed = [value for key, value in each.values.items() if key.endswith("rsum")]
     return sum(recalls) - printed[0] if printed and len(recalls) == 6 else 0.0
@@ -105,36 +105,31 @@ def _pmrp(i2t: float, t2i: float) -> dict[str, Any]:
     return {"i2t": i2t, "t2i": t2i} | alone
 
 
+def write(reports: Path, values: dict[str, Any], **change: Any) -> None:
+    """A result with these metrics, and with the provenance of another one but for `change`."""
+    record = json.loads((reports / "provenance/scenes/cora.json").read_text()) | change
+    for kind, value in (("results", values), ("provenance", record)):
+        path = reports / kind / record["dataset"] / f"{record['preset']}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(value))
+
+
 @pytest.fixture
 def coco(reports: Path) -> Path:
     """The results with those of three models on COCO: of all protocols, of pairs, of another's."""
-    for preset, method, setting, extra in (
-        ("cora", "cora", "reproduced", True),
-        ("dive", "dive", "small-scale", False),
-        ("theirs", "external", "external", False),
-    ):
-        values = _numbers(50.0)
-        if extra:
-            values |= {"coco_1k": _numbers(70.0), "pmrp": {"1k": _pmrp(41.25, 42.0)}}
-            values |= {"cxc": {way: {"r1": 60.0} for way in ("i2t", "t2i")}}
-        record = json.loads((reports / "provenance/scenes/cora.json").read_text())
-        record |= {"dataset": "coco", "preset": preset, "method": method, "setting": setting}
-        record |= {"images": 5000, "captions": 25_010}
-        for kind, value in (("results", values), ("provenance", record)):
-            path = reports / kind / "coco" / f"{preset}.json"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(json.dumps(value))
+    size = {"dataset": "coco", "images": 5000, "captions": 25_010}
+    values = _numbers(50.0)
+    every = values | {"coco_1k": _numbers(70.0), "pmrp": {"1k": _pmrp(41.25, 42.0)}}
+    every |= {"cxc": {way: {"r1": 60.0} for way in ("i2t", "t2i")}}
+    write(reports, every, preset="cora", setting="reproduced", **size)
+    write(reports, values, preset="dive", method="dive", **size)
+    write(reports, values, preset="theirs", method="external", setting="external", **size)
     return reports
 
 
 def test_clips_stand_beside_the_papers_too(reports: Path) -> None:
-    record = json.loads((reports / "provenance/scenes/cora.json").read_text())
-    record |= {"dataset": "youcook2", "preset": "swamp", "method": "swamp_video"}
-    record |= {"images": 3350, "captions": 3350}
-    for kind, value in (("results", _numbers(9.0)), ("provenance", record)):
-        path = reports / kind / "youcook2" / "swamp.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(value))
+    change = {"dataset": "youcook2", "preset": "swamp", "method": "swamp_video"}
+    write(reports, _numbers(9.0), **change, images=3350, captions=3350)
     runs = [run for run in read_runs(reports) if run.dataset == "youcook2"]
     (comparisons,) = comparison.comparisons("youcook2", runs)
     assert comparisons.title == "YouCook2"
@@ -284,14 +279,8 @@ def test_the_page_tells_them_apart(coco: Path) -> None:
         assert f'<span class="badge {mark}">' in section
 
 
-def _without(reports: Path) -> Iterator[str]:
-    for name in ("scenes", "flickr8k"):
-        runs = [run for run in read_runs(reports) if run.dataset == name]
-        yield from comparison.to_markdown(name, runs)
-
-
 def test_data_sets_of_no_paper_have_no_comparison(reports: Path) -> None:
-    assert list(_without(reports)) == []
+    assert comparison.comparisons("scenes", read_runs(reports)) == []
     assert not any('id="published"' in page for page in pages_of(reports).values())
 
 

@@ -14,12 +14,10 @@ from report_pages import pages_of, section_of
 
 from manymatch.experiments.costs.measure import GALLERIES
 from manymatch.reporting import costs
-from manymatch.reporting.published_costs import published
-from manymatch.reporting.report import report
-from manymatch.reporting.sections.costs import query_charts
+from manymatch.reporting.costs import query_charts
+from manymatch.reporting.published import published_costs
 from manymatch.reporting.table import Table
 from manymatch.results.costs import Costs
-from manymatch.system.errors import DataError
 
 
 def measured(folder: Path, **change: Any) -> Costs:
@@ -106,7 +104,7 @@ def test_every_published_figure_is_the_papers(real_data: Path) -> None:
         (row["paper"], pytest.approx(float(row["value"]) * factors.get(row["unit"], 1)))
         for row in rows
     ]
-    ours = [(item.paper.lower(), fact.value) for item in published() for fact in item.facts]
+    ours = [(item.paper.lower(), fact.value) for item in published_costs() for fact in item.facts]
     assert len(ours) == len(theirs) == 24
     assert all(fact in ours for fact in theirs)
 
@@ -175,26 +173,6 @@ def test_markdown_rows_have_equally_many_cells(tmp_path: Path) -> None:
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 10 + 13 and len({line.count("|") for line in lines}) == 1
     assert "| dive | small-scale | 4 \u00d7 256 |" in text
-
-
-FAULTS = {
-    "no JSON": (lambda text: text[:-9], "efficiency/scenes.json"),
-    "no rows": (lambda text: text.replace('"rows"', '"row"'), "rows: Field required"),
-    "no time": (lambda text: text.replace('"seconds": 0.1', '"seconds": -1'), "step.seconds"),
-    "no gallery": (lambda text: re.sub('"search": {[^}]*}', '"search": {}', text), "search"),
-    "another's": (lambda text: text.replace('"scenes"', '"coco"'), "belongs to 'coco'"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_file_is_one_line(reports: Path, fault: str) -> None:
-    change, words = FAULTS[fault]
-    path = write_costs(reports)
-    path.write_text(change(path.read_text()))
-    with pytest.raises(DataError) as error:
-        report(reports)
-    assert words in str(error.value) and "manymatch efficiency scenes" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_galleries_are_those_that_the_table_shows() -> None:

@@ -15,7 +15,7 @@ from manymatch.reporting.graph_drawing import (
     draw,
     text_width,
 )
-from manymatch.results.graphs import Graph, Relation
+from manymatch.results.retrieval import Graph, Relation
 
 Area = tuple[float, float, float, float]
 WORDS = ["dog", "two children", "mmmmWWWW", "x", "a very long phrase that goes on and on", "子供"]

@@ -9,12 +9,12 @@ import pytest
 from made_ablations import write_ablation
 from report_pages import pages_of
 
-from manymatch.reporting import ablations, published_ablations
+from manymatch.reporting import ablations, published
 from manymatch.reporting.table import Table
 from manymatch.results.ablations import Ablation
 
 ROOT = Path(__file__).parents[2]
-ALL = published_ablations.published_ablations()
+ALL = published.published_ablations()
 
 
 def texts(table: Table) -> list[list[str]]:
@@ -22,10 +22,10 @@ def texts(table: Table) -> list[list[str]]:
 
 
 def test_facts_are_those_of_the_papers() -> None:
-    (alpha,) = published_ablations.tables_beside("dive-alpha")
+    (alpha,) = published.tables_beside("dive-alpha")
     assert alpha.title.startswith("DivE, table 4: hyperparameter: smooth-Chamfer scale alpha")
     assert texts(alpha)[0] == ["alpha=1", "495.2"]
-    (losses,) = published_ablations.tables_beside("msrm-losses")
+    (losses,) = published.tables_beside("msrm-losses")
     heads = [column.heading for column in losses.columns]
     assert heads == ["Setting", "i2t r precision", "i2t r1", "t2i r precision", "t2i r1"]
     assert texts(losses)[0] == ["full model", "27.9", "51.0", "28.8", "39.2"]
@@ -42,7 +42,7 @@ def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
         ]
     values = [
         (name.text, column.heading, cell.text)
-        for *_, table in ALL
+        for table in ALL.values()
         for name, *cells in table.rows
         for column, cell in zip(table.columns[1:], cells, strict=True)
         if cell.text
@@ -51,11 +51,11 @@ def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
     assert sorted(values) == sorted(wanted)
 
 
-@pytest.mark.parametrize("name", published_ablations.OF_ABLATION)
+@pytest.mark.parametrize("name", published.OF_ABLATION)
 def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
     assert (ROOT / "experiments" / f"{name}.yaml").is_file()
-    paper, section, _ = published_ablations.OF_ABLATION[name]
-    assert published_ablations.tables_beside(name)
+    paper, section, _ = published.OF_ABLATION[name]
+    assert published.tables_beside(name)
     text = (ROOT / "experiments" / f"{name}.yaml").read_text()
     assert paper in text and section.removesuffix(" 3").removesuffix(" 4") in text
 
@@ -64,6 +64,6 @@ def test_they_stand_below_ours_marked_and_in_a_table_of_their_own(reports: Path)
     result = Ablation.read(write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]}))
     ours, mark, theirs = ablations.to_markdown(result).partition("*published* (DivE, table 4")
     assert mark and "495.2" in theirs and "495.2" not in ours
-    assert published_ablations.to_markdown("scenes-methods") == ""
+    assert published.tables_beside("scenes-methods") == []
     page = pages_of(reports)["scenes-experiments"]
     assert '<span class="badge published">' in page and "alpha=64" in page

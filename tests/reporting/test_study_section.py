@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_studies import GRAPH, write_studies
+from made_studies import write_studies
 from report_pages import pages_of
 
 from manymatch.reporting.blocks import Block, Note
 from manymatch.reporting.chart import Chart
-from manymatch.reporting.report import report
 from manymatch.reporting.sections.studies import studies_by_name, study_blocks
 from manymatch.reporting.table import Table
 from manymatch.results.studies import Studies
-from manymatch.system.errors import DataError
 
 EVIL = "<script>alert(1)</script>\"'>"
 
@@ -115,53 +113,3 @@ def test_a_study_of_ones_own_shows_its_tables(studied: Path) -> None:
     edit(path, lambda value: value["studies"].update(mine=own))
     page = pages_of(studied)["scenes-studies"]
     assert "My study" in page and "77.25" in page
-
-
-def test_words_of_others_are_text(studied: Path) -> None:
-    def poison(value: dict[str, Any]) -> None:
-        studies = value["studies"]
-        studies["rich_captions"]["samples"][0]["caption"] = EVIL
-        studies["rich_captions"]["tables"][0]["rows"][0][0] = EVIL
-        image = studies["entity_retrieval"]["samples"][0]
-        image["captions"][0] = image["entities"][0]["entity"] = EVIL
-        error = studies["parse_errors"]["samples"][0]
-        error["caption"] = EVIL
-        error["before"] = GRAPH | {"objects": [EVIL, "ball"]}
-
-    edit(studied / "studies" / "scenes" / "cora.json", poison)
-    page = pages_of(studied)["scenes-studies"]
-    assert EVIL not in page
-    assert page.count("&lt;script&gt;alert(1)") >= 6
-
-
-FAULTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "a cell too few": (
-        lambda v: v["studies"]["rich_captions"]["tables"][0]["rows"][0].pop(),
-        "studies.rich_captions.tables.0: Value error, table 'Text to image'",
-    ),
-    "no rank": (
-        lambda v: v["studies"]["rich_captions"]["samples"][0].pop("rank"),
-        "studies.rich_captions.samples.0.rank: Field required",
-    ),
-    "no picture": (
-        lambda v: v["studies"]["entity_retrieval"]["samples"][0].update(thumbnail="x"),
-        "not a base64 JPEG",
-    ),
-    "edge to nowhere": (
-        lambda v: v["studies"]["parse_errors"]["samples"][0]["after"].update(attributes=[]),
-        "studies.parse_errors.samples.0.after",
-    ),
-    "another's": (lambda v: v.update(preset="dive"), "belongs to 'scenes/dive'"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_file_is_one_line(studied: Path, fault: str) -> None:
-    spoil, words = FAULTS[fault]
-    path = studied / "studies" / "scenes" / "cora.json"
-    edit(path, spoil)
-    with pytest.raises(DataError) as error:
-        report(studied)
-    assert str(path) in str(error.value) and words in str(error.value)
-    assert "manymatch study scenes cora" in str(error.value)
-    assert "\n" not in str(error.value)

@@ -27,6 +27,11 @@ class Embedded:
     caption_ids: list[str]
     image_index: Tensor
 
+    @property
+    def gallery(self) -> tuple[Embeddings, Embeddings, Tensor]:
+        """Images, captions and `image_index`, as `rank` takes them."""
+        return self.images, self.texts, self.image_index
+
 
 def embed(method: Method, batches: Iterable[Batch], device: torch.device | str) -> Embedded:
     """Embed all `batches` with `method`, which is on `device` already.

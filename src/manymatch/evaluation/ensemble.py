@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -87,9 +87,11 @@ class Ensemble:
             DataError: the members' shards do not hold the same images and captions.
             CheckpointError: as for `embed_split`.
         """
-        _check_named_once([model for model, _ in members])
+        names = [model.name for model, _ in members]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(f"ensemble: '{twice[0]}' is named twice. Name each model once.")
         trained = [embed_split(model, shards, split, device) for model, shards in members]
-        _check_same(trained, _GALLERY)
+        _check_same(trained, _gallery)
         return cls(trained, split)
 
     @property
@@ -130,7 +132,7 @@ class Ensemble:
 
     def check_same_entities(self) -> None:
         """Check that the captions of all members have the same entities (else a `DataError`)."""
-        _check_same(self.members, _ENTITIES)
+        _check_same(self.members, _entities)
 
 
 def _numbered(embeddings: Embeddings) -> Embeddings:
@@ -166,34 +168,27 @@ def _run_of(numbered: Embeddings) -> slice:
     return slice(first, first + len(numbered))
 
 
-def _check_named_once(models: Sequence[Path]) -> None:
-    for model in models:
-        if models.count(model) > 1:
-            raise ConfigError(f"ensemble: '{model.name}' is named twice. Name each model once.")
-
-
-def _check_same(members: Sequence[Trained], parts: Mapping[str, Callable[[Embedded], Any]]) -> None:
+def _check_same(members: Sequence[Trained], parts: Callable[[Embedded], dict[str, Any]]) -> None:
     first = members[0]
     for other in members[1:]:
-        for name, values in parts.items():
-            if values(first.embedded) != values(other.embedded):
+        expected = parts(first.embedded)
+        for name, values in parts(other.embedded).items():
+            if values != expected[name]:
                 raise DataError(
                     f"{other.shards}: not the same {name} in the same order as in "
                     f"{first.shards}. Write the shards of both again."
                 )
 
 
-_GALLERY: dict[str, Callable[[Embedded], Any]] = {
-    "images": lambda embedded: embedded.image_ids,
-    "captions": lambda embedded: embedded.caption_ids,
-    "pairs": lambda embedded: embedded.image_index.tolist(),
-}
-_ENTITIES: dict[str, Callable[[Embedded], Any]] = {
-    "entities": lambda embedded: [
-        embedded.texts.parts()[part].tolist()
-        for part in ("entity_caption", "entity_names", "entity_attributes")
-    ],
-}
+def _gallery(embedded: Embedded) -> dict[str, Any]:
+    images, captions = embedded.image_ids, embedded.caption_ids
+    return {"images": images, "captions": captions, "pairs": embedded.image_index.tolist()}
+
+
+def _entities(embedded: Embedded) -> dict[str, Any]:
+    parts = embedded.texts.parts()
+    names = ("entity_caption", "entity_names", "entity_attributes")
+    return {"entities": [parts[name].tolist() for name in names]}
 
 
 def _origin(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:

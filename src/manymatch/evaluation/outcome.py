@@ -55,8 +55,7 @@ def outcome(
     images."""
     ids = embedded.image_ids, embedded.caption_ids
     judgments = read_judgments(options.relevance, *ids, embedded.image_index)
-    parts = embedded.images, embedded.texts, embedded.image_index
-    ranking = rank(score, *parts, options.depth, t2i_score=t2i_score)
+    ranking = rank(score, *embedded.gallery, options.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
     subject = Subject(embedded, score, t2i_score, ranking, labels)
     zeta = labels if "pmrp" in suite.OF_DATASET.get(dataset, ()) else None
@@ -75,21 +74,15 @@ def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, A
 
 def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum`, and `multi` if there are judgments."""
-    embedded, values = subject.embedded, recall_of(subject.ranking)
+    values = recall_of(subject.ranking)
     if judgments:
-        parts = embedded.images, embedded.texts, embedded.image_index
-        values["multi"] = multi_match(subject.score, *parts, judgments, t2i_score=subject.t2i_score)
+        values["multi"] = multi_match(subject, judgments)
     return values
 
 
 def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, Any]) -> None:
-    """Write the run files, the rounded metrics, and the provenance: `origin` and the split's size.
-
-    Args:
-        written: the files; `written.machine` is left to the stage.
-        tag: the name of the run in the TREC files.
-        origin: model, data and code of the result (`provenance.origin`).
-    """
+    """Write the run files with the name `tag`, the rounded metrics, and the provenance: `origin`
+    (`Trained.origin`) and the split's size. `written.machine` is left to the stage."""
     embedded = outcome.subject.embedded
     _write_ranks(written.run, outcome.subject, outcome.shown, tag)
     metrics = Metrics.model_validate(rounded(outcome.values))

@@ -95,8 +95,7 @@ def rsum_by_beta(
     score: Score, embedded: Embedded, betas: Sequence[float] = BETAS
 ) -> dict[float, float]:
     """The rsum on an embedded split for each beta."""
-    parts = embedded.images, embedded.texts, embedded.image_index
-    return {beta: recall(reranked(score, beta), *parts)["rsum"] for beta in betas}
+    return {beta: recall(reranked(score, beta), *embedded.gallery)["rsum"] for beta in betas}
 
 
 def best_beta(rsums: dict[float, float]) -> float:

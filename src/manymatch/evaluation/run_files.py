@@ -26,12 +26,8 @@ def run_id(name: str) -> str:
 def write_run(
     target: Path, direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
 ) -> None:
-    """Write lines `query Q0 item rank score tag` with ranks from 1, whole or not at all.
-
-    Args:
-        queries, items: ids of the rows and of the gallery.
-        tag: the name of the run.
-    """
+    """Write lines `query Q0 item rank score tag` with ranks from 1, whole or not at all; `queries`
+    and `items` are ids."""
     with (
         files.replacing(target) as partial,
         partial.open("w", encoding="utf-8", newline="\n") as stream,

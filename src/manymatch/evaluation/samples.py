@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from manymatch.evaluation.protocols.coco import differing_labels
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.plausible_matches import differing_labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
-from manymatch.results.graphs import Graph
-from manymatch.results.retrieval import Mark, RetrievedCaption, RetrievedImage
+from manymatch.results.retrieval import Graph, Mark, RetrievedCaption, RetrievedImage
 from manymatch.results.samples import CaptionQuery, ImageQuery, Samples
 from manymatch.shards.sample import CaptionEntry, Sample
 

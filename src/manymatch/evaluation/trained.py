@@ -1,4 +1,4 @@
-"""A trained model with its embeddings of a split."""
+"""A trained model with its embeddings of a split, and where its results come from."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import Any
 
 import torch
 
-from manymatch.config.preset import Preset
+from manymatch import __version__
+from manymatch.config.galleries import is_whole
+from manymatch.config.preset import Preset, Setting
 from manymatch.evaluation.embed import Embedded, embed
-from manymatch.evaluation.provenance import origin
+from manymatch.methods import entry_point
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import feature_width, load_model
-from manymatch.shards.read import Index, batches, read_index
+from manymatch.methods.checkpoint import facts, feature_width, load_model
+from manymatch.shards.index import NAME as INDEX
+from manymatch.shards.index import Index, read_index
+from manymatch.shards.read import batches
+from manymatch.system import files
+from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import CheckpointError
 from manymatch.system.progress import track
 from manymatch.text.wordpieces import AnyVocabulary
@@ -34,10 +40,29 @@ class Trained:
     embedded: Embedded
 
     def origin(self, stage: str) -> dict[str, Any]:
-        """The origin of the results of this model, for the provenance file; `stage` is the module
-        that ranks."""
-        parameters = sum(parameter.numel() for parameter in self.method.parameters())
-        return origin(self.folder, self.shards, self.preset, stage) | {"parameters": parameters}
+        """The model, the data and the code of this model's results, for the provenance file. All of
+        it is the same on every machine; what differs from run to run is in `system.machine`.
+
+        `data_sha256` is the hash of the shards' index, which holds the hash of every shard.
+        `warm_start_sha256` is the hash of the model that training started from, None if there is
+        none. `code_sha256` is the hash of the code that `stage`, the module that ranks, and the
+        method can reach.
+        """
+        preset = self.preset
+        return {
+            "method": preset.method,
+            "preset": self.folder.name,
+            "seed": preset.seed,
+            "features": preset.features,
+            "setting": setting_of(preset, self.index),
+            "resolved": _without_empty_lists(preset.model_dump(mode="json")),
+            "checkpoint_sha256": files.sha256(self.folder / "model.safetensors"),
+            "warm_start_sha256": facts(self.folder).get("warm_start_sha256"),
+            "data_sha256": files.sha256(self.shards / INDEX),
+            "code_sha256": code_hash(stage, entry_point(preset.method)),
+            "version": __version__,
+            "parameters": sum(parameter.numel() for parameter in self.method.parameters()),
+        }
 
 
 def embed_split(folder: Path, shards: Path, split: str, device: torch.device) -> Trained:
@@ -63,3 +88,17 @@ def _check_fit(model: Path, preset: Preset, index: Index) -> None:
             f"hold '{index.features}' of width {index.width}. Evaluate the model on shards with "
             "the features of its training, or train it again."
         )
+
+
+def _without_empty_lists(value: Any) -> Any:
+    """`value` with null for every empty list: the provenance is one of DVC's plots, because DVC
+    keeps the runs of such stages, and DVC's plots fail at empty lists."""
+    if isinstance(value, dict):
+        return {key: _without_empty_lists(item) for key, item in value.items()}
+    return None if value == [] else value
+
+
+def setting_of(preset: Preset, index: Index) -> Setting:
+    """`reproduced` only if the preset says so and the data are the paper's, all of them."""
+    images = {name: split.images for name, split in index.splits.items()}
+    return preset.setting if is_whole(index.dataset, images) else "small-scale"

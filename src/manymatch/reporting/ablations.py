@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from manymatch.reporting import published_ablations
 from manymatch.reporting.estimates import Estimate
+from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
 from manymatch.results.sets import COLLAPSED
@@ -154,4 +154,6 @@ def to_markdown(ablation: Ablation) -> str:
     head = f"**{ablation.name}** ({sizes(ablation)}). {ablation.about}".strip()
     meaning = ["", COLUMNS_MEANING] if ablation.of_methods else []
     lines = [head, "", *table(ablation).to_markdown(merge=True), *meaning]
-    return "\n".join(lines) + "\n" + published_ablations.to_markdown(ablation.name)
+    for published in tables_beside(ablation.name):
+        lines += ["", f"*published* ({published.title})", "", *published.to_markdown()]
+    return "\n".join(lines) + "\n"

@@ -1,16 +1,23 @@
-"""What a section of the page consists of. Every block is drawn by the template that it names."""
+"""What a section of the page consists of. Each kind of block has a template."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, dataclass_transform
 
 
+@dataclass_transform(frozen_default=True)
 class Block:
-    """A part of a section; a subclass names its template."""
+    """A part of a section. A subclass is a frozen dataclass that the template of its name draws:
+    `dot_chart.html` a `DotChart`."""
 
     template: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+        cls.template = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower() + ".html"
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,6 @@ class View:
     blocks: Sequence[Block]
 
 
-@dataclass(frozen=True)
 class Heading(Block):
     """A heading inside a section. `style` is the number of a line style, whose key stands first."""
 
@@ -31,63 +37,48 @@ class Heading(Block):
     small: str = ""
     anchor: str = ""
     style: int | None = None
-    template = "heading.html"
 
 
-@dataclass(frozen=True)
 class Note(Block):
     """A paragraph in small print."""
 
     text: str
-    template = "note.html"
 
 
-@dataclass(frozen=True)
 class Terms(Block):
     """Labels as the tables show them, each with its meaning."""
 
     pairs: Sequence[tuple[str, str]]
-    template = "terms.html"
 
 
-@dataclass(frozen=True)
 class Bullets(Block):
     """A list of sentences."""
 
     items: Sequence[str]
-    template = "bullets.html"
 
 
-@dataclass(frozen=True)
 class Code(Block):
     """Text in a fixed-width font."""
 
     text: str
-    template = "code.html"
 
 
-@dataclass(frozen=True)
 class Grid(Block):
     """Blocks side by side: `size` is the least width of one, "small", "medium" or "wide"."""
 
     blocks: Sequence[Block]
     size: str = "medium"
-    template = "grid.html"
 
 
-@dataclass(frozen=True)
 class Folded(Block):
     """Blocks that a click on the summary unfolds."""
 
     summary: str
     blocks: Sequence[Block]
     badge: str = ""
-    template = "folded.html"
 
 
-@dataclass(frozen=True)
 class MachineFacts(Block):
     """Time and memory of one data set's runs, which the page reads from `machine/machine.js`."""
 
     dataset: str
-    template = "machine_facts.html"

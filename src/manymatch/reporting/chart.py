@@ -114,7 +114,6 @@ class Line:
     ranges: str = ""
 
 
-@dataclass(frozen=True)
 class Chart(Block):
     """Lines over common axes; `unit` is what the horizontal axis counts."""
 
@@ -124,7 +123,6 @@ class Chart(Block):
     y_ticks: list[Tick]
     unit: str
     legend: bool = True
-    template = "chart.html"
 
 
 @dataclass(frozen=True)
@@ -139,14 +137,12 @@ class Dot:
     high: float
 
 
-@dataclass(frozen=True)
 class DotChart(Block):
     """One row for each category over a common scale, which need not begin at zero."""
 
     title: str
     dots: list[Dot]
     ticks: list[Tick]
-    template = "dot_chart.html"
 
 
 def line_chart(

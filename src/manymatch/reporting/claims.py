@@ -6,9 +6,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from manymatch.reporting.blocks import Note, View
 from manymatch.reporting.estimates import VERDICTS, Difference, Estimate
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Cell, Column, Table, names
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
+from manymatch.results.all_results import AllResults
 
 METHODS = "{dataset}-methods"
 """The experiment that compares whole methods on a data set."""
@@ -186,10 +188,8 @@ def table(dataset: str, findings: Sequence[Finding]) -> Table:
         [Column(head, numeric=False) for head in heads],
         [
             [
-                Cell(finding.claim.text),
-                Cell(finding.quantity.label),
-                Cell(finding.side_text(finding.better)),
-                Cell(finding.side_text(finding.other)),
+                *names(finding.claim.text, finding.quantity.label),
+                *map(Cell, map(finding.side_text, (finding.better, finding.other))),
                 Cell(finding.difference.text(finding.quantity.digits)),
                 Cell(badges=(finding.difference.verdict,)),
             ]
@@ -213,3 +213,13 @@ def _list(dataset: str, findings: Sequence[Finding]) -> str:
         by_claim.setdefault(finding.claim.text, []).append(sentence)
     lines = [f"- {claim}. {'; '.join(texts)}." for claim, texts in by_claim.items()]
     return "\n".join([f"**{dataset}**: do the papers' claims hold here?", "", *lines]) + "\n"
+
+
+def section(results: AllResults) -> View | None:
+    if not results.ablations:
+        return None
+    dataset = results.ablations[0].dataset
+    findings = check(dataset, results.ablations)
+    note = Note(f"{MEANING} Mean ± standard deviation over the seeds.")
+    blocks = [table(dataset, findings), note]
+    return View("Do the papers' claims hold here?", "Claims", blocks) if findings else None

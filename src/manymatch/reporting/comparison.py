@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from manymatch.config.galleries import is_papers_test
-from manymatch.reporting.published_results import PublishedResult, published_results
+from manymatch.reporting.published import PublishedResult, published_results
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.runs import Run
 

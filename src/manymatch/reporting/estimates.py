@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
 from scipy.stats import t as student_t
 
-from manymatch.reporting.blocks import Block, Bullets, Heading, Note
+from manymatch.reporting.blocks import Block, Bullets, Heading, Note, View
 from manymatch.reporting.table import Table
 
 
@@ -39,22 +39,6 @@ class Estimate:
     def text_with_error(self) -> str:
         """Mean, standard deviation and standard error: "3.00 ± 2.65 (1.53)"."""
         return self.text(2) + ("" if self.error is None else f" ({self.error:.2f})")
-
-
-class Labelled(Protocol):
-    """A point of an experiment."""
-
-    @property
-    def label(self) -> str: ...
-
-
-Point = TypeVar("Point", bound=Labelled)
-
-
-def with_baseline(points: Sequence[Point], baseline: str | None) -> list[tuple[Point, Point]]:
-    """Every point but the baseline, with the baseline; no pair if no point has its label."""
-    base = next((point for point in points if point.label == baseline), None)
-    return [(point, base) for point in points if base is not None and point is not base]
 
 
 Verdict = Literal["better", "worse", "not decided"]
@@ -112,10 +96,18 @@ class Difference:
         return f"{self.mean:+.{digits}f} (95% interval {low:.{digits}f} to {high:.{digits}f})"
 
 
-def judged(label: str, side: Mapping[int, float], other: Mapping[int, float]) -> str:
-    """A sentence: by how much `side` is ahead of `other`, both by seed, and the verdict."""
-    difference = Difference.of(side, other)
-    return f"{label}: {difference.text()}: {difference.verdict}."
+def differences(
+    points: Mapping[str, Mapping[str, Mapping[int, float]]], baseline: str | None
+) -> list[str]:
+    """A sentence for each measure of each point but the `baseline`: by how much the point is ahead
+    of the baseline, and the verdict. The values of `points` are by label, measure and seed."""
+    return [
+        f"{label} against {baseline}, {measure}: {difference.text()}: {difference.verdict}."
+        for label, measures in points.items()
+        if label != baseline
+        for measure, other in points.get(baseline or "", {}).items()
+        for difference in [Difference.of(measures[measure], other)]
+    ]
 
 
 @dataclass(frozen=True)
@@ -143,3 +135,9 @@ class ExperimentTable:
         table = self.table.to_markdown()
         parts = [f"**{self.name}**: {self.about}", "", *table, "", self.note, "", *lines]
         return "\n".join(parts).rstrip() + "\n"
+
+
+def section_of(title: str, experiments: Iterable[ExperimentTable]) -> View | None:
+    """The section with all experiments of one kind."""
+    blocks = [block for experiment in experiments for block in experiment.blocks()]
+    return View(title, title, blocks) if blocks else None

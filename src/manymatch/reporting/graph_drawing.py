@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from manymatch.results.graphs import Graph, Relation
+from manymatch.results.retrieval import Graph, Relation
 
 NAME_SIZE, SMALL_SIZE = 15, 12
 """Font sizes in px: names of objects; attributes and labels of relations."""

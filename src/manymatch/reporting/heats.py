@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from manymatch.reporting.blocks import Block
 from manymatch.results.sets import ElementPairs
@@ -17,7 +16,6 @@ PAIRS_NOTE = (
 )
 
 
-@dataclass(frozen=True)
 class Heat(Block):
     """A table of texts. Each cell has a shade from 0 to 1; `label` is read aloud."""
 
@@ -26,7 +24,6 @@ class Heat(Block):
     columns: list[str]
     rows: list[tuple[str, list[tuple[str, float]]]]
     caption: bool = True
-    template = "heat.html"
 
 
 def pair_heats(pairs: ElementPairs, name: str) -> list[Heat]:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from manymatch.reporting import comparison
+from manymatch.reporting.blocks import Block, Note, Terms, View
 from manymatch.reporting.chart import STYLES
 from manymatch.reporting.table import Cell, Column, Table, best_value
+from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Kind, Run
 
 MEANING = {
@@ -212,3 +214,15 @@ def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
     return [(name, MEANING[name]) for name in settings] + [
         (kind, meaning) for kind, meaning in KINDS.items() if kind in kinds
     ]
+
+
+def section(results: AllResults) -> View | None:
+    """The leaderboard of a data set."""
+    runs = results.runs
+    if not runs:
+        return None
+    blocks: list[Block] = [Note(f"Scored on {sizes(runs)}."), *tables(runs), Terms(terms(runs))]
+    if not results.judged:
+        note = "This data set has no judgments beyond the pairs, so there is no multi-match metric."
+        blocks.append(Note(note))
+    return View("Leaderboard", "Leaderboard", blocks)

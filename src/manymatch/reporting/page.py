@@ -13,28 +13,23 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from manymatch.reporting import claims, costs, leaderboard, sketches, synthetic
 from manymatch.reporting.ablations import gallery
 from manymatch.reporting.blocks import Block, View
 from manymatch.reporting.leaderboard import anchor as anchor_of
-from manymatch.reporting.leaderboard import sizes
 from manymatch.reporting.sections import (
     ablations,
     caption_queries,
-    claims,
     clusters,
-    costs,
     elements,
     hardest,
     image_queries,
-    leaderboard,
     methods,
     provenance,
     published,
     recall_curve,
     sets,
-    sketches,
     studies,
-    synthetic,
     training,
 )
 from manymatch.results.all_results import AllResults
@@ -148,15 +143,14 @@ def _pages(results: AllResults) -> Iterator[Page]:
     for dataset in _datasets(results):
         for number, part in enumerate(PARTS):
             name = anchor_of(f"{dataset} {part.title.lower()}" if number else dataset)
-            views = _views(part.sections, _on(results, dataset))
-            by_anchor = {anchor: ("", view) for anchor, view in views}
-            if by_anchor:
-                yield Page(f"pages/{name}.html", part.title, dataset, by_anchor)
-    part = WITHOUT_DATASET
-    views = _views(part.sections, results)
-    by_anchor = {anchor: ("", view) for anchor, view in views}
-    if by_anchor:
-        yield Page("pages/other-experiments.html", part.title, "", by_anchor)
+            yield from _page(name, dataset, part, _on(results, dataset))
+    yield from _page("other-experiments", "", WITHOUT_DATASET, results)
+
+
+def _page(name: str, dataset: str, part: Part, results: AllResults) -> Iterator[Page]:
+    views = {anchor: ("", view) for anchor, view in _views(part.sections, results)}
+    if views:
+        yield Page(f"pages/{name}.html", part.title, dataset, views)
 
 
 def _views(functions: Iterable[Section], results: AllResults) -> Iterator[tuple[str, View]]:
@@ -186,7 +180,7 @@ def _data_line(results: AllResults) -> str:
     parts = []
     for dataset in _datasets(results):
         on_dataset = _on(results, dataset)
-        galleries = sizes(on_dataset.runs)
+        galleries = leaderboard.sizes(on_dataset.runs)
         if not galleries and on_dataset.ablations:
             galleries = gallery(on_dataset.ablations[0])
         parts.append(f"{dataset} ({galleries})" if galleries else dataset)

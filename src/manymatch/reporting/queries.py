@@ -30,7 +30,6 @@ class Question:
     thumbnail: str | None = None
 
 
-@dataclass(frozen=True)
 class Picker(Block):
     """Questions of which the page shows one at a time. `kind` is what is picked, e.g. "image"; with
     `pictures` the picker shows thumbnails instead of labels."""
@@ -39,34 +38,27 @@ class Picker(Block):
     kind: str
     questions: Sequence[Question]
     pictures: bool = False
-    template = "picker.html"
 
 
-@dataclass(frozen=True)
 class AskedImage(Block):
     """An image with its own captions."""
 
     thumbnail: str | None
     image_id: str
     captions: Sequence[str]
-    template = "asked_image.html"
 
 
-@dataclass(frozen=True)
 class Quote(Block):
     """A caption that was asked."""
 
     text: str
-    template = "quote.html"
 
 
-@dataclass(frozen=True)
 class Graph(Block):
     """The drawing of a scene graph; None: the graph has no object."""
 
     title: str
     drawing: Drawing | None
-    template = "graph.html"
 
 
 @dataclass(frozen=True)
@@ -95,21 +87,17 @@ class Ranking:
         return bool(self.answers) and self.answers[0].text is None
 
 
-@dataclass(frozen=True)
 class Rankings(Block):
     """The rankings of several methods side by side."""
 
     label: str
     rankings: Sequence[Ranking]
-    template = "rankings.html"
 
 
-@dataclass(frozen=True)
 class Legend(Block):
     """What the marks of answers mean. `judged`: the data set has positives beyond the pairs."""
 
     judged: bool
-    template = "legend.html"
 
 
 def answer_of(
@@ -120,27 +108,25 @@ def answer_of(
         labels = "1 label differs" if item.zeta == 1 else f"{item.zeta} labels differ"
         notes = (*notes, labels)
     if isinstance(item, RetrievedCaption):
-        return Answer(item.mark, item.score, item.caption, None, item.caption_id, rank, (*notes,))
-    return Answer(item.mark, item.score, None, item.thumbnail, item.image_id, rank, (*notes,))
+        return Answer(item.mark, item.score, item.caption, None, item.id, rank, (*notes,))
+    return Answer(item.mark, item.score, None, item.thumbnail, item.id, rank, (*notes,))
 
 
 def sampled_rankings(
-    runs: Iterable[Run], queries: Callable[[Samples], Sequence[_Query]], key: str
+    runs: Iterable[Run], queries: Callable[[Samples], Sequence[_Query]]
 ) -> list[tuple[_Query, list[Ranking]]]:
-    """The first sampled queries of all runs, each with the ranking of every run. `key` is the name
-    of the query's id."""
+    """The first sampled queries of all runs, each with the ranking of every run."""
     by_run = [
-        (run.preset, {getattr(query, key): query for query in queries(run.samples)})
+        (run.preset, {query.id: query for query in queries(run.samples)})
         for run in runs
         if run.samples
     ]
     first: dict[str, _Query] = {}
     for _, sampled in by_run:
-        first = sampled | first
-    ids = dict.fromkeys(name for _, sampled in by_run for name in sampled)
+        first |= {name: query for name, query in sampled.items() if name not in first}
     return [
-        (first[name], [_ranking(preset, sampled.get(name)) for preset, sampled in by_run])
-        for name in list(ids)[:MAX_QUERIES]
+        (query, [_ranking(preset, sampled.get(name)) for preset, sampled in by_run])
+        for name, query in list(first.items())[:MAX_QUERIES]
     ]
 
 

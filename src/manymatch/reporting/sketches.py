@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import statistics
 
+from manymatch.reporting.blocks import View
 from manymatch.reporting.estimates import (
     VERDICTS,
     Estimate,
     ExperimentTable,
-    judged,
-    with_baseline,
+    differences,
+    section_of,
 )
-from manymatch.reporting.published_results import published_results
+from manymatch.reporting.published import published_results
 from manymatch.reporting.table import Cell, Column, Table
+from manymatch.results.all_results import AllResults
 from manymatch.results.sketches import SketchExperiment
 
 METRICS = {"map": "mAP", "map_at_200": "mAP@200", "p_at_200": "P@200"}
@@ -54,20 +56,20 @@ def table(experiment: SketchExperiment) -> Table:
     return Table(experiment.name, [*heads, *map(Column, [*METRICS.values(), "Seconds"])], rows)
 
 
-def differences(experiment: SketchExperiment) -> list[str]:
-    """A sentence for each metric and each point but the baseline; see `estimates.judged`."""
-    return [
-        judged(
-            f"{point.label} against {base.label}, {shown}", point.values(name), base.values(name)
-        )
-        for point, base in with_baseline(experiment.points, experiment.baseline)
-        for name, shown in METRICS.items()
-    ]
-
-
 def view(experiment: SketchExperiment) -> ExperimentTable:
     """The experiment as the page and Markdown show it."""
-    note = _NOTE.format(seeds=", ".join(map(str, experiment.seeds)))
+    values = {
+        point.label: {shown: point.values(name) for name, shown in METRICS.items()}
+        for point in experiment.points
+    }
     return ExperimentTable(
-        experiment.name, experiment.about, table(experiment), note, differences(experiment)
+        experiment.name,
+        experiment.about,
+        table(experiment),
+        _NOTE.format(seeds=", ".join(map(str, experiment.seeds))),
+        differences(values, experiment.baseline),
     )
+
+
+def section(results: AllResults) -> View | None:
+    return section_of("Sketches to images", map(view, results.sketches))

@@ -7,14 +7,16 @@ import statistics
 from collections.abc import Sequence
 from typing import get_args
 
+from manymatch.reporting.blocks import View
 from manymatch.reporting.estimates import (
     VERDICTS,
     Estimate,
     ExperimentTable,
-    judged,
-    with_baseline,
+    differences,
+    section_of,
 )
 from manymatch.reporting.table import Cell, Column, Table
+from manymatch.results.all_results import AllResults
 from manymatch.results.synthetic import Kind, SyntheticExperiment, SyntheticPoint
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -61,19 +63,6 @@ def _seconds(point: SyntheticPoint) -> str:
     return f"{wall:.0f} ({processor:.0f})"
 
 
-def differences(experiment: SyntheticExperiment) -> list[str]:
-    """A sentence for each kind and each point but the baseline; see `estimates.judged`."""
-    return [
-        judged(
-            f"{point.label} against {base.label}, {kind} R@1",
-            {run.seed: run.recall(kind).r1 for run in point.runs},
-            {run.seed: run.recall(kind).r1 for run in base.runs},
-        )
-        for point, base in with_baseline(experiment.points, experiment.baseline)
-        for kind in KINDS
-    ]
-
-
 def note(experiment: SyntheticExperiment) -> str:
     """What the columns mean."""
     seeds = ", ".join(map(str, experiment.seeds))
@@ -97,15 +86,25 @@ def note(experiment: SyntheticExperiment) -> str:
 
 def view(experiment: SyntheticExperiment) -> ExperimentTable:
     """The experiment as the page and Markdown show it."""
+    values = {
+        point.label: {
+            f"{kind} R@1": {run.seed: run.recall(kind).r1 for run in point.runs} for kind in KINDS
+        }
+        for point in experiment.points
+    }
     return ExperimentTable(
         experiment.name,
         experiment.about,
         table(experiment),
         note(experiment),
-        differences(experiment),
+        differences(values, experiment.baseline),
     )
 
 
 def to_markdown(experiment: SyntheticExperiment) -> str:
     """The table, and a verdict for each point."""
     return view(experiment).to_markdown()
+
+
+def section(results: AllResults) -> View | None:
+    return section_of("Synthetic pairs", map(view, results.synthetic))

@@ -59,7 +59,6 @@ class Column:
         return " ".join(filter(None, [self.group, self.title, unit]))
 
 
-@dataclass(frozen=True)
 class Table(Block):
     """Rows of as many cells as there are columns; the first column names the row.
 
@@ -70,7 +69,6 @@ class Table(Block):
     columns: list[Column]
     rows: list[list[Cell]]
     caption: bool = False
-    template = "table.html"
 
     @property
     def groups(self) -> list[tuple[str, int]]:

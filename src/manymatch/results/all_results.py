@@ -26,6 +26,11 @@ class AllResults:
     synthetic: list[SyntheticExperiment] = field(default_factory=list)
     sketches: list[SketchExperiment] = field(default_factory=list)
 
+    @property
+    def judged(self) -> bool:
+        """Whether a run has metrics of positives beyond the pairs."""
+        return any(run.metrics.multi for run in self.runs)
+
     @classmethod
     def read(cls, reports: Path) -> AllResults:
         """Read every result file.

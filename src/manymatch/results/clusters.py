@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from manymatch.results.base import Record, Result
-from manymatch.results.retrieval import Thumbnail
+from manymatch.results.retrieval import OfCaption, Thumbnail
 
 Keyword = tuple[str, int]
 """A word, and the number of captions that have the word."""
@@ -20,10 +20,9 @@ class UsedClasses(Record):
     images: int
 
 
-class ClusterCaption(Record):
+class ClusterCaption(OfCaption):
     """A caption of a class."""
 
-    caption_id: str
     caption: str
 
 

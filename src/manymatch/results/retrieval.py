@@ -1,4 +1,4 @@
-"""Groups of values that several kinds of result files share: recalls and retrieved items."""
+"""Groups of values that several kinds of result files share: recalls, retrieved items, graphs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, model_validator
 
 from manymatch.results.base import Record
 
@@ -74,15 +74,59 @@ class Answer(Record):
     zeta: int | None = None
 
 
-class RetrievedCaption(Answer):
-    """A caption that was retrieved for an image."""
+class OfImage(Record):
+    """Values of one image."""
+
+    image_id: str
+
+    @property
+    def id(self) -> str:
+        return self.image_id
+
+
+class OfCaption(Record):
+    """Values of one caption."""
 
     caption_id: str
+
+    @property
+    def id(self) -> str:
+        return self.caption_id
+
+
+class RetrievedCaption(Answer, OfCaption):
+    """A caption that was retrieved for an image."""
+
     caption: str
 
 
-class RetrievedImage(Answer):
+class RetrievedImage(Answer, OfImage):
     """An image that was retrieved for a caption."""
 
-    image_id: str
     thumbnail: Thumbnail | None
+
+
+class Relation(Record):
+    """`objects[subject] --label--> objects[object]`."""
+
+    subject: int
+    label: str
+    object: int
+
+
+class Graph(Record):
+    """The fields of `scene_graphs.graph.SceneGraph`, checked: `attributes[i]` are the phrases
+    attached to `objects[i]`."""
+
+    objects: tuple[str, ...]
+    names: tuple[str, ...]
+    attributes: tuple[tuple[str, ...], ...]
+    relations: tuple[Relation, ...]
+
+    @model_validator(mode="after")
+    def _check_objects(self) -> Graph:
+        count = len(self.objects)
+        ends = {end for edge in self.relations for end in (edge.subject, edge.object)}
+        if len(self.attributes) != count or not ends <= set(range(count)):
+            raise ValueError("attributes or relations of objects that the graph does not have")
+        return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from manymatch.results.curves import Curves, read_curves
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.rankings import PositiveRanks, read_positive_ranks
+from manymatch.results.retrieval import Ranks
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.system.errors import DataError
@@ -35,22 +37,14 @@ class Run:
     """The folder of the run files."""
 
     @cached_property
-    def positive_ranks(self) -> dict[Direction, PositiveRanks | None]:
+    def positive_ranks(self) -> Mapping[str, PositiveRanks | None]:
         """The ranks in the run file of each direction. None: the file is not on this machine, or
         its recalls are not those of the metrics, because the data set has other ids."""
-        return {"i2t": self._positive_ranks("i2t"), "t2i": self._positive_ranks("t2i")}
-
-    def _positive_ranks(self, way: Direction) -> PositiveRanks | None:
-        ranks = read_positive_ranks(self.folder / f"{way}.trec") if self.folder else None
-        metrics = self.metrics.i2t if way == "i2t" else self.metrics.t2i
-        recalls = {1: metrics.r1, 5: metrics.r5, 10: metrics.r10}
-        if ranks is None or any(
-            abs(ranks.recall(k) - recall) > _TOLERANCE
-            for k, recall in recalls.items()
-            if k <= ranks.depth
-        ):
-            return None
-        return ranks
+        folder, metrics = self.folder, {"i2t": self.metrics.i2t, "t2i": self.metrics.t2i}
+        return {
+            way: _agreeing(read_positive_ranks(folder / f"{way}.trec") if folder else None, recalls)
+            for way, recalls in metrics.items()
+        }
 
     @property
     def dataset(self) -> str:
@@ -66,6 +60,17 @@ class Run:
         if self.provenance.rerank_beta is None:
             return "ensemble" if self.provenance.members else None
         return "re-ranked ensemble" if self.provenance.members else "re-ranked"
+
+
+def _agreeing(ranks: PositiveRanks | None, metrics: Ranks) -> PositiveRanks | None:
+    """The ranks, if their recalls are those of the metrics."""
+    recalls = {1: metrics.r1, 5: metrics.r5, 10: metrics.r10}
+    agree = ranks is not None and all(
+        abs(ranks.recall(k) - recall) <= _TOLERANCE
+        for k, recall in recalls.items()
+        if k <= ranks.depth
+    )
+    return ranks if agree else None
 
 
 def read_runs(reports: Path) -> list[Run]:

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from manymatch.results.base import Record, Result
-from manymatch.results.graphs import Graph
-from manymatch.results.retrieval import RetrievedCaption, RetrievedImage, Thumbnail
+from manymatch.results.base import Result
+from manymatch.results.retrieval import (
+    Graph,
+    OfCaption,
+    OfImage,
+    RetrievedCaption,
+    RetrievedImage,
+    Thumbnail,
+)
 
 
-class ImageQuery(Record):
+class ImageQuery(OfImage):
     """An image, its captions, and the captions that the model ranked first."""
 
-    image_id: str
     thumbnail: Thumbnail | None
     captions: list[str]
     retrieved: list[RetrievedCaption]
 
+    @property
+    def label(self) -> str:
+        return self.captions[0] if self.captions else self.image_id
 
-class CaptionQuery(Record):
+
+class CaptionQuery(OfCaption):
     """A caption, its scene graph, and the images that the model ranked first."""
 
-    caption_id: str
     caption: str
     graph: Graph | None
     retrieved: list[RetrievedImage]

@@ -8,7 +8,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from manymatch.results.base import Record, Result
-from manymatch.results.retrieval import Recall, RetrievedCaption, RetrievedImage
+from manymatch.results.retrieval import (
+    OfCaption,
+    OfImage,
+    Recall,
+    RetrievedCaption,
+    RetrievedImage,
+)
 
 COLLAPSED = -4.0
 """With a log circular variance below this value the elements of a set have become one vector. DivE
@@ -90,7 +96,7 @@ class ElementPairs(Record):
 Box = tuple[Share, Share, Share, Share]
 
 
-class ImageMap(Record):
+class ImageMap(OfImage):
     """Where each element (row of `weights`) looks.
 
     The regions are the cells of a `grid` with this many rows and columns, or `boxes` (x1 y1 x2 y2
@@ -98,7 +104,6 @@ class ImageMap(Record):
     pass of methods that refine sets in passes; the last pass is `weights`.
     """
 
-    image_id: str
     size: tuple[Count, Count]
     weights: ShareMatrix
     passes: list[ShareMatrix]
@@ -114,10 +119,9 @@ class ImageMap(Record):
         return self
 
 
-class CaptionMap(Record):
+class CaptionMap(OfCaption):
     """Which words each element (row of `weights`) reads."""
 
-    caption_id: str
     words: list[str]
     weights: ShareMatrix
 
@@ -128,31 +132,29 @@ class CaptionMap(Record):
         return self
 
 
-class NearestCaption(RetrievedCaption):
-    """`element` (from 1) is the element of the caption's set that is nearest to the query's
-    element."""
+class Nearest(Record):
+    """An item with the `element` (from 1) of its set that is nearest to the query's element."""
 
     element: Count
 
 
-class NearestImage(RetrievedImage):
-    """`element` (from 1) is the element of the image's set that is nearest to the query's
-    element."""
-
-    element: Count
+class NearestCaption(RetrievedCaption, Nearest):
+    """A caption that an element of an image retrieves."""
 
 
-class ImageAnswers(Record):
+class NearestImage(RetrievedImage, Nearest):
+    """An image that an element of a caption retrieves."""
+
+
+class ImageAnswers(OfImage):
     """The captions that each element of an image retrieves, nearest first."""
 
-    image_id: str
     elements: list[list[NearestCaption]]
 
 
-class CaptionAnswers(Record):
+class CaptionAnswers(OfCaption):
     """The images that each element of a caption retrieves, nearest first."""
 
-    caption_id: str
     elements: list[list[NearestImage]]
 
 

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import model_validator
 
 from manymatch.results.base import Record, Result
-from manymatch.results.graphs import Graph
-from manymatch.results.retrieval import Thumbnail
+from manymatch.results.retrieval import Graph, OfCaption, OfImage, Thumbnail
 
 Cell = str | int | float | None
 _Sample = TypeVar("_Sample")
@@ -37,10 +36,9 @@ class Study(Record, Generic[_Sample]):
     samples: list[_Sample]
 
 
-class RichCaption(Record):
+class RichCaption(OfCaption):
     """A caption with a large scene graph, and the rank of the caption's image."""
 
-    caption_id: str
     caption: str
     attributes_and_relations: int
     rank: int
@@ -54,20 +52,18 @@ class RetrievedEntity(Record):
     true: bool
 
 
-class EntityQuery(Record):
+class EntityQuery(OfImage):
     """An image, its captions, and the entities that the model ranked first."""
 
-    image_id: str
     thumbnail: Thumbnail | None
     captions: list[str]
     entities: list[RetrievedEntity]
 
 
-class GraphError(Record):
+class GraphError(OfCaption):
     """A caption's scene graph before and after one error."""
 
     error: str
-    caption_id: str
     caption: str
     before: Graph
     after: Graph

@@ -10,24 +10,22 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_data import TinyData, make_data
+from tiny_data import TinyData
 from untrained import save_untrained
 
-from manymatch.experiments.clusters.clusters import PICTURES, SHOWN, clusters
-from manymatch.experiments.clusters.keywords import most_frequent, words_of
+from manymatch.experiments.clusters.clusters import (
+    PICTURES,
+    SHOWN,
+    clusters,
+    most_frequent,
+    words_of,
+)
 from manymatch.experiments.studies.subject import Subject
 from manymatch.scene_graphs.parser import load_model
 from manymatch.system.errors import ConfigError
 
 PARSER = "en_core_web_sm"
 N_CLASSES = 5
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
-    made = make_data(tmp_path_factory.mktemp("tiny"), width=12)
-    made.write_shards()
-    return made
 
 
 @pytest.fixture(scope="module")

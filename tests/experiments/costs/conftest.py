@@ -5,19 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny_data import TinyData, make_data
+from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.experiments.costs.measure import Source
 
 METHODS = ("vse_infinity", "dive", "msrm", "cora")
-
-
-@pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
-    made = make_data(tmp_path_factory.mktemp("efficiency"))
-    made.write_shards()
-    return made
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import torch
 
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import embed_split
-from manymatch.experiments.costs import gallery
-from manymatch.experiments.costs.gallery import grown, search
+from manymatch.experiments.costs import query as module
 from manymatch.experiments.costs.measure import Source
+from manymatch.experiments.costs.query import grown, search
 from manymatch.methods.base import Embeddings
 
 CPU = torch.device("cpu")
@@ -21,21 +21,21 @@ def images(count: int) -> Embeddings:
     return Embeddings(vectors, globals=torch.zeros(count, 3), attention=torch.ones(count, 2, 9))
 
 
-def numbers(made: gallery.Gallery) -> list[int]:
+def numbers(made: module.Gallery) -> list[int]:
     return torch.cat([block.vectors[:, 0, 0] for block in made.blocks()]).int().tolist()
 
 
 def test_a_gallery_grows_by_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
     for size in (1, 4, 5, 10, 23):
         for block in (3, 4, 100):
-            monkeypatch.setattr(gallery, "_BLOCK", block)
+            monkeypatch.setattr(module, "_BLOCK", block)
             made = grown(images(5), size)
             assert numbers(made) == [number % 5 for number in range(size)]
             assert set(made.held.parts()) == {"vectors"}  # no score looks at the rest
 
 
 def test_what_does_not_fit_is_searched_over_and_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gallery, "_BLOCK", 4)
+    monkeypatch.setattr(module, "_BLOCK", 4)
     of_an_image = 2 * 3 * 4
     made = grown(images(50), 30, most_bytes=9 * of_an_image)
     assert len(made.held) == 8  # whole blocks
@@ -47,7 +47,7 @@ def test_a_search_finds_what_the_full_ranking_does(
     sources: list[Source], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for block in (3, 100):
-        monkeypatch.setattr(gallery, "_BLOCK", block)
+        monkeypatch.setattr(module, "_BLOCK", block)
         for source in sources:
             trained = embed_split(source.model, source.shards, "test", CPU)
             method, result = trained.method, trained.embedded

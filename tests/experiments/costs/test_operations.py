@@ -7,7 +7,7 @@ import torch
 from small_methods import builder
 from torch import Tensor
 
-from manymatch.experiments.costs.operations import multiply_adds, similarity_operations
+from manymatch.experiments.costs.cost import multiply_adds, similarity_operations
 from manymatch.experiments.costs.scan import Scan
 from manymatch.methods.base import Embeddings
 from manymatch.text.vocabulary import Vocabulary
@@ -27,24 +27,21 @@ def operations(method: str, elements: int, size: int) -> int:
     return similarity_operations(built.score, image, text)
 
 
-@pytest.mark.parametrize("method", ["vsepp", "vse_infinity", "swamp", "pcme", "cora"])
-def test_a_cosine_takes_d(method: str) -> None:
-    for size in (16, 1024):
-        assert operations(method, 1, size) == size
-
-
-@pytest.mark.parametrize("method", ["dive", "maxmatch", "pvse"])
-def test_sets_take_k_k_d(method: str) -> None:
-    for elements, size in ((2, 16), (4, 1024), (5, 300)):
-        assert operations(method, elements, size) == elements * elements * size
-
-
-def test_dive_takes_what_its_paper_says() -> None:
-    assert operations("dive", 4, 1024) == 16_384
-
-
-def test_a_gaussian_query_takes_two_products() -> None:
-    assert operations("msrm", 1, 1024) == 2 * 1024
+@pytest.mark.parametrize(
+    ("methods", "products"),
+    [
+        (["vsepp", "vse_infinity", "swamp", "pcme", "cora"], {(1, 16): 1, (1, 1024): 1}),
+        (["dive", "maxmatch", "pvse"], {(2, 16): 4, (4, 1024): 16, (5, 300): 25}),
+        (["msrm"], {(1, 1024): 2}),
+    ],
+)
+def test_a_cosine_takes_d_and_sets_take_k_k_d(
+    methods: list[str], products: dict[tuple[int, int], int]
+) -> None:
+    """With K = 4 and D = 1,024 DivE's paper says 16,384; a Gaussian query takes two products."""
+    for method in methods:
+        for (elements, size), count in products.items():
+            assert operations(method, elements, size) == count * size
 
 
 @pytest.mark.parametrize(("regions", "words", "size"), [(36, 17, 1024), (4, 3, 8)])

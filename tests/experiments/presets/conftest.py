@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from one_by_one import run_one_by_one
 from tiny_checkout import Checkout, make_checkout
 
 from manymatch.config.layout import Layout
@@ -34,8 +33,3 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-@pytest.fixture
-def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    return run_one_by_one(monkeypatch)

@@ -14,12 +14,12 @@ from small_methods import NAMES, OF_CLIPS
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import read_yaml, validate
-from manymatch.experiments.costs.operations import multiply_adds
+from manymatch.experiments.costs.cost import multiply_adds
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
 from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
-from manymatch.reporting.published_ablations import OF_ABLATION
+from manymatch.reporting.published import OF_ABLATION
 from manymatch.text.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[3]

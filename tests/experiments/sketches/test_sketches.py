@@ -22,12 +22,12 @@ from manymatch.experiments.kinds import experiment_of_file
 from manymatch.experiments.plan import points
 from manymatch.experiments.sketches import experiment as module
 from manymatch.experiments.sketches.data import class_of, read_data
-from manymatch.experiments.sketches.run import Partners, _loss, run
+from manymatch.experiments.sketches.run import Partners, loss, run
 from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
 from manymatch.methods.matching import Matching
-from manymatch.reporting.published_results import published_results
+from manymatch.reporting.published import published_results
 from manymatch.system.errors import DataError
 
 SMALL = {"hidden": 32, "size": 16, "epochs": 6, "batch": 32, "lr": 0.005, "n_classes": 10}
@@ -187,6 +187,10 @@ def test_the_defaults_are_the_papers() -> None:
     assert (defaults.tau, defaults.eta, defaults.all_negatives_epochs) == (0.25, 5.0, 0)
 
 
+def total(terms: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.stack(list(terms.values())).sum()
+
+
 def test_images_of_the_own_class_are_no_negatives() -> None:
     torch.manual_seed(0)
     pairs = [torch.nn.functional.normalize(torch.randn(5, 4), dim=1) for _ in range(2)]
@@ -194,18 +198,18 @@ def test_images_of_the_own_class_are_no_negatives() -> None:
     selected = SketchSettings(weight=0.0, margin=0.5)
     matching = Matching(selected)
     scores = (pairs[0] @ pairs[1].T).tolist()
-    total = 0.0
+    expected = 0.0
     for i in range(5):
         others = [j for j in range(5) if classes[j] != classes[i]]
-        total += max(max(0.0, 0.5 + scores[i][j] - scores[i][i]) for j in others)
-        total += max(max(0.0, 0.5 + scores[j][i] - scores[i][i]) for j in others)
-    result = _loss((pairs[0], pairs[1]), classes, matching, None)
-    assert float(result) == pytest.approx(total, rel=1e-5)
+        expected += max(max(0.0, 0.5 + scores[i][j] - scores[i][i]) for j in others)
+        expected += max(max(0.0, 0.5 + scores[j][i] - scores[i][i]) for j in others)
+    result = total(loss((pairs[0], pairs[1]), classes, matching, None))
+    assert float(result) == pytest.approx(expected, rel=1e-5)
     alone = torch.arange(5)
     plain = 5 * triplet(pairs[0] @ pairs[1].T, alone, 0.5)
-    torch.testing.assert_close(_loss((pairs[0], pairs[1]), alone, matching, None), plain)
+    torch.testing.assert_close(total(loss((pairs[0], pairs[1]), alone, matching, None)), plain)
     labels = SwappedLabels(4, weight=0.3, n_classes=3, queue=0, tau=0.25)
-    both = _loss((pairs[0], pairs[1]), alone, matching, labels)
+    both = total(loss((pairs[0], pairs[1]), alone, matching, labels))
     torch.testing.assert_close(both, plain + 0.3 * labels(*pairs))
 
 

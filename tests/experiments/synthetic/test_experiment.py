@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from one_by_one import run_one_by_one
 
 from manymatch import cli
 from manymatch.config.layout import Layout
@@ -18,7 +17,7 @@ from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file
 from manymatch.experiments.plan import points
 from manymatch.experiments.synthetic.experiment import SyntheticPairs, SyntheticPlan
-from manymatch.experiments.synthetic.settings import RunSettings
+from manymatch.experiments.synthetic.run import RunSettings
 from manymatch.system.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
@@ -30,11 +29,6 @@ SMALL: dict[str, Any] = {
     "seeds": [0],
     "baseline": "contrastive",
 }
-
-
-@pytest.fixture
-def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    return run_one_by_one(monkeypatch)
 
 
 def small(

@@ -62,7 +62,7 @@ def score(
     image_index, judgments = embedded.image_index, NO_JUDGMENTS
     if relevance is not None:
         judgments = read_judgments(relevance, table.image_ids, table.caption_ids, image_index)
-    ranking = rank(similarity, embedded.images, embedded.texts, image_index, depth)
+    ranking = rank(similarity, *embedded.gallery, depth)
     subject = Subject(embedded, similarity, None, ranking, table.labels)
     if protocols:
         values = own_and_judged(subject, judgments) | suite.by_name(protocols, subject)

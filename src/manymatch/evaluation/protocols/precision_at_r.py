@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.subject import Subject
-from manymatch.evaluation.ranking.blocks import Score
-from manymatch.evaluation.ranking.whole_rows import SCORES_AT_ONCE, whole_rows
+from manymatch.evaluation.ranking.blocks import SCORES_AT_ONCE, Score, whole_rows
 from manymatch.methods.base import Embeddings
 
 Relevant = Callable[[Tensor, Tensor], Iterator[Tensor]]

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.relevance import Judgments
-from manymatch.evaluation.ranking.blocks import Score
+from manymatch.evaluation.protocols.subject import Subject
+from manymatch.evaluation.ranking.blocks import SCORES_AT_ONCE, Score, whole_rows
 from manymatch.evaluation.ranking.metrics import (
     RelevantRanks,
     multi_match_metrics,
@@ -17,7 +18,6 @@ from manymatch.evaluation.ranking.metrics import (
     rsum,
 )
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.evaluation.ranking.whole_rows import SCORES_AT_ONCE, transposed, whole_rows
 from manymatch.methods.base import Embeddings
 
 
@@ -39,37 +39,21 @@ def recall_of(ranking: Ranking) -> dict[str, Any]:
     return {"i2t": i2t, "t2i": t2i, "rsum": rsum(i2t, t2i)}
 
 
-def multi_match(
-    score: Score,
-    images: Embeddings,
-    texts: Embeddings,
-    image_index: Tensor,
-    judgments: Judgments,
-    *,
-    t2i_score: Score | None = None,
-) -> dict[str, dict[str, float]]:
+def multi_match(subject: Subject, judgments: Judgments) -> dict[str, dict[str, float]]:
     """`i2t` and `t2i` (`multi_match_metrics` each) against annotated and judged pairs.
 
-    The first four arguments and `t2i_score` are those of `rank`. If the judgments are complete all
-    queries count, otherwise the queries with a judged pair beyond their annotated pairs. Ties are
-    pessimistic: an irrelevant item of equal score ranks before a positive.
+    If the judgments are complete all queries count, otherwise the queries with a judged pair beyond
+    their annotated pairs. Ties are pessimistic: an irrelevant item of equal score ranks before a
+    positive.
 
     Raises:
         DataError: a score is not finite.
-        ValueError: there are no judgments.
     """
-    if not judgments:
-        raise ValueError("no judgments beyond the annotated pairs")
+    images, texts, image_index = subject.embedded.gallery
     pairs = judgments.pairs(image_index.cpu())
-    from_texts = transposed(t2i_score or score)
-    return {
-        "i2t": multi_match_metrics(
-            relevant_ranks(score, images, texts, pairs, _queries(judgments, 0))
-        ),
-        "t2i": multi_match_metrics(
-            relevant_ranks(from_texts, texts, images, pairs.flip(1), _queries(judgments, 1))
-        ),
-    }
+    i2t = relevant_ranks(subject.score, images, texts, pairs, _queries(judgments, 0))
+    t2i = relevant_ranks(subject.from_texts, texts, images, pairs.flip(1), _queries(judgments, 1))
+    return {"i2t": multi_match_metrics(i2t), "t2i": multi_match_metrics(t2i)}
 
 
 def _queries(judgments: Judgments, column: int) -> Tensor | None:

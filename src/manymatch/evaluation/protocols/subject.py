@@ -10,7 +10,6 @@ from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.evaluation.ranking.whole_rows import transposed
 from manymatch.system.errors import DataError
 
 
@@ -35,7 +34,8 @@ class Subject:
     @property
     def from_texts(self) -> Score:
         """`(texts, images) -> (n_texts, n_images)`."""
-        return transposed(self.t2i_score or self.score)
+        score = self.t2i_score or self.score
+        return lambda texts, images: score(images, texts).T
 
     def ranked(self, depth: int) -> Ranking:
         """The ranking with the best `depth` items of each query, at most all items."""
@@ -45,8 +45,7 @@ class Subject:
         )
         if all(items.shape[1] >= min(depth, gallery) for items, gallery in galleries):
             return self.ranking
-        parts = self.embedded.images, self.embedded.texts, self.embedded.image_index
-        return rank(self.score, *parts, depth, t2i_score=self.t2i_score)
+        return rank(self.score, *self.embedded.gallery, depth, t2i_score=self.t2i_score)
 
 
 def part(embedded: Embedded, images: slice) -> Embedded:

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.evaluation.protocols.class_matches import classes
-from manymatch.evaluation.protocols.coco_folds import coco_1k
-from manymatch.evaluation.protocols.coco_judged import cxc, eccv_caption
+from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels, read_labels
-from manymatch.evaluation.protocols.plausible_matches import pmrp
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject
 from manymatch.system.errors import ConfigError, nearest
 from manymatch.system.progress import say

@@ -1,4 +1,5 @@
-"""Blocks of a gallery: which rows of images and captions are scored at once."""
+"""Blocks of a gallery: which rows of images and captions are scored at once; and whole rows, for
+metrics that sort or count all items."""
 
 from __future__ import annotations
 
@@ -74,3 +75,41 @@ def checked(scores: Tensor) -> Tensor:
             "Train the model again with a lower learning rate, or check the features."
         )
     return scores
+
+
+SCORES_AT_ONCE = 4_000_000
+"""Scores in memory at once: 16 MB, and several times as much while they are sorted."""
+
+
+def whole_rows(
+    score: Score,
+    queries: Embeddings,
+    gallery: Embeddings,
+    included: Tensor | None = None,
+    scores_at_once: int = SCORES_AT_ONCE,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield runs of queries: their rows `(q,)` on the CPU, and their scores `(q, gallery)`.
+
+    Args:
+        score: `(queries, gallery) -> (q, g)`.
+        included: `(queries,)` mask of the queries that count (None: all).
+
+    Raises:
+        DataError: a score is not finite.
+    """
+    if included is None:
+        included = torch.ones(len(queries), dtype=torch.bool)
+    included = included.cpu()
+    for run in runs(len(queries), max(1, scores_at_once // max(1, len(gallery)))):
+        offsets = included[run].nonzero()[:, 0]
+        if len(offsets):
+            scores = _scores(score, queries.rows(run), gallery)
+            yield run.start + offsets, scores[offsets.to(scores.device)]
+
+
+def _scores(score: Score, queries: Embeddings, gallery: Embeddings) -> Tensor:
+    with torch.inference_mode():
+        parts = [
+            score(queries, gallery.rows(run)) for run in runs(len(gallery), CAPTIONS_PER_BLOCK)
+        ]
+        return checked(torch.cat(parts, 1))

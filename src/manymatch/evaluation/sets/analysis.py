@@ -14,10 +14,15 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.samples import Queries, Stored
-from manymatch.evaluation.sets.circular_variance import log_circular_variance
-from manymatch.evaluation.sets.element_answers import NearestItems, nearest_items
-from manymatch.evaluation.sets.element_pairs import element_pairs, winners
-from manymatch.evaluation.sets.elements import Selection, selections
+from manymatch.evaluation.sets.elements import (
+    NearestItems,
+    Selection,
+    element_pairs,
+    log_circular_variance,
+    nearest_items,
+    selections,
+    winners,
+)
 from manymatch.evaluation.sets.projection import project
 from manymatch.evaluation.sets.sampled_sets import sampled_sets
 from manymatch.methods.base import Method
@@ -57,14 +62,8 @@ def analyse_sets(
     whole sets against each other: 18 s on one CPU core for the 5,000 images and 25,000 captions of
     COCO with K = 4 and D = 1,024, and there are 2K such evaluations.
 
-    Args:
-        method: the method that made the embeddings and scores them.
-        whole: `protocols.recall` of the whole sets.
-        wanted: selections of elements to evaluate besides the single elements, and how many
-            vectors are projected.
-        queries: the images and captions whose attention and nearest items are shown.
-        stored: reads images from the shards.
-        judgments: positives beyond the annotated pairs.
+    `whole` is `protocols.recall` of the whole sets; `queries` are the images and captions whose
+    attention and nearest items are shown.
     """
     images, texts = embedded.images.vectors, embedded.texts.vectors
     if max(images.shape[1], texts.shape[1]) == 1:

@@ -12,7 +12,7 @@ from manymatch.evaluation.embed import Embedded, inference
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import Gallery, Queries, Stored
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
-from manymatch.evaluation.sets.element_answers import NearestItems, matching_elements
+from manymatch.evaluation.sets.elements import NearestItems, matching_elements
 from manymatch.methods.base import Method
 from manymatch.results.sets import (
     CaptionAnswers,
@@ -40,11 +40,8 @@ def sampled_sets(
 ) -> dict[str, Any]:
     """The fields `image_maps`, `caption_maps` and `nearest` of `results.sets.SetDetails`.
 
-    There are no maps of a modality whose sets come without attention.
-
-    Args:
-        nearest: what the elements of all images and of all captions retrieve.
-        stored: reads images from the shards.
+    There are no maps of a modality whose sets come without attention. `nearest` is what the
+    elements of all images and of all captions retrieve.
     """
     of_images, of_captions = nearest
     rows = (

@@ -1,28 +1,57 @@
-"""Measure what one trained model costs: a training step, a whole test, and a query."""
+"""Measure what one trained model costs: operations, a training step, a whole test, and a query."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from typing import TypeVar
 
 import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from manymatch.evaluation.embed import Embedded, embed
 from manymatch.evaluation.protocols.subject import part
-from manymatch.evaluation.provenance import setting_of
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.evaluation.trained import Trained
-from manymatch.experiments.costs.operations import similarity_operations
+from manymatch.evaluation.trained import Trained, setting_of
 from manymatch.experiments.costs.query import Parse, query_cost
 from manymatch.experiments.costs.timing import seconds
 from manymatch.experiments.costs.training_step import step_seconds
-from manymatch.methods.base import Method
+from manymatch.methods.base import Embeddings, Method
 from manymatch.results.costs import Cost, StepCost, TestCost
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches, samples
+
+
+def multiply_adds(compute: Callable[[], Tensor]) -> int:
+    """Multiply-adds of the matrix products in `compute()`: what the papers call FLOPs.
+
+    Elementwise operations are left out, as in the papers (DivE, section 4.4: K K D).
+    """
+    with FlopCounterMode(display=False) as counter:
+        compute()
+    return counter.get_total_flops() // 2
+
+
+def similarity_operations(score: Score, image: Embeddings, text: Embeddings) -> int:
+    """`multiply_adds` of `score` for one image and one text.
+
+    The count is of the code that training uses: torch's counter does not see the in-place products
+    of the fast code for retrieval.
+    """
+    with torch.enable_grad():
+        return multiply_adds(lambda: score(_tracked(image), _tracked(text)))
+
+
+def _tracked(embeddings: Embeddings) -> Embeddings:
+    """Copies that can have a gradient, unlike tensors of inference mode."""
+    copies = embeddings.map(lambda part: part.detach().clone())
+    copies.vectors.requires_grad_()
+    return copies
+
 
 IMAGES_PER_BATCH = 64
 _QUERIES, _STEPS, _DEPTH = 23, 7, 10
@@ -120,9 +149,8 @@ def rank_seconds(
     def ranked(images: int) -> float:
         """Seconds for all pairs of the split, scaled from the first `images`."""
         first = part(split, slice(0, images))
-        parts = first.images, first.texts, first.image_index
         measured = seconds(
-            lambda: rank(method.score, *parts, _DEPTH, t2i_score=method.t2i_score), device
+            lambda: rank(method.score, *first.gallery, _DEPTH, t2i_score=method.t2i_score), device
         )
         pairs = len(split.images) * len(split.texts)
         return measured * pairs / (len(first.images) * len(first.texts))

@@ -13,9 +13,9 @@ from manymatch import __version__
 from manymatch.config.preset import Preset
 from manymatch.evaluation.trained import embed_split
 from manymatch.experiments.costs.cost import cost_of
-from manymatch.experiments.costs.hardware import hardware
 from manymatch.experiments.costs.query import parser
 from manymatch.experiments.costs.scan import cross_attention_cost
+from manymatch.experiments.costs.timing import hardware
 from manymatch.methods import method_class
 from manymatch.methods.checkpoint import load_model
 from manymatch.results.costs import Cost, Costs

@@ -15,8 +15,7 @@ from manymatch.encoders.words import WordEncoder
 from manymatch.evaluation.embed import embed
 from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.trained import Trained
-from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of
-from manymatch.experiments.costs.operations import similarity_operations
+from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of, similarity_operations
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder

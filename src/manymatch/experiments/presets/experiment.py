@@ -9,7 +9,7 @@ from typing import Any
 
 from manymatch.config.params import read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
-from manymatch.evaluation.provenance import setting_of
+from manymatch.evaluation.trained import setting_of
 from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import PRESET, Point
 from manymatch.experiments.presets.plan import PresetPlan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,41 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from manymatch.evaluation.ranking.ranks import Direction
+from manymatch.evaluation.run_files import write_run
+from manymatch.experiments.fit import fit
 from manymatch.experiments.sketches.data import Data, Side
-from manymatch.experiments.sketches.metrics import retrieval
-from manymatch.experiments.sketches.ranks import named, write_ranks
+from manymatch.experiments.sketches.metrics import CUT, retrieval
 from manymatch.experiments.sketches.settings import SketchSettings
 from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.methods.matching import Matching
 from manymatch.methods.swapped_labels import swapped_labels
+
+_QUERIES = 1024
+"""The number of queries that are ranked at once."""
+
+
+def write_ranks(
+    target: Path, queries: Tensor, gallery: Tensor, names: tuple[list[str], list[str]]
+) -> None:
+    """Write the first 200 images of each query, which the metrics at 200 need.
+
+    Args:
+        queries, gallery: `(n, D)` and `(m, D)`, L2-normalised.
+        names: the names of the queries and of the images in the gallery.
+    """
+    blocks = [
+        torch.topk(block @ gallery.T, min(CUT, len(gallery))) for block in queries.split(_QUERIES)
+    ]
+    items = torch.cat([block.indices for block in blocks])
+    scores = torch.cat([block.values for block in blocks])
+    write_run(target, Direction(torch.empty(0), items, scores), *names, target.stem)
+
+
+def named(labels: Tensor, classes: list[str]) -> list[str]:
+    """The name CLASS/NUMBER of each row, from which other tools can read the positives."""
+    return [f"{classes[label]}/{row}" for row, label in enumerate(labels.tolist())]
+
 
 CPU = torch.device("cpu")
 _ROWS = 4096
@@ -93,28 +121,22 @@ def _held_out(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:
 def _fit(
     heads: Heads, settings: SketchSettings, data: Data, trained: Tensor, held: Tensor
 ) -> tuple[int, float]:
-    """Train `heads` and load the best epoch's weights; return that epoch and its validation mAP."""
+    """Train `heads`; return the best epoch and its validation mAP."""
     sketches, partners = data.sketches.of(trained), Partners(data.images.of(trained))
     matching = Matching(settings)
     labels = swapped_labels(settings, settings.size)
-    parts = nn.ModuleList([heads] if labels is None else [heads, labels])
-    parts.to(next(heads.parameters()).device)
-    optimizer = torch.optim.Adam(parts.parameters(), lr=settings.lr, fused=True)
-    best, weights, best_epoch = -1.0, heads.state_dict(), 0
-    for epoch in range(settings.epochs):
+
+    def losses(epoch: int) -> Iterator[dict[str, Tensor]]:
         matching.start_epoch(epoch)
         for rows in torch.randperm(len(sketches.labels)).split(settings.batch):
             classes = sketches.labels[rows]
             pairs = heads(sketches.vectors[rows], partners.draw(classes))
-            loss = _loss(pairs, classes, matching, labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        validation = score(heads, data, held)["map"]
-        if validation > best:
-            best, weights, best_epoch = validation, copy.deepcopy(heads.state_dict()), epoch + 1
-    heads.load_state_dict(weights)
-    return best_epoch, best
+            yield loss(pairs, classes, matching, labels)
+
+    def validate() -> float:
+        return score(heads, data, held)["map"]
+
+    return fit(heads, labels, losses, validate, epochs=settings.epochs, lr=settings.lr)
 
 
 class Partners:
@@ -132,21 +154,21 @@ class Partners:
         return self._vectors[self._first[classes] + offsets]
 
 
-def _loss(
+def loss(
     pairs: tuple[Tensor, Tensor],
     classes: Tensor,
     matching: Matching,
     labels: SwappedLabels | None,
-) -> Tensor:
-    """SwAMP's objective. Other images of a sketch's class are no negatives of the contrastive
-    loss."""
+) -> dict[str, Tensor]:
+    """The terms of SwAMP's objective. Other images of a sketch's class are no negatives of the
+    contrastive loss."""
     sketches, images = pairs
     classes = classes.to(sketches.device)
     same_class = classes[:, None] == classes
     same_class.fill_diagonal_(False)
     scores = (sketches @ images.T).masked_fill(same_class, -torch.inf)
     contrastive = matching.terms(scores, torch.arange(len(classes), device=classes.device))
-    return torch.stack(list(objective(contrastive, labels, sketches, images).values())).sum()
+    return objective(contrastive, labels, sketches, images)
 
 
 @torch.no_grad()

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from manymatch.evaluation.protocols.subject import Subject
-from manymatch.evaluation.ranking.ranks import Ranking
 from manymatch.experiments.studies.reranking import recalls
 from manymatch.experiments.studies.rich_captions import rich_captions
+from manymatch.experiments.studies.subject import External
 from manymatch.results.studies import Studies, StudiesByName, Study
 from manymatch.shards.sample import CaptionEntry
 from manymatch.shards.tables import read_images
 from manymatch.system import files
 from manymatch.system.errors import DataError
 from manymatch.system.progress import say
-
-
-@dataclass(frozen=True)
-class External:
-    """The ranking of another model, and the split's captions with their scene graphs."""
-
-    ranking: Ranking
-    captions: list[CaptionEntry]
 
 
 def study_scores(

@@ -19,7 +19,7 @@ from manymatch.experiments.studies.graph_errors import (
 )
 from manymatch.experiments.studies.subject import Subject
 from manymatch.results import studies as results
-from manymatch.results.graphs import Graph
+from manymatch.results.retrieval import Graph
 from manymatch.results.studies import Cell, Study, StudyTable
 from manymatch.shards.sample import CaptionEntry
 

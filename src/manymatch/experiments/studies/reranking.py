@@ -19,7 +19,7 @@ def reranking(subject: Subject) -> Study[Any]:
     rsums = rsum_by_beta(score, subject.held_out())
     beta = best_beta(rsums)
     rows: list[list[Cell]] = [[tried, rounded(rsum)] for tried, rsum in rsums.items()]
-    after = rank(reranked(score, beta), embedded.images, embedded.texts, embedded.image_index)
+    after = rank(reranked(score, beta), *embedded.gallery)
     return Study(
         title="Re-ranking by entities",
         about="Score beta s(image, caption) + (1 - beta) min over the caption's entities of "

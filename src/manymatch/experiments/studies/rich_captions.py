@@ -8,14 +8,14 @@ from __future__ import annotations
 from torch import Tensor
 
 from manymatch.evaluation.ranking.metrics import CUTS, recall_metrics, rounded
-from manymatch.experiments.studies.subject import Ranked
+from manymatch.experiments.studies.subject import External, Subject
 from manymatch.results.studies import Cell, RichCaption, Study, StudyTable
 
 COUNT = 100
 _SAMPLES = 10
 
 
-def rich_captions(subject: Ranked) -> Study[RichCaption]:
+def rich_captions(subject: Subject | External) -> Study[RichCaption]:
     """Text-to-image recalls on the `COUNT` captions with most attributes and relations."""
     ranks = subject.ranking.t2i.ranks
     sizes = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,15 +27,12 @@ from manymatch.system.device import pick_device
 _CAPTIONS_PER_BATCH = 320
 
 
-class Ranked(Protocol):
-    """The input of a study that needs only ranks: the ranking of a split, and the captions in the
-    order of their ranks."""
+@dataclass(frozen=True)
+class External:
+    """The ranking of another model, and the split's captions with their scene graphs."""
 
-    @property
-    def ranking(self) -> Ranking: ...
-
-    @property
-    def captions(self) -> list[CaptionEntry]: ...
+    ranking: Ranking
+    captions: list[CaptionEntry]
 
 
 @dataclass(frozen=True)
@@ -69,9 +66,8 @@ class Subject:
 
     @cached_property
     def ranking(self) -> Ranking:
-        method, embedded = self.trained.method, self.embedded
-        parts = embedded.images, embedded.texts, embedded.image_index
-        return rank(method.score, *parts, t2i_score=method.t2i_score)
+        method = self.trained.method
+        return rank(method.score, *self.embedded.gallery, t2i_score=method.t2i_score)
 
     @cached_property
     def captions(self) -> list[CaptionEntry]:

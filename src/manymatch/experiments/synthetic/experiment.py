@@ -14,7 +14,7 @@ from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import ComparedPlan, Point
 from manymatch.experiments.run_folder import Numbers
 from manymatch.experiments.synthetic import run as training
-from manymatch.experiments.synthetic.settings import RunSettings
+from manymatch.experiments.synthetic.run import RunSettings
 from manymatch.results.synthetic import Kind as Relevance
 from manymatch.results.synthetic import SyntheticExperiment
 from manymatch.system.code_hash import code_hash

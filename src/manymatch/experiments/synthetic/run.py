@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-import copy
 import time
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from manymatch.config.preset import Count, Positive
 from manymatch.evaluation.ranking.metrics import recall_metrics
+from manymatch.experiments.fit import fit
 from manymatch.experiments.synthetic.pairs import WIDTH, Pairs, make_pairs
-from manymatch.experiments.synthetic.settings import RunSettings
 from manymatch.losses.sinkhorn import transport
 from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.losses.triplet import triplet
-from manymatch.methods.swapped_labels import swapped_labels
+from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
+
+
+class RunSettings(LabelSettings):
+    """The settings of one training. `weight: 0` trains with the contrastive loss alone.
+
+    The defaults are those of SwAMP, appendix E. The data are those of `pairs.py`.
+    """
+
+    tau: Positive = 0.01
+    eta: Positive = 20.0
+    margin: Positive = 0.1
+    size: Count = 5
+    """The size of the embeddings."""
+    hidden: Count = 50
+    """The units of each of the two hidden layers of an encoder."""
+    epochs: Count = 100
+    contrastive_epochs: Annotated[int, Field(ge=0)] = 0
+    """The warm start: epochs with the contrastive loss alone, before `epochs`."""
+    batch: Count = 128
+    lr: Positive = 1e-3
+
 
 TOLERANCE = 1e-4
 """The tolerance of the solution whose Newton steps `assignment` counts."""
@@ -74,47 +97,32 @@ def run(settings: RunSettings, seed: int) -> dict[str, Any]:
 
 
 def train(settings: RunSettings, seed: int, training: Pairs, validation: Pairs) -> Trained:
-    """Train on `training`, and keep the epoch with the best R@1 on `validation`."""
+    """Train on `training`, and keep the epoch with the best R@1 of pairs on `validation`."""
     torch.manual_seed(seed)
     encoders = Encoders(settings.hidden, settings.size)
     labels = swapped_labels(settings, settings.size)
-    if settings.contrastive_epochs:
-        warm = settings.model_copy(update={"epochs": settings.contrastive_epochs})
-        encoders.load_state_dict(_fit(encoders, None, training, validation, warm)[0])
-    weights, epoch = _fit(encoders, labels, training, validation, settings)
-    encoders.load_state_dict(weights)
+
+    def losses(labels: SwappedLabels | None) -> Iterator[dict[str, Tensor]]:
+        for rows in torch.randperm(len(training.label)).split(settings.batch):
+            yield loss(encoders, labels, training.rows(rows), settings.margin)
+
+    def r1() -> float:
+        return recalls(*_embedded(encoders, validation), validation.label)["pair"]["r1"]
+
+    if epochs := settings.contrastive_epochs:
+        fit(encoders, None, lambda _: losses(None), r1, epochs=epochs, lr=settings.lr)
+    epochs = settings.epochs
+    epoch, _ = fit(encoders, labels, lambda _: losses(labels), r1, epochs=epochs, lr=settings.lr)
     return Trained(encoders, labels, epoch)
 
 
-def _fit(
-    encoders: Encoders,
-    labels: SwappedLabels | None,
-    training: Pairs,
-    validation: Pairs,
-    settings: RunSettings,
-) -> tuple[dict[str, Tensor], int]:
-    """The weights of the epoch with the best validation R@1 of pairs, and that epoch (1-based)."""
-    trained = nn.ModuleList([encoders] if labels is None else [encoders, labels])
-    optimizer = torch.optim.Adam(trained.parameters(), lr=settings.lr, fused=True)
-    best, weights, best_epoch = -1.0, encoders.state_dict(), 0
-    for epoch in range(1, settings.epochs + 1):
-        for rows in torch.randperm(len(training.label)).split(settings.batch):
-            loss = _loss(encoders, labels, training.rows(rows), settings)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        r1 = recalls(*_embedded(encoders, validation), validation.label)["pair"]["r1"]
-        if r1 > best:
-            best, weights, best_epoch = r1, copy.deepcopy(encoders.state_dict()), epoch
-    return weights, best_epoch
-
-
-def _loss(
-    encoders: Encoders, labels: SwappedLabels | None, batch: Pairs, settings: RunSettings
-) -> Tensor:
+def loss(
+    encoders: Encoders, labels: SwappedLabels | None, batch: Pairs, margin: float
+) -> dict[str, Tensor]:
+    """The terms of SwAMP's objective."""
     a, b = encoders(batch)
-    contrastive = {"triplet": triplet(a @ b.T, torch.arange(len(a)), settings.margin)}
-    return torch.stack(list(objective(contrastive, labels, a, b).values())).sum()
+    contrastive = {"triplet": triplet(a @ b.T, torch.arange(len(a)), margin)}
+    return objective(contrastive, labels, a, b)
 
 
 @torch.no_grad()

@@ -1,1 +1,1 @@
-"""One module for each section of the report, with a function `section(results) -> View | None`."""
+"""Sections that only the page shows: `section(results) -> View | None` in one module for each."""

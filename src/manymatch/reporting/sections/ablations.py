@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from manymatch.reporting import ablations, published_ablations
+from manymatch.reporting import ablations
 from manymatch.reporting.ablations import MEASURES, Measure, estimate, value_text
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
 from manymatch.reporting.chart import (
@@ -20,6 +20,7 @@ from manymatch.reporting.chart import (
 from manymatch.reporting.estimates import Estimate
 from manymatch.reporting.heats import PAIRS_NOTE, pair_heats
 from manymatch.reporting.leaderboard import anchor
+from manymatch.reporting.published import tables_beside
 from manymatch.results.ablations import Ablation, AblationPoint
 from manymatch.results.all_results import AllResults
 
@@ -51,10 +52,7 @@ def _blocks(ablation: Ablation) -> list[Block]:
     blocks: list[Block] = [heading]
     blocks += [Note(ablation.about)] if ablation.about else []
     blocks.append(ablations.table(ablation))
-    blocks += [
-        Folded(table.title, [table], "published")
-        for table in published_ablations.tables_beside(ablation.name)
-    ]
+    blocks += [Folded(table.title, [table], "published") for table in tables_beside(ablation.name)]
     blocks.append(Grid(line_charts(ablation) or dot_charts(ablation)))
     heats = [
         Grid([Heading(point.label), *pair_heats(pairs, point.label)], "row")

@@ -18,22 +18,12 @@ from manymatch.results.all_results import AllResults
 
 def section(results: AllResults) -> View | None:
     """The section; None if no caption was sampled."""
-    questions = [
-        Question(
-            query.caption,
-            [
-                Quote(query.caption),
-                Graph(
-                    "Scene graph",
-                    draw(query.graph) if query.graph and query.graph.objects else None,
-                ),
-                Rankings("Images retrieved by each method", rankings),
-            ],
-        )
-        for query, rankings in sampled_rankings(results.runs, lambda s: s.captions, "caption_id")
-    ]
-    if not questions:
-        return None
-    judged = any(run.metrics.multi for run in results.runs)
-    blocks = [Legend(judged), Picker("caption", "caption", questions)]
-    return View("Images retrieved for a caption", "Captions", blocks)
+    questions = []
+    for query, rankings in sampled_rankings(results.runs, lambda samples: samples.captions):
+        drawing = draw(query.graph) if query.graph and query.graph.objects else None
+        answers = Rankings("Images retrieved by each method", rankings)
+        blocks = [Quote(query.caption), Graph("Scene graph", drawing), answers]
+        questions.append(Question(query.caption, blocks))
+    picker = Picker("caption", "caption", questions)
+    title = "Images retrieved for a caption"
+    return View(title, "Captions", [Legend(results.judged), picker]) if questions else None

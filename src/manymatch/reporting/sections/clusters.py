@@ -24,12 +24,10 @@ class ClusterView:
     pictures: list[tuple[str, str | None]]
 
 
-@dataclass(frozen=True)
 class ClusterGrid(Block):
     """Classes side by side."""
 
     classes: list[ClusterView]
-    template = "clusters.html"
 
 
 def section(results: AllResults) -> View | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import Look, look
@@ -12,13 +12,8 @@ from manymatch.reporting.heats import Heat
 from manymatch.reporting.leaderboard import styles
 from manymatch.reporting.queries import Answer, AskedImage, Picker, Question, Quote, answer_of
 from manymatch.results.all_results import AllResults
-from manymatch.results.sets import (
-    CaptionMap,
-    ImageMap,
-    NearestCaption,
-    NearestImage,
-    SetDetails,
-)
+from manymatch.results.samples import ImageQuery
+from manymatch.results.sets import CaptionMap, ImageMap, NearestCaption, NearestImage
 
 _MAX_QUERIES = 8
 """The most images, and the most captions, whose elements the page shows."""
@@ -37,7 +32,6 @@ class Element:
     answers: list[Answer]
 
 
-@dataclass(frozen=True)
 class Elements(Block):
     """The elements of one run for one query, over the `thumbnail` of an image query. `words` is
     what the elements of a caption read (None: not known)."""
@@ -48,61 +42,33 @@ class Elements(Block):
     elements: list[Element]
     thumbnail: str | None = None
     words: Heat | None = None
-    template = "elements.html"
 
 
 def section(results: AllResults) -> View | None:
     """The sampled images, then the sampled captions."""
-    sets = {run.preset: run.sets for run in results.runs if run.sets}
-    if not sets:
-        return None
     number = styles(results.runs)
     samples = [run.samples for run in results.runs if run.samples]
-    pictures = {query.image_id: query.thumbnail for sampled in samples for query in sampled.images}
-    image_captions = {
-        query.image_id: query.captions for sampled in samples for query in sampled.images
-    }
-    texts = {query.caption_id: query.caption for sampled in samples for query in sampled.captions}
+    sampled = {query.id: query for one in samples for query in one.images}
+    texts = {query.id: query.caption for one in samples for query in one.captions}
+    images: dict[str, list[Elements]] = {}
+    captions: dict[str, list[Elements]] = {}
+    for run in results.runs:
+        if run.sets is None:
+            continue
+        looks = {one.id: one for one in run.sets.image_maps}
+        reads = {one.id: one for one in run.sets.caption_maps}
+        for query in run.sets.nearest.images:
+            picture = sampled[query.id].thumbnail if query.id in sampled else None
+            elements = _elements(query.elements, looks.get(query.id))
+            summary = _summary(query.elements, "captions")
+            shown = Elements(run.preset, number[run.preset], summary, elements, picture)
+            images.setdefault(query.id, []).append(shown)
+        for asked in run.sets.nearest.captions:
+            words = _words(reads[asked.id], run.preset) if asked.id in reads else None
+            elements, summary = _elements(asked.elements), _summary(asked.elements, "images")
+            shown = Elements(run.preset, number[run.preset], summary, elements, words=words)
+            captions.setdefault(asked.id, []).append(shown)
 
-    def of_image(run: str, details: SetDetails) -> dict[str, Elements]:
-        maps = {one.image_id: one for one in details.image_maps}
-        return {
-            query.image_id: _elements(
-                run,
-                number[run],
-                query.elements,
-                "captions",
-                thumbnail=pictures.get(query.image_id),
-                image_map=maps.get(query.image_id),
-            )
-            for query in details.nearest.images
-        }
-
-    def of_caption(run: str, details: SetDetails) -> dict[str, Elements]:
-        maps = {one.caption_id: one for one in details.caption_maps}
-        return {
-            query.caption_id: _elements(
-                run,
-                number[run],
-                query.elements,
-                "images",
-                caption_map=maps.get(query.caption_id),
-            )
-            for query in details.nearest.captions
-        }
-
-    images = [
-        Question(
-            key,
-            [AskedImage(pictures.get(key), key, image_captions.get(key, [])), Grid(by_run, "wide")],
-            pictures.get(key),
-        )
-        for key, by_run in _by_query(sets, of_image)
-    ]
-    captions = [
-        Question(texts.get(key, key), [Quote(texts.get(key, key)), Grid(by_run, "wide")])
-        for key, by_run in _by_query(sets, of_caption)
-    ]
     blocks: list[Block] = []
     if images:
         blocks += [
@@ -113,67 +79,58 @@ def section(results: AllResults) -> View | None:
                 "cosine with the nearest element of the caption's set. Elements that retrieve "
                 "the same captions stand for the same meaning."
             ),
-            Picker("look", "image", images, pictures=True),
+            Picker("look", "image", _image_questions(images, sampled), pictures=True),
         ]
     if captions:
         blocks += [
             Heading("Which words the elements of a caption read, and what each element retrieves"),
             Note("Percent of each element's attention, then the images nearest to each element."),
-            Picker("read", "caption", captions),
+            Picker(
+                "read",
+                "caption",
+                [
+                    Question(texts.get(key, key), [Quote(texts.get(key, key)), Grid(runs, "wide")])
+                    for key, runs in list(captions.items())[:_MAX_QUERIES]
+                ],
+            ),
         ]
     return View("Single elements", "Elements", blocks) if blocks else None
 
 
-def _by_query(
-    sets: dict[str, SetDetails], elements: Callable[[str, SetDetails], dict[str, Elements]]
-) -> list[tuple[str, list[Elements]]]:
-    """The first queries of all runs by id, each with the elements of every run that has it."""
-    by_run = [elements(run, details) for run, details in sets.items()]
-    ids = list(dict.fromkeys(key for queries in by_run for key in queries))[:_MAX_QUERIES]
-    return [(key, [queries[key] for queries in by_run if key in queries]) for key in ids]
+def _image_questions(
+    images: dict[str, list[Elements]], sampled: dict[str, ImageQuery]
+) -> list[Question]:
+    questions = []
+    for key, runs in list(images.items())[:_MAX_QUERIES]:
+        query = sampled.get(key)
+        picture, captions = (query.thumbnail, query.captions) if query else (None, [])
+        blocks = [AskedImage(picture, key, captions), Grid(runs, "wide")]
+        questions.append(Question(key, blocks, picture))
+    return questions
 
 
-def _elements(
-    run: str,
-    style: int,
-    nearest: Nearest,
-    kind: str,
-    *,
-    thumbnail: str | None = None,
-    image_map: ImageMap | None = None,
-    caption_map: CaptionMap | None = None,
-) -> Elements:
-    ids = [[_id(item) for item in items] for items in nearest]
-    distinct = len({first for first, *_ in ids})
-    return Elements(
-        run,
-        style,
-        f"{len(nearest)} elements, different {kind} retrieved first: {distinct}",
-        [
-            Element(
-                look=look(image_map, image_map.weights[k], k) if image_map else None,
-                earlier=[look(image_map, weights[k], k) for weights in image_map.passes[:-1]]
-                if image_map
-                else [],
-                answers=[answer_of(item, notes=_notes(item, k, ids)) for item in items],
-            )
-            for k, items in enumerate(nearest)
-        ],
-        thumbnail,
-        _words(caption_map, run) if caption_map else None,
-    )
+def _summary(nearest: Nearest, kind: str) -> str:
+    distinct = len({items[0].id for items in nearest})
+    return f"{len(nearest)} elements, different {kind} retrieved first: {distinct}"
+
+
+def _elements(nearest: Nearest, image_map: ImageMap | None = None) -> list[Element]:
+    ids = [[item.id for item in items] for items in nearest]
+    elements = []
+    for k, items in enumerate(nearest):
+        passes = [look(image_map, one[k], k) for one in image_map.passes] if image_map else []
+        seen = look(image_map, image_map.weights[k], k) if image_map else None
+        answers = [answer_of(item, notes=_notes(item, k, ids)) for item in items]
+        elements.append(Element(seen, passes[:-1], answers))
+    return elements
 
 
 def _notes(item: NearestCaption | NearestImage, k: int, ids: Sequence[Sequence[str]]) -> list[str]:
     """The nearest element of the item, and the query's other elements (from 1) that retrieve the
     same item."""
-    others = [str(i + 1) for i, retrieved in enumerate(ids) if i != k and _id(item) in retrieved]
+    others = [str(i + 1) for i, retrieved in enumerate(ids) if i != k and item.id in retrieved]
     nearest = f"cosine with element {item.element}"
     return [nearest, f"also element {', '.join(others)}"] if others else [nearest]
-
-
-def _id(item: NearestCaption | NearestImage) -> str:
-    return item.caption_id if isinstance(item, NearestCaption) else item.image_id
 
 
 def _words(read: CaptionMap, run: str) -> Heat:

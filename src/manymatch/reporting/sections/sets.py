@@ -9,7 +9,7 @@ from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
 from manymatch.reporting.chart import STYLES
 from manymatch.reporting.heats import PAIRS_NOTE, pair_heats
 from manymatch.reporting.leaderboard import styles
-from manymatch.reporting.published_ablations import tables_of_sets
+from manymatch.reporting.published import tables_of_sets
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Run
@@ -52,14 +52,12 @@ class Cloud:
         return self.element % STYLES
 
 
-@dataclass(frozen=True)
 class Plane(Block):
     """The elements of random sets in the plane; `summary` says how many of how many are drawn."""
 
     name: str
     clouds: list[Cloud]
     summary: str
-    template = "plane.html"
 
 
 def section(results: AllResults) -> View | None:

@@ -1,0 +1,164 @@
+"""What the papers print: three CSV files with one value in each line.
+
+`published_results.csv`: retrieval results. `metric` is the name of the number in our own result
+files (`Record.numbers`), so that both stand in one column. `setting` is the gallery (COCO's 1k and
+5k) or the ground truth. `row` keeps several rows of one method in a table apart. `marks` are what
+the table marks of ensemble, cross_attention and external_data. Features and encoder are empty if
+the paper does not name them. Where a text version of a paper lost a mark, the mark is taken from
+the same row in another paper.
+
+`published_costs.csv`: costs in multiply-adds (of one similarity), in multiples of VSE∞'s
+(`relative`: of similarity and retrieval of ten items), or in seconds: `step` of training, `test`
+and its part `ranking`, and of a text query `parse`, `encode`, `search` and their sum `query`. The
+last two have the numbers of images for which the value holds. Hardware is empty if the paper names
+none.
+
+`published_ablations.csv`: ablations on the papers' data and settings. They stand in tables of their
+own. All values are as printed.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from manymatch.reporting.table import Cell, Column, Table
+
+Line = dict[str, str]
+
+OF_ABLATION: dict[str, tuple[str, str, str]] = {
+    "dive-similarity": ("DivE", "table 3", ""),
+    "dive-slots": ("DivE", "section B.3", ""),
+    "dive-elements": ("DivE", "table 4", "hyperparameter: embedding set size"),
+    "dive-iterations": ("DivE", "table 4", "hyperparameter: iterations"),
+    "dive-alpha": ("DivE", "table 4", "hyperparameter: smooth-Chamfer scale"),
+    "msrm-losses": ("MSRM", "table 4", ""),
+    "maxmatch-losses": ("MaxMatch", "table 3", ""),
+    "cora-layers": ("CORA", "table 3", "number of GAT layers"),
+    "cora-graph": ("CORA", "table 3", "graph structure"),
+    "cora-losses": ("CORA", "table 3", "losses"),
+}
+"""For the name of an ablation the paper, its table, and how the column `what` begins."""
+
+OF_SETS = (
+    ("DivE", "table 3", "within-set circular variance"),
+    ("DivE", "table 5", ""),
+    ("MaxMatch", "table 4", ""),
+)
+"""The same for the section on sets: how wide sets are, and what single elements retrieve."""
+
+
+@dataclass(frozen=True)
+class PublishedResult:
+    """A row of a paper's table on one setting of a data set; `values` by metric."""
+
+    paper: str
+    section: str
+    row: str
+    method: str
+    venue: str
+    features: str
+    text_encoder: str
+    marks: str
+    dataset: str
+    setting: str
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A value, and the smallest and largest number of images for which the value holds."""
+
+    measure: str
+    value: float
+    galleries: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class PublishedCost:
+    """What one section of a paper says about a method on some data."""
+
+    paper: str
+    section: str
+    method: str
+    data: str
+    hardware: str
+    facts: list[Fact]
+
+
+def _groups(kind: str, *varying: str) -> Iterator[tuple[Line, list[Line]]]:
+    """The lines that differ in the `varying` columns alone, in the order of the file: the other
+    columns, which they share, and the varying columns of each."""
+    groups: dict[tuple[tuple[str, str], ...], list[Line]] = {}
+    path = Path(__file__).with_name(f"published_{kind}.csv")
+    with path.open(encoding="utf-8", newline="") as stream:
+        for line in csv.DictReader(stream):
+            values = {name: line.pop(name) for name in varying}
+            groups.setdefault(tuple(line.items()), []).append(values)
+    for shared, lines in groups.items():
+        yield dict(shared), lines
+
+
+@cache
+def published_results() -> tuple[PublishedResult, ...]:
+    """All published results, in the order of the file."""
+    return tuple(
+        PublishedResult(**row, values={line["metric"]: float(line["value"]) for line in lines})
+        for row, lines in _groups("results", "metric", "value")
+    )
+
+
+def published_costs() -> list[PublishedCost]:
+    """All published costs, in the order of the file."""
+    varying = ("measure", "value", "smallest_gallery", "largest_gallery")
+    return [
+        PublishedCost(**section, facts=[_fact(**line) for line in lines])
+        for section, lines in _groups("costs", *varying)
+    ]
+
+
+def _fact(measure: str, value: str, smallest_gallery: str, largest_gallery: str) -> Fact:
+    galleries = (int(smallest_gallery), int(largest_gallery)) if smallest_gallery else None
+    return Fact(measure, float(value), galleries)
+
+
+@cache
+def published_ablations() -> dict[tuple[str, ...], Table]:
+    """The table of each ablation by paper, section and `what`, in the order of the file."""
+    groups = _groups("ablations", "setting", "metric", "value")
+    return {tuple(place.values()): _table(lines, **place) for place, lines in groups}
+
+
+def _table(lines: list[Line], paper: str, section: str, what: str) -> Table:
+    metrics = dict.fromkeys(line["metric"] for line in lines)
+    settings = dict.fromkeys(line["setting"] for line in lines)
+    values = {(line["setting"], line["metric"]): line["value"] for line in lines}
+    return Table(
+        f"{paper}, {section}: {what}",
+        [Column("Setting", numeric=False), *(Column(name.replace("_", " ")) for name in metrics)],
+        [
+            [Cell(setting), *(Cell(values.get((setting, metric), "")) for metric in metrics)]
+            for setting in settings
+        ],
+    )
+
+
+def tables_beside(ablation: str) -> list[Table]:
+    """What a paper prints of the question that the ablation of this name asks."""
+    return _tables_of(*OF_ABLATION[ablation]) if ablation in OF_ABLATION else []
+
+
+def tables_of_sets() -> list[Table]:
+    """What the papers print of the elements of their sets."""
+    return [table for place in OF_SETS for table in _tables_of(*place)]
+
+
+def _tables_of(paper: str, section: str, what: str) -> list[Table]:
+    return [
+        table
+        for place, table in published_ablations().items()
+        if place[:2] == (paper, section) and place[2].startswith(what)
+    ]

@@ -1,0 +1,105 @@
+"""Faulty values of every kind of file: one line with the file, the key and the remedy."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_ablations import write_ablation
+from made_costs import write_costs
+from made_experiments import write_clusters, write_experiment
+from made_sets import shown_sets
+from made_studies import write_studies
+
+from manymatch.results.ablations import Ablation
+from manymatch.results.base import Result
+from manymatch.results.clusters import Clusters
+from manymatch.results.costs import Costs
+from manymatch.results.samples import Samples
+from manymatch.results.sets import SetDetails
+from manymatch.results.studies import Studies
+from manymatch.results.synthetic import SyntheticExperiment
+from manymatch.system.errors import DataError
+
+JPEG = "/9j/AA=="
+GRAPH = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}
+IMAGE = {"image_id": "0", "thumbnail": JPEG, "score": 0.5, "mark": "own"}
+CAPTION = {"caption_id": "0#0", "caption": "A red dog.", "score": 0.5, "mark": "true"}
+SAMPLES: dict[str, Any] = {
+    "images": [{"image_id": "0", "thumbnail": JPEG, "captions": [], "retrieved": [CAPTION] * 3}],
+    "captions": [CAPTION | {"graph": GRAPH, "retrieved": [IMAGE] * 3}],
+}
+
+
+def write_run(reports: Path, name: str, value: dict[str, Any]) -> Path:
+    path = reports / "runs" / "scenes" / "cora" / f"{name}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(value))
+    return path
+
+
+WRITERS: dict[type[Result], Callable[[Path], Path]] = {
+    Ablation: lambda reports: write_ablation(reports, "what", {"a": [1, 2]}),
+    Clusters: lambda reports: write_clusters(reports, "scenes", "swamp", {"1": JPEG}),
+    Costs: write_costs,
+    Samples: lambda reports: write_run(reports, "samples", SAMPLES),
+    SetDetails: lambda reports: write_run(reports, "sets", shown_sets(SAMPLES, 4, True)),
+    Studies: lambda reports: write_studies(reports, "scenes", "cora", [JPEG]),
+    SyntheticExperiment: lambda reports: write_experiment(reports, "swamp", {"a": [1.0]}),
+}
+Place = tuple[str | int, ...]
+FAULTS: list[tuple[type[Result], Place, Any, str]] = [
+    (Ablation, ("name",), "that", "belongs to 'scenes/that'"),
+    (Ablation, ("points",), [], "points: List should have at least 1 item"),
+    (Ablation, ("points", 0, "runs", 0, "metrics"), {}, "points.0.runs.0.metrics.rsum: Field req"),
+    (Ablation, ("points", 0, "runs", 0, "metrics", "rsum"), math.nan, "finite number"),
+    (Clusters, ("preset",), "other", "belongs to 'scenes/other'"),
+    (Clusters, ("classes", 0, "thumbnails", "1"), "javascript:alert(1)", "not a base64 JPEG"),
+    (Costs, ("dataset",), "coco", "belongs to 'coco'"),
+    (Costs, ("rows", 0, "step", "seconds"), -1, "rows.0.step.seconds"),
+    (Costs, ("rows", 0, "query", "search"), {}, "rows.0.query.search"),
+    (Samples, ("images", 0, "retrieved", 0, "mark"), "?", "images.0.retrieved.0.mark"),
+    (Samples, ("images", 0, "thumbnail"), '"><script>', "images.0.thumbnail: Value error, not a"),
+    (Samples, ("captions", 0, "graph", "attributes"), [], "captions.0.graph: Value error"),
+    (SetDetails, ("pairs", "share", 0), [0.5], "pairs.share: Value error, expected rows of equal"),
+    (SetDetails, ("pairs", "cosine"), [[1.0]], "differ in shape"),
+    (SetDetails, ("image_maps", 0, "weights", 0, 0), 2.0, "image_maps.0.weights.0.0"),
+    (SetDetails, ("image_maps", 0, "grid"), 6, "49 weights for 36 regions"),
+    (SetDetails, ("image_maps", 0, "passes", 0, 0), [1.0], "image_maps.0.passes.0: Value error"),
+    (SetDetails, ("caption_maps", 0, "words"), ["dog"], "caption_maps.0: Value error"),
+    (SetDetails, ("projection", "texts", "places", 0, 0), [0, 1001], "texts.places.0.0.1"),
+    (SetDetails, ("nearest", "captions", 0, "elements", 0, 0, "element"), 0, "elements.0.0.elem"),
+    (Studies, ("studies", "rich_captions", "tables", 0, "rows", 0), [], "table 'Text to image'"),
+    (Studies, ("studies", "rich_captions", "samples", 0, "rank"), None, "samples.0.rank"),
+    (Studies, ("studies", "entity_retrieval", "samples", 0, "thumbnail"), "x", "base64 JPEG"),
+    (Studies, ("studies", "parse_errors", "samples", 0, "after", "attributes"), [], "0.after"),
+    (
+        SyntheticExperiment,
+        ("points", 0, "runs", 0, "pair", "r1"),
+        "high",
+        "points.0.runs.0.pair.r1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "value", "words"), FAULTS)
+def test_a_fault_is_one_line(
+    kind: type[Result], place: Place, value: Any, words: str, tmp_path: Path
+) -> None:
+    path = WRITERS[kind](tmp_path)
+    kind.read(path)
+    content = part = json.loads(path.read_text())
+    *outer, last = place
+    for key in outer:
+        part = part[key]
+    part[last] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError) as error:
+        kind.read_all(tmp_path)
+    message = str(error.value)
+    assert message.startswith(f"{path}: ") and words in message and "\n" not in message
+    assert "Run 'manymatch " in message
