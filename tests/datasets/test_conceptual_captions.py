@@ -13,8 +13,8 @@ import pytest
 from dataset_stages import split_of
 from PIL import Image
 
-from manymatch.datasets.conceptual_captions import split_of as drawn
 from manymatch.datasets.captions import Ledger
+from manymatch.datasets.conceptual_captions import split_of as drawn
 from manymatch.system.errors import ConfigError, SourceError
 
 Members = Mapping[str, bytes]
