@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 
 from manymatch import cli
@@ -37,10 +40,10 @@ TYPOS = {
     "train scenes vsepp --set epochs": "expected KEY=VALUE",
     "train scenes vsepp --set seed=[1": "--set seed=[1: not a YAML value",
     "experiment --preset vsepp --over size=4} --set seed=1": "--over size=4}: not a YAML value",
-    "train scenes vsepp --as a+b": "a name is letters",
+    "train scenes vsepp --as a+b": "is not a name",
     "evaluate scenes vsep": "did you mean 'vsepp'?",
     "score scenes --similarity cosin": "did you mean 'cosine'?",
-    "score scenes --scores s.npy --as a+b": "a name is letters",
+    "score scenes --scores s.npy --as a+b": "is not a name",
     "clusters scenes swam": "did you mean 'swamp'?",
     "ensemble vsep cora": "did you mean 'vsepp'?",
     "experiment --preset vsep --over size=4": "did you mean 'vsepp'?",
@@ -61,9 +64,14 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-def fails(command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
+def fails(
+    command: str | list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> str:
     """The one line that the command ends with."""
-    monkeypatch.setattr(sys, "argv", ["manymatch", *command.split()])
+    words = command.split() if isinstance(command, str) else command
+    monkeypatch.setattr(sys, "argv", ["manymatch", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 1
@@ -96,11 +104,18 @@ def test_a_mistyped_name_gets_the_nearest(
 @pytest.mark.parametrize(
     ("key", "value", "hint"),
     [
-        ("datasets", ["scenez"], "did you mean 'scenes'?"),
         ("presets", ["corra"], "did you mean 'cora'?"),
-        ("features", ["lite"], "did you mean 'lite0'?"),
-        ("features", ["objects"], "Add them to 'features'"),
+        ("features", ["lite0", "lite"], "did you mean 'lite0'?"),
         ("dataset", [], "did you mean 'datasets'?"),
+        ("datasets", [], "datasets"),
+        ("datasets", ["scenes", "scenes"], "listed twice: scenes"),
+        ("presets", ["vsepp", "cora", "vsepp"], "listed twice: vsepp"),
+        ("presets", ["../scenes/vsepp"], "presets.0"),
+        ("ensembles", ["vsepp+.."], "ensembles.0"),
+        ("warm_starts", {"a": {"dataset": "a", "preset": "b", "model": "../c"}}, "model"),
+        ("experiments", {"../x": "scenes"}, "experiments"),
+        ("shards", {"images_per_shard": True}, "expected a number"),
+        ("evaluation", {"elements": {"images": [[1, True]]}}, "expected a number"),
     ],
 )
 def test_check_finds_what_would_fail_later(
@@ -114,6 +129,20 @@ def test_check_finds_what_would_fail_later(
     path = checkout / "params.yaml"
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), key: value}))
     assert hint in fails("check", monkeypatch, capfd)
+
+
+def test_check_shows_all_faults(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = checkout / "params.yaml"
+    names = {"datasets": ["scenez", "scenes"], "presets": ["corra", "swampp"], "features": ["x"]}
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **names}))
+    monkeypatch.setattr(sys, "argv", ["manymatch", "check"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    shown = capfd.readouterr().err
+    for hint in ("'scenes'", "'cora'", "'swamp'", "extraction.x"):
+        assert hint in shown
 
 
 def test_check_refuses_an_unknown_method_and_its_unknown_settings(
@@ -172,3 +201,129 @@ def test_the_command_line_starts_without_the_heavy_libraries() -> None:
     code = "import sys, manymatch.cli; print([m for m in ('torch', 'spacy') if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+HOSTILE = [
+    *("", ".", "..", "../flickr8k/vsepp", "/tmp/x", "a/b", "-x", ".hidden", "x.partial"),
+    *("a\0b", "a\n", "\x1b[31m", "\u202e", "\udc80", "x" * 300),
+]
+"""Texts that are not names."""
+NAMES = {
+    *("dataset", "preset", "features", "split", "name", "part"),
+    *("members", "presets"),  # several names
+}
+"""The parameters of commands that are names."""
+OTHERS = {
+    *("overrides", "over", "seeds", "jobs", "processes", "device", "keep", "accept_stale"),
+    *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
+    *("file", "scores", "images", "texts", "image_ids", "caption_ids", "captions", "relevance"),
+}
+GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "members": "vsepp"}
+COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+PLACES = [
+    (command, parameter.name)
+    for command in COMMANDS
+    for parameter in COMMANDS[command].params
+    if parameter.name in NAMES
+]
+
+
+def test_every_parameter_is_known_as_a_name_or_another_value() -> None:
+    known = NAMES | OTHERS
+    assert {part.name for command in COMMANDS.values() for part in command.params} <= known
+
+
+@pytest.mark.parametrize(("command", "name"), PLACES)
+def test_no_name_is_a_path(
+    checkout: Path,
+    command: str,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before = sorted(checkout.rglob("*"))
+    for value in HOSTILE:
+        options, arguments = [], []
+        for part in COMMANDS[command].params:
+            text = value if part.name == name else GOOD.get(part.name)
+            if part.param_type_name == "argument" and text is not None:
+                arguments.append(text)
+            elif part.name == name:
+                options.append(f"{part.opts[-1]}={value}")
+        line = fails([command, *options, "--", *arguments], monkeypatch, capfd)
+        assert line.isprintable() and len(line) < 1100
+        assert "is not a name" in line or "empty" in line or name == "part"
+    assert sorted(checkout.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("check", "code", "download scenes", "captions scenes", "features scenes lite0"),
+        *("scene-graphs scenes", "shards scenes lite0", "train scenes vsepp", "readme", "report"),
+        *("evaluate scenes vsepp", "rerank scenes cora", "ensemble vsepp cora", "score scenes"),
+        *("study scenes cora", "clusters scenes swamp", "efficiency scenes"),
+        "experiment --preset vsepp --over size=4",
+    ],
+)
+def test_outside_a_project_every_command_says_so(
+    tmp_path: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = fails(command, monkeypatch, capfd)
+    assert "no project here" in line and "To start a project" in line
+
+
+def _file(data: Path) -> None:
+    data.touch()
+
+
+def _dangling(data: Path) -> None:
+    data.symlink_to("nowhere")
+
+
+def _circle(data: Path) -> None:
+    data.symlink_to("data")
+
+
+@pytest.mark.parametrize("damage", [_file, _dangling, _circle])
+def test_an_output_that_cannot_be_written_is_one_line(
+    checkout: Path,
+    damage: Callable[[Path], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    damage(checkout / "data")
+    line = fails("code", monkeypatch, capfd)
+    assert "data" in line and "Remove" in line
+
+
+@pytest.fixture
+def mounted(checkout: Path) -> Iterator[Path]:
+    """The output of the stage `code` as a disk of its own of 4 KiB."""
+    folder = checkout / "data" / "code"
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no right to mount a disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_mount_point_as_output_is_one_line(
+    mounted: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "mount" in fails("code", monkeypatch, capfd)
+
+
+def test_faults_of_the_file_system_in_any_place_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def failing() -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "secret\x1b[2J.json")
+
+    monkeypatch.setattr(cli, "app", failing)
+    assert "no permission" in fails("report", monkeypatch, capfd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,16 @@ def test_a_full_disk_is_one_line(tmp_path: Path, code: int) -> None:
     assert target.read_text() == "old"
 
 
-def test_other_faults_of_the_system_keep_their_kind(tmp_path: Path) -> None:
-    with pytest.raises(PermissionError), replacing(tmp_path / "a"):
-        raise PermissionError(errno.EACCES, "no")
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.EIO, errno.EMFILE, errno.EBUSY])
+def test_a_fault_of_the_file_system_is_one_line_with_the_file(tmp_path: Path, code: int) -> None:
+    with pytest.raises(StorageError, match=str(tmp_path)) as error, replacing(tmp_path / "a"):
+        raise OSError(code, os.strerror(code))
+    assert "\n" not in str(error.value)
+
+
+def test_other_faults_keep_their_kind(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "a"):
+        (tmp_path / "missing").read_text()
 
 
 def test_json_has_no_nan_and_one_form(tmp_path: Path) -> None:

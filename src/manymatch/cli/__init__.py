@@ -5,13 +5,16 @@ A command imports its libraries when it runs, so `--help` and small stages start
 
 from __future__ import annotations
 
+import re
 import sys
+from itertools import pairwise
 from typing import NoReturn
 
 import typer
 
 from manymatch.cli import check, code, data, models, results, studies
-from manymatch.system.errors import ManyMatchError
+from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.system.files import storage_error
 from manymatch.system.progress import say
 
 app = typer.Typer(
@@ -28,21 +31,43 @@ for _group in (check, code, data, models, studies, results):
 
 _INTERRUPTED = 130
 """Typer ends an interrupted command with this exit code and prints no message."""
+_EMPTY = re.compile(r"|--[a-z-]+=")
 
 
 def main() -> None:
-    """Run the command line; a user's error is printed in one line, with exit code 1."""
+    """Run the command line; a user's error is printed in one line, with exit code 1.
+
+    Faults of the file system count as a user's errors, because the file's name says more than a
+    traceback.
+    """
     try:
+        _refuse_empty(sys.argv[1:])
         app()
     except ManyMatchError as error:
-        say(f"error: {error}")
-        sys.exit(1)
+        _failed(error)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        _failed(storage_error(error))
     except KeyboardInterrupt:
         _interrupted()
     except SystemExit as end:
         if end.code != _INTERRUPTED:
             raise
         _interrupted()
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """An empty text, such as that of an unset variable of the shell, is not the default."""
+    for before, argument in pairwise(["", *arguments]):
+        if _EMPTY.fullmatch(argument):
+            option = argument if argument else before
+            raise ConfigError(f"{option}: the value is empty. Give a value, or leave it out.")
+
+
+def _failed(error: ManyMatchError) -> NoReturn:
+    say(f"error: {error}")
+    sys.exit(1)
 
 
 def _interrupted() -> NoReturn:

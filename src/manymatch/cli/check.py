@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import typer
 
 from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
-from manymatch.config.params import Params
+from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import preset_path
-from manymatch.system.errors import ConfigError
+from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.progress import say
 
 commands = typer.Typer()
@@ -18,37 +21,76 @@ commands = typer.Typer()
 def check() -> None:
     """Check params.yaml and the presets it names, and say what will run."""
     from manymatch import datasets
-    from manymatch.experiments.experiment import Options
-    from manymatch.experiments.kinds import experiment_of_file
-    from manymatch.features import check_name
-    from manymatch.features.importers import check_format
 
     params = project.params()
+    faults: list[str] = []
     for features in params.features:
-        settings = params.extraction_of(features)
-        for published in settings.published.values():
-            check_format(published.format)
-        if set(params.datasets) - set(settings.published):
-            check_name(features)
+        with _collected(faults):
+            _check_features(params, features)
     for name in params.datasets:
-        datasets.check_settings(name, params.source(name))
+        with _collected(faults):
+            datasets.check_settings(name, params.source(name))
         for preset in params.presets:
-            _check_preset(params, name, preset, starts_from=None)
+            with _collected(faults):
+                _check_preset(params, name, preset, starts_from=None)
     for key, started in params.warm_starts.items():
-        name = f"{started.dataset}-{started.preset}"
-        if key != name:
-            raise ConfigError(
-                f"params.yaml: warm_starts: the key '{key}' is not DATASET-PRESET of its entry. "
-                f"Rename the key to '{name}'."
-            )
-        _check_preset(params, started.dataset, started.preset, starts_from=started.model)
+        with _collected(faults):
+            _check_warm_start(params, key, started)
     for name, dataset in params.experiments.items():
-        experiment_of_file(LAYOUT.experiment(name), LAYOUT, Options(dataset=dataset)).check()
+        with _collected(faults):
+            _check_experiment(name, dataset)
+    _refuse(faults)
     say(
         f"datasets {', '.join(params.datasets)}; presets {', '.join(params.presets)}; "
         f"warm starts {', '.join(params.warm_starts) or 'none'}; "
         f"features {', '.join(params.features)}: all known"
     )
+
+
+@contextlib.contextmanager
+def _collected(faults: list[str]) -> Iterator[None]:
+    """Add the fault of the block to `faults`, so that one check shows all faults."""
+    try:
+        yield
+    except ManyMatchError as fault:
+        faults.append(str(fault))
+
+
+def _refuse(faults: list[str]) -> None:
+    if len(faults) == 1:
+        raise ConfigError(faults[0])
+    if faults:
+        for fault in faults:
+            say(fault)
+        raise ConfigError(f"{len(faults)} settings do not fit. Correct each of the lines above.")
+
+
+def _check_features(params: Params, name: str) -> None:
+    from manymatch.features import check_name
+    from manymatch.features.importers import check_format
+
+    settings = params.extraction_of(name)
+    for published in settings.published.values():
+        check_format(published.format)
+    if set(params.datasets) - set(settings.published):
+        check_name(name)
+
+
+def _check_experiment(name: str, dataset: str) -> None:
+    from manymatch.experiments.experiment import Options
+    from manymatch.experiments.kinds import experiment_of_file
+
+    experiment_of_file(LAYOUT.experiment(name), LAYOUT, Options(dataset=dataset)).check()
+
+
+def _check_warm_start(params: Params, key: str, started: WarmStarted) -> None:
+    name = f"{started.dataset}-{started.preset}"
+    if key != name:
+        raise ConfigError(
+            f"params.yaml: warm_starts: the key '{key}' is not DATASET-PRESET of its entry. "
+            f"Rename the key to '{name}'."
+        )
+    _check_preset(params, started.dataset, started.preset, starts_from=started.model)
 
 
 def _check_preset(params: Params, dataset: str, name: str, starts_from: str | None) -> None:

@@ -9,9 +9,15 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import DatasetName, Overrides, PresetName, Split
+from manymatch.cli.options import (
+    DatasetName,
+    Overrides,
+    PresetName,
+    Split,
+    check_name,
+    check_names,
+)
 from manymatch.cli.project import LAYOUT
-from manymatch.config.params import model_name
 
 commands = typer.Typer()
 
@@ -23,7 +29,12 @@ def train(
     overrides: Overrides = None,
     name: Annotated[
         str | None,
-        typer.Option("--as", metavar="NAME", help="Call the model NAME: --set seed=1 --as cora-1."),
+        typer.Option(
+            "--as",
+            callback=check_name,
+            metavar="NAME",
+            help="Call the model NAME: --set seed=1 --as cora-1.",
+        ),
     ] = None,
 ) -> None:
     """Train one preset: models/DATASET/PRESET. A run that was killed continues where it stopped."""
@@ -33,7 +44,7 @@ def train(
     from manymatch.training import train as stage
 
     settings = project.preset(dataset, preset, overrides)
-    model = model_name(name) if name else preset
+    model = name or preset
     stage.train(
         settings,
         LAYOUT.shards(dataset, settings.features),
@@ -81,7 +92,9 @@ def rerank(
     preset: Annotated[
         str,
         typer.Argument(
-            metavar="PRESET", help="A trained CORA, or several as an ensemble: cora+cora-1."
+            callback=check_names,
+            metavar="PRESET",
+            help="A trained CORA, or several as an ensemble: cora+cora-1.",
         ),
     ],
     split: Split = None,
@@ -106,9 +119,15 @@ def rerank(
 def ensemble(
     members: Annotated[
         list[str],
-        typer.Argument(metavar="A B", help="Trained models: cora cora-1, or cora+cora-1."),
+        typer.Argument(
+            callback=check_names,
+            metavar="A B",
+            help="Trained models: cora cora-1, or cora+cora-1.",
+        ),
     ],
-    dataset: Annotated[str, typer.Option(help="The dataset of these models.")] = "scenes",
+    dataset: Annotated[
+        str, typer.Option(callback=check_name, help="The dataset of these models.")
+    ] = "scenes",
     split: Split = None,
 ) -> None:
     """Rank with the mean of several models' scores: reports/results/DATASET/A+B.json.
@@ -158,7 +177,9 @@ def score(
         Path | None,
         typer.Option(help="Table of judged true pairs besides the positives (.parquet)."),
     ] = None,
-    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    split: Annotated[
+        str, typer.Option(callback=check_name, help="train, validation or test.")
+    ] = "test",
     protocol: Annotated[
         list[str] | None,
         typer.Option(
@@ -169,7 +190,10 @@ def score(
     name: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="NAME", help="Keep the result: reports/results/DATASET/NAME.json."
+            "--as",
+            callback=check_name,
+            metavar="NAME",
+            help="Keep the result: reports/results/DATASET/NAME.json.",
         ),
     ] = None,
 ) -> None:
@@ -188,9 +212,9 @@ def score(
 
     table = captions or LAYOUT.captions(dataset)
     if captions is None:
+        project.require_project()
         relevance = relevance or LAYOUT.relevance(dataset)
     by = similarity_name(similarity)
-    model_name(dataset)
     files = ExternalFiles(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
     scored = stage.score(
         dataset,
@@ -200,7 +224,7 @@ def score(
         split=split,
         protocols=protocol or [],
         name=name or stage.SETTING,
-        written=LAYOUT.result(dataset, model_name(name)) if name else None,
+        written=LAYOUT.result(dataset, name) if name else None,
     )
     if name and captions is None:
         identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}

@@ -1,23 +1,55 @@
-"""Options and arguments that several commands have."""
+"""Options and arguments that several commands have, and the check of names."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
+from manymatch.config.names import checked_name
+
+_BETWEEN_NAMES = re.compile(r"[+,]")
+
+
+def check_name(parameter: typer.CallbackParam, value: str | None) -> str | None:
+    """Refuse a name that could lead to another folder, as the callback of every name.
+
+    Raises:
+        ConfigError: the name is faulty.
+    """
+    return value if value is None else checked_name(value, parameter.opts[-1])
+
+
+def check_names(
+    parameter: typer.CallbackParam, value: str | list[str] | None
+) -> str | list[str] | None:
+    """Check every name in texts such as `cora+cora-1` and `vsepp,cora`, as `check_name` does."""
+    for text in [value] if isinstance(value, str) else value or []:
+        for name in _BETWEEN_NAMES.split(text):
+            checked_name(name, parameter.opts[-1])
+    return value
+
+
 DatasetName = Annotated[
     str,
     typer.Argument(
+        callback=check_name,
         help="A dataset: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc, "
-        "conceptual_captions."
+        "conceptual_captions.",
     ),
 ]
 PresetName = Annotated[
-    str, typer.Argument(metavar="PRESET", help="A preset: presets/DATASET/PRESET.yaml.")
+    str,
+    typer.Argument(
+        callback=check_name, metavar="PRESET", help="A preset: presets/DATASET/PRESET.yaml."
+    ),
 ]
 FeaturesName = Annotated[
-    str, typer.Argument(help="A backbone: lite0, objects, resnet50 ...; pixels256 for none.")
+    str,
+    typer.Argument(
+        callback=check_name, help="A backbone: lite0, objects, resnet50 ...; pixels256 for none."
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,
@@ -33,4 +65,4 @@ PartName = Annotated[
         help="Make only part K of N in data/parts; the stage joins all parts.",
     ),
 ]
-Split = Annotated[str | None, typer.Option(help="train, validation or test.")]
+Split = Annotated[str | None, typer.Option(callback=check_name, help="train, validation or test.")]

@@ -15,13 +15,28 @@ from manymatch.system.parts import Part, Parts
 LAYOUT = Layout()
 
 
+def require_project() -> None:
+    """Check that the current folder is that of a project, for every command that uses one.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if not LAYOUT.params.exists():
+        raise ConfigError(
+            f"{Path.cwd()}: no project here, because there is no params.yaml. Change to the folder "
+            "of a project. To start a project, clone ManyMatch and work in the clone."
+        )
+
+
 def params() -> Params:
     """The settings in params.yaml."""
+    require_project()
     return read_params(LAYOUT.params)
 
 
 def preset(dataset: str, name: str, overrides: list[str] | None = None) -> Preset:
     """The preset, changed by the `--set` options in `overrides`."""
+    require_project()
     path = preset_path(LAYOUT.presets, dataset, name)
     return read_preset(path, dict(override(text) for text in overrides or []))
 
@@ -36,11 +51,12 @@ def override(text: str) -> tuple[str, Any]:
 
 def parts(output: Path, part: str | None) -> Parts:
     """The parts of a stage's `output`, and the part that `--part` asks for, if any."""
-    return Parts(LAYOUT.parts(output), Part.read(part) if part else None)
+    return Parts(LAYOUT.parts(output), Part.read(part) if part is not None else None)
 
 
 def trained(dataset: str, name: str) -> tuple[Path, Path]:
     """The folder of a trained model, and the folder of the shards with its features."""
+    require_project()
     folder = LAYOUT.model(dataset, name)
     stored_preset = folder / "preset.yaml"
     settings = read_preset(stored_preset) if stored_preset.is_file() else preset(dataset, name)

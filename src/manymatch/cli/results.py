@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from manymatch import __version__
+from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 
 commands = typer.Typer()
@@ -17,6 +18,7 @@ def report() -> None:
     """Write reports/index.html, reports/pages and the leaderboard from all results."""
     from manymatch.reporting import report as stage
 
+    project.require_project()
     stage.report(LAYOUT.reports)
 
 
@@ -25,6 +27,7 @@ def readme() -> None:
     """Copy the results into docs/results.md and README.md, between the markers."""
     from manymatch.reporting.readme import update_pages
 
+    project.require_project()
     board = LAYOUT.reports / "leaderboard.md"
     update_pages(Path("README.md"), Path("docs/results.md"), board)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import DatasetName, PresetName, Split
+from manymatch.cli.options import DatasetName, PresetName, Split, check_name, check_names
 from manymatch.cli.project import LAYOUT
 from manymatch.system.errors import ConfigError
 
@@ -26,7 +26,11 @@ def experiment(
         Path | None, typer.Argument(help="The experiment: experiments/NAME.yaml.")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="Without FILE: the preset to vary, presets/DATASET/PRESET.")
+        str | None,
+        typer.Option(
+            callback=check_name,
+            help="Without FILE: the preset to vary, presets/DATASET/PRESET.",
+        ),
     ] = None,
     over: Annotated[
         list[str] | None,
@@ -37,7 +41,10 @@ def experiment(
         ),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(help="The dataset of the presets, instead of FILE's or scenes.")
+        str | None,
+        typer.Option(
+            callback=check_name, help="The dataset of the presets, instead of FILE's or scenes."
+        ),
     ] = None,
     seeds: Annotated[
         str | None,
@@ -74,6 +81,7 @@ def experiment(
 
     if file and (preset or over):
         raise ConfigError("experiment: FILE and --preset or --over do not go together. Give one")
+    project.require_project()
     settings = dict(project.override(text) for text in overrides or [])
     options = Options(dataset, seeds, settings, jobs, device, keep, accept_stale)
     if file:
@@ -117,7 +125,12 @@ def study(
 def clusters(
     dataset: DatasetName,
     preset: Annotated[
-        str, typer.Argument(metavar="PRESET", help="A trained SwAMP: models/DATASET/PRESET.")
+        str,
+        typer.Argument(
+            callback=check_name,
+            metavar="PRESET",
+            help="A trained SwAMP: models/DATASET/PRESET.",
+        ),
     ],
     split: Split = None,
 ) -> None:
@@ -138,7 +151,11 @@ def efficiency(
     dataset: DatasetName,
     presets: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Trained models; default: those that params.yaml names."),
+        typer.Option(
+            callback=check_names,
+            metavar="A,B",
+            help="Trained models; default: those that params.yaml names.",
+        ),
     ] = None,
     split: Split = None,
 ) -> None:

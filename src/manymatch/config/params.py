@@ -5,17 +5,17 @@ What makes a trained model is not here but in its preset, `presets/DATASET/PRESE
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field
 
+from manymatch.config.names import Ensemble, ModelPath, Name
 from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.system.errors import ConfigError, nearest
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-Ensemble = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(\+[A-Za-z0-9_.-]+)+$")]
-"""The members' names, joined by +."""
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -91,23 +91,33 @@ class WarmStarted(Strict):
 
     dataset: Name
     preset: Name
-    model: str
+    model: ModelPath
+
+
+def _different(names: Sequence[str]) -> Sequence[str]:
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise ValueError(f"listed twice: {', '.join(doubled)}. List each name once.")
+    return names
+
+
+Names = Annotated[list[Name], AfterValidator(_different)]
 
 
 class Params(Strict):
     """The whole of `params.yaml`."""
 
-    datasets: list[Name]
-    presets: list[Name]
-    features: list[Name]
+    datasets: Annotated[Names, Field(min_length=1)]
+    presets: Names
+    features: Names
     warm_starts: dict[str, WarmStarted] = Field(default_factory=dict)
     """By DATASET-PRESET."""
-    ensembles: tuple[Ensemble, ...] = ()
+    ensembles: Annotated[tuple[Ensemble, ...], AfterValidator(_different)] = ()
     experiments: dict[Name, Name] = Field(default_factory=dict)
     """The dataset of each file in `experiments/`, which is named without `.yaml`."""
     sources: dict[str, dict[str, Any]]
     captions: Captions = Captions()
-    extraction: dict[str, Extraction]
+    extraction: dict[Name, Extraction]
     scene_graphs: SceneGraphs = SceneGraphs()
     shards: Shards = Shards()
     evaluation: Evaluation = Evaluation()
@@ -119,14 +129,6 @@ class Params(Strict):
     def extraction_of(self, features: str) -> Extraction:
         """The settings of a backbone's extraction."""
         return _entry(self.extraction, features, "extraction")
-
-
-def model_name(text: str) -> str:
-    """`text`, if a trained model may be called so."""
-    try:
-        return TypeAdapter(Name).validate_python(text)
-    except ValidationError:
-        raise ConfigError(f"'{text}': a name is letters, digits and . _ -") from None
 
 
 def _entry(group: dict[str, Any], name: str, where: str) -> Any:

@@ -7,13 +7,14 @@ from another preset's model belongs to the stage `warm_train@DATASET-NAME`.
 from __future__ import annotations
 
 import copy
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, Field
 
+from manymatch.config.expressions import Expression
+from manymatch.config.names import ModelPath, Name, checked_name
 from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.system.errors import ConfigError, nearest
 
@@ -22,24 +23,12 @@ Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 Count = Annotated[int, Field(ge=1)]
 Setting = Literal["small-scale", "reproduced"]
-_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
-
-
-def _compiles(expression: str) -> str:
-    try:
-        re.compile(expression)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
-    return expression
 
 
 def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
     if sorted(set(epochs)) != list(epochs):
         raise ValueError("epochs must be in ascending order, without repetition")
     return epochs
-
-
-Expression = Annotated[str, AfterValidator(_compiles)]
 
 
 class Optimizer(Strict):
@@ -140,8 +129,7 @@ class WarmStart(Strict):
     trains the source first, and trains both again after a change of the source.
     """
 
-    model: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")]
-    """DATASET/PRESET: a folder under `models/`."""
+    model: ModelPath
     rename: dict[str, str] = Field(default_factory=dict)
     """Prefixes of dotted names in the source -> prefixes in the method."""
     fresh: tuple[Expression, ...] = ()
@@ -154,7 +142,7 @@ class Preset(Strict):
     """The content of one preset file. The method checks `model`."""
 
     method: str
-    features: str
+    features: Name
     seed: Annotated[int, Field(ge=0)] = 0
     setting: Setting = "small-scale"
     """`reproduced` only if data and settings are the paper's; see `setting_after`."""
@@ -173,12 +161,13 @@ def preset_path(presets: Path, dataset: str, name: str) -> Path:
     Raises:
         ConfigError: the preset or the data set does not exist; the message names the nearest name.
     """
-    path = presets / dataset / f"{name}.yaml"
-    if not path.parent.is_dir():
+    folder = presets / checked_name(dataset, "dataset")
+    path = folder / f"{checked_name(name, 'preset')}.yaml"
+    if not folder.is_dir():
         folders = [folder.name for folder in presets.glob("*/")]
         raise ConfigError(f"{path}: no presets for dataset '{dataset}'{nearest(dataset, folders)}")
     if not path.is_file():
-        known = [file.stem for file in (presets / dataset).glob("*.yaml")]
+        known = [file.stem for file in folder.glob("*.yaml")]
         raise ConfigError(f"{path}: no such preset for dataset '{dataset}'{nearest(name, known)}")
     return path
 

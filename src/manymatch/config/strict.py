@@ -5,20 +5,51 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
-from manymatch.system.errors import ConfigError, first_line, nearest
+from manymatch.config import bounded_yaml
+from manymatch.system.errors import ConfigError, nearest
 
 Settings = TypeVar("Settings", bound=BaseModel)
-_YAML_ERRORS = (yaml.YAMLError, ValueError)
-"""Errors of the YAML parser; a date such as 2026-13-01 is a `ValueError`."""
+_LARGEST = 2**63 - 1
 
 
 class Strict(BaseModel):
     """A group of typed settings, in which an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _check_numbers(cls, value: Any, validated: ValidatorFunctionWrapHandler) -> Any:
+        result = validated(value)
+        if fault := _number_fault(value, result):
+            raise ValueError(fault)
+        return result
+
+
+def _number_fault(value: Any, result: Any) -> str | None:
+    """What is wrong with the numbers in `result`, a field that pydantic made of `value`.
+
+    Pydantic takes True for 1, and whole numbers of any size.
+    """
+    if isinstance(result, dict) and isinstance(value, dict):
+        pairs = [(value.get(key), part) for key, part in result.items()]
+    elif isinstance(result, list | tuple) and isinstance(value, list | tuple):
+        pairs = list(zip(value, result, strict=False))
+    elif isinstance(value, bool) and not isinstance(result, bool):
+        return "expected a number"
+    elif isinstance(result, int) and abs(result) > _LARGEST:
+        return "a number of more than 64 bits"
+    else:
+        return None
+    return next(filter(None, (_number_fault(*pair) for pair in pairs)), None)
 
 
 def validate(model: type[Settings], value: Any, where: str) -> Settings:
@@ -29,7 +60,7 @@ def validate(model: type[Settings], value: Any, where: str) -> Settings:
     """
     if not isinstance(value, dict):
         raise ConfigError(
-            f"{where}: expected a mapping of settings, not {value!r}. Write KEY: VALUE."
+            f"{where}: expected a mapping of settings, not {_shown(value)}. Write KEY: VALUE."
         )
     try:
         return model.model_validate(value)
@@ -48,8 +79,15 @@ def _one_line(model: type[BaseModel], error: ValidationError, where: str) -> str
     problem = fault["msg"].removeprefix("Value error, ")
     # A missing key has no value of its own, and a group's values would fill the screen.
     shows_value = fault["type"] != "missing" and not isinstance(fault["input"], dict | list)
-    value = f", found {fault['input']!r}" if shows_value else ""
+    value = f", found {_shown(fault['input'])}" if shows_value else ""
     return f"{where}: {key + ': ' if key else ''}{problem}{value}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python prints no number of more than 4,300 digits.
+        return "a number of thousands of digits"
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
@@ -71,25 +109,11 @@ def _group_in(annotation: Any) -> type[BaseModel] | None:
     return next((group for group in groups if group is not None), None)
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A loader that refuses a repeated key; YAML's own loader takes the last value."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        known: set[tuple[str, str]] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if (key.tag, key.value) in known:
-                problem = f"the key '{key.value}' is given twice. Remove one of the two."
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            known.add((key.tag, key.value))
-        return node
-
-
 def yaml_value(text: str, where: str) -> Any:
     """The value of the YAML in `text`, which a user gave by the option `where`."""
     try:
-        return yaml.safe_load(text)
-    except _YAML_ERRORS:
+        return bounded_yaml.parse(text)
+    except bounded_yaml.YamlFault:
         raise ConfigError(
             f"{where}: not a YAML value. Put a text with special characters in quotes."
         ) from None
@@ -99,21 +123,30 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file.
 
     Raises:
-        ConfigError: the file is missing or malformed; the message names the file and the line.
+        ConfigError: the file is missing, malformed or beyond the bounds of `bounded_yaml`; the
+            message names the file and the line.
     """
+    text = _read_text(path)
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
-    except _YAML_ERRORS as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or first_line(error)
-        raise ConfigError(f"{path}{line}: {problem}") from None
+        value = bounded_yaml.parse(text)
+    except bounded_yaml.YamlFault as fault:
+        line = f":{fault.line}" if fault.line else ""
+        raise ConfigError(f"{path}{line}: {fault}") from None
     if not isinstance(value, dict):
         raise ConfigError(
             f"{path}: expected a mapping of settings. Write KEY: VALUE in every line."
         )
     return value
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{path}: not a regular file. Give a YAML file.")
+        with path.open("rb") as stream:
+            content = stream.read(bounded_yaml.MAX_BYTES + 1)
+        return content.decode("utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None

@@ -86,8 +86,12 @@ class Ledger:
 
     def close(self, name: str) -> None:
         """Run the checks that need all rows."""
-        if "train" not in self._images.values():
-            raise DataError(f"{name}: no captions of training images. Check the dataset's splits")
+        images = set(self._images.values())
+        for split, purpose in (("train", "training"), ("validation", "validation")):
+            if split not in images:
+                raise DataError(
+                    f"{name}: no captions of {purpose} images. Check the dataset's splits"
+                )
 
     def pair_fault(self, image_id: str, caption_id: str) -> str | None:
         """Return why these ids cannot be a judged pair beyond an image's own captions, or None."""

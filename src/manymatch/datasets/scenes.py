@@ -40,6 +40,7 @@ _MIN_IMAGES_FOR_PROCESSES = 400
 _CAPTIONS_PER_JOB = 5000
 
 Images = Annotated[int, Field(ge=0, le=1_000_000)]
+NeededImages = Annotated[int, Field(ge=1, le=1_000_000)]
 Row = dict[str, Any]
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -52,8 +53,8 @@ class ScenesSettings(Strict):
     """
 
     seed: Annotated[int, Field(ge=0)] = 0
-    train: Images = 1200
-    validation: Images = 300
+    train: NeededImages = 1200
+    validation: NeededImages = 300
     test: Images = 300
     image_size: Annotated[int, Field(ge=32, le=1024)] = 224
     """Width and height in pixels."""

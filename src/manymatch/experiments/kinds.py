@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.config.layout import Layout
+from manymatch.config.names import checked_name
 from manymatch.config.strict import read_yaml, validate, yaml_value
 from manymatch.experiments.experiment import DEFAULTS, Experiment, Options
 from manymatch.experiments.plan import PRESET
@@ -57,7 +58,8 @@ def experiment_of_file(
     plan = validate(experiment_type.plan_type, {**stated, **changes}, str(path))
     changed = bool(options.settings) or path.resolve() != layout.experiment(path.stem).resolve()
     plan = plan.for_this_run(str(path), changed)
-    return experiment_type(path.stem.removeprefix(f"{kind}-"), plan, layout, options)
+    name = checked_name(path.stem.removeprefix(f"{kind}-"), str(path))
+    return experiment_type(name, plan, layout, options)
 
 
 def experiment_of_options(
@@ -85,7 +87,8 @@ def experiment_of_options(
     }
     experiment_type = _class_of("presets")
     plan = validate(experiment_type.plan_type, stated, "experiment")
-    name = "-".join([preset or "presets", *(key for key in grid if key != PRESET)])
+    keys = (key for key in grid if key != PRESET)
+    name = checked_name("-".join([preset or "presets", *keys]), "--over")
     return experiment_type(name, plan, layout, options)
 
 

@@ -8,9 +8,38 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_LONGEST = 1_000
+_END = 300
+
+
+def one_line(text: str) -> str:
+    """`text` as one line of at most about 1,000 characters, which can be printed safely.
+
+    The middle of a longer text is left out. Characters that cannot be printed are shown as escapes:
+    texts from files and servers could otherwise operate the terminal, hide a part of the line or
+    imitate a message of the program.
+    """
+    text = _cut(text)
+    if text.isprintable():
+        return text
+    return _cut("".join(sign if sign.isprintable() else _escape(sign) for sign in text))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - _END]} ... {text[-_END:]}"
+
+
+def _escape(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
+
 
 class ManyMatchError(Exception):
     """One line: what is wrong (file, line, key), and how to correct it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
 
 
 class ConfigError(ManyMatchError):
@@ -26,7 +55,7 @@ class DataError(ManyMatchError):
 
 
 class StorageError(ManyMatchError):
-    """The disk is full, or a file cannot be written."""
+    """The disk is full, or a file cannot be read or written."""
 
 
 class CheckpointError(ManyMatchError):

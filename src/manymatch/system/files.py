@@ -14,20 +14,48 @@ from typing import Any
 
 from manymatch.system.errors import StorageError
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FULL = "no space left while writing. Free some space and run the command again"
+_DAMAGED = "the disk reports an error. Check the disk, and the connection to a network disk"
+_REFUSED = "no permission. Change the owner or the permissions of the file and of its folders"
+_OCCUPIED = "exists already. Remove the file or dangling link, or choose another folder"
+_TOO_MANY = "too many files are open. Raise the limit with 'ulimit -n 4096'"
+_FAULTS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FULL),
+    **dict.fromkeys((errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE), _DAMAGED),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), _REFUSED),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTEMPTY), _OCCUPIED),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), _TOO_MANY),
+    errno.EROFS: "the disk is read-only. Mount the disk for writing, or choose another folder",
+    errno.ENOTDIR: "a part of the path is a file, not a folder. Move the file away",
+    errno.EISDIR: "a folder, where a file is expected. Move the folder away",
+    errno.ELOOP: "the links lead in a circle. Remove one of the links",
+    errno.ENAMETOOLONG: "the name is too long. Choose a shorter name",
+    errno.EBUSY: "in use, for example as a mount point. Mount a folder above, or choose another",
+    errno.EXDEV: "the move leads to another disk. Mount a folder above, or choose another",
+}
+"""What each fault of the file system means for a user, and how to correct it."""
+
+
+def storage_error(error: OSError, target: Path | None = None) -> StorageError:
+    """The error of one line for a fault of the file system that happened while `target` was
+    written."""
+    fault = _FAULTS.get(error.errno or 0) or f"{error.strerror or error}. Check the path"
+    path = target if fault == _FULL and target else error.filename or target
+    where = os.fsdecode(path) if isinstance(path, str | bytes | Path) else ""
+    return StorageError(f"{where}: {fault}" if where else fault)
 
 
 @contextlib.contextmanager
 def storage_errors(target: Path) -> Iterator[None]:
-    """Turn a full disk (or a quota, or a file size limit) into a `StorageError` of one line."""
+    """Turn the faults of the file system into a `StorageError` of one line.
+
+    A missing file is left alone, because the caller knows what makes the file.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise StorageError(
-                f"{target}: no space left while writing. Nothing was replaced. Free some space and "
-                "run the stage again"
-            ) from error
+        if error.errno in _FAULTS:
+            raise storage_error(error, target) from error
         raise
 
 

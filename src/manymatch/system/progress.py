@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track as rich_track
+
+from manymatch.system.errors import one_line
 
 Item = TypeVar("Item")
 _SECONDS_BETWEEN_LINES = 10.0
@@ -18,7 +21,8 @@ def track(items: Iterable[Item], description: str, total: int | None = None) -> 
     """Yield `items` and report the progress on standard error (`total` items, if known)."""
     console = Console(stderr=True)
     if console.is_terminal:
-        yield from rich_track(items, description, total=total, console=console)
+        shown = escape(one_line(description))
+        yield from rich_track(items, shown, total=total, console=console)
     else:
         yield from _lines(items, description, total)
 
@@ -37,5 +41,5 @@ def _lines(items: Iterable[Item], description: str, total: int | None) -> Iterat
 
 
 def say(line: str) -> None:
-    """Print one line for the user on standard error."""
-    print(line, file=sys.stderr, flush=True)
+    """Print one line for the user on standard error; see `one_line`."""
+    print(one_line(line), file=sys.stderr, flush=True)

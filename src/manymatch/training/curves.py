@@ -6,11 +6,14 @@ training writes no curves and is otherwise the same.
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from manymatch.system.errors import StorageError
 from manymatch.system.files import storage_errors
 from manymatch.system.progress import say
 from manymatch.training.history import History
@@ -37,7 +40,13 @@ class Curves:
         if Live is None:
             say("no training curves: dvclive is missing. Run pip install 'manymatch[pipeline]'.")
             return
-        self._live = Live(str(folder), dvcyaml=False, save_dvc_exp=False)
+        try:
+            with storage_errors(folder):
+                self._live = Live(str(folder), dvcyaml=False, save_dvc_exp=False)
+        except sqlite3.OperationalError as error:  # in DVC's cache of file hashes
+            raise StorageError(
+                f"{folder}: DVC cannot be started: {error}. Free some space"
+            ) from None
         for row in history.rows:
             self.add(row)
 
@@ -50,18 +59,31 @@ class Curves:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._live is not None:
-            # `end` removes a file that all runs of a checkout share: when runs end together,
-            # another run may have removed the file.
-            with suppress(FileNotFoundError):
-                self._live.end()
-            # dvclive's summary is no output of the stage, and the report depends on this folder.
-            (self._folder / "metrics.json").unlink(missing_ok=True)
+        if self._live is None:
+            return
+        # `end` removes a file that all runs of a checkout share: when runs end together, another
+        # run may have removed the file. After an error of the training, that error is the cause.
+        ignored = FileNotFoundError if error is None else (OSError, StorageError)
+        with suppress(ignored), storage_errors(self._folder):
+            self._live.end()
+        # dvclive's summary is no output of the stage, and the report depends on this folder.
+        (self._folder / "metrics.json").unlink(missing_ok=True)
 
     def add(self, row: dict[str, float]) -> None:
         """Write the values of the next epoch."""
-        if self._live is not None:
+        if self._live is None:
+            return
+        try:
             with storage_errors(self._folder):
                 for name, value in row.items():
                     self._live.log_metric(name, value)
                 self._live.next_step()
+        except StorageError:
+            _drop_unfinished_lines(self._folder)
+            raise
+
+
+def _drop_unfinished_lines(folder: Path) -> None:
+    """Make files readable whose last line was cut off by a full disk."""
+    for path in folder.rglob("*.tsv"):
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)

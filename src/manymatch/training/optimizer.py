@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from adamp import AdamP
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
+from manymatch.config.expressions import names_matching
 from manymatch.config.preset import ParameterGroup, Training
 from manymatch.system.errors import ConfigError
 
@@ -82,20 +82,18 @@ def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
 
 def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:
     """The parameters of each group, and in the last list the parameters without a group."""
-    patterns = [re.compile(group.match) for group in groups]
+    names = [name for name, _ in method.named_parameters()]
+    matched = [names_matching(group.match, names, "training.parameter_groups") for group in groups]
     members: list[list[nn.Parameter]] = [[] for _ in range(len(groups) + 1)]
-    matched = [False] * len(groups)
     for name, parameter in method.named_parameters():
-        hits = [n for n, pattern in enumerate(patterns) if pattern.search(name)]
-        for hit in hits:
-            matched[hit] = True
+        hits = [n for n, hit in enumerate(matched) if name in hit]
         members[hits[0] if hits else -1].append(parameter)
     _refuse_unmatched(groups, matched, method)
     return members
 
 
 def _refuse_unmatched(
-    groups: Sequence[ParameterGroup], matched: list[bool], method: nn.Module
+    groups: Sequence[ParameterGroup], matched: Sequence[set[str]], method: nn.Module
 ) -> None:
     for group, hit in zip(groups, matched, strict=True):
         if not hit:

@@ -8,7 +8,6 @@ anew.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from manymatch.config.expressions import names_matching
 from manymatch.config.preset import Preset, WarmStart
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.methods.base import Method
@@ -83,7 +83,7 @@ class Source:
 
     def _matched(self, patterns: Sequence[str], names: Iterable[str], key: str) -> set[str]:
         """The `names` that match a pattern; each pattern must match a name."""
-        matches = [{name for name in names if re.search(pattern, name)} for pattern in patterns]
+        matches = [names_matching(pattern, names, f"warm_start.{key}") for pattern in patterns]
         idle = [pattern for pattern, hits in zip(patterns, matches, strict=True) if not hits]
         self._refuse(f"no parameter for warm_start.{key}", idle)
         return set().union(*matches)

@@ -237,6 +237,7 @@ def test_the_command_trains_tests_and_writes(
     }
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").touch()
     outcome = CliRunner().invoke(cli.app, ["experiment", "made.yaml"], catch_exceptions=False)
     assert outcome.exit_code == 0 and "SwAMP" in outcome.output
     record = json.loads((tmp_path / "reports/sketches/made.json").read_text())
@@ -302,6 +303,7 @@ def test_a_faulty_file_is_one_line(
     whole = {"experiment": "sketches", "dataset": "x", "data": data, "points": {"a": {}}} | change
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(whole))
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").touch()
     monkeypatch.setattr("sys.argv", ["manymatch", "experiment", "made.yaml"])
     with pytest.raises(SystemExit) as ended:
         cli.main()

@@ -142,6 +142,7 @@ def test_the_command_prints_the_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").touch()
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL, sort_keys=False))
     monkeypatch.setattr(sys, "argv", ["manymatch", "experiment", "small.yaml", "--seeds", "4"])
     with pytest.raises(SystemExit) as ended:
@@ -170,6 +171,7 @@ def test_faults_of_the_command_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").touch()
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL, sort_keys=False))
     monkeypatch.setattr(sys, "argv", ["manymatch", "experiment", *words.split()])
     with pytest.raises(SystemExit) as ended:

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from manymatch.config.params import Name
+from manymatch.config.names import Name
 from manymatch.experiments.plan import PRESET, Plan
 from manymatch.system.errors import ConfigError
 

@@ -1,0 +1,47 @@
+"""Names that become names of files: data sets, presets, features, models and experiments."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from manymatch.system.errors import ConfigError
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+MAX_LENGTH = 200
+"""A file system allows 255 bytes, and files add endings such as `.relevance.parquet`."""
+_OURS = (".partial", ".lock")
+"""Endings of temporary files, which are removed without a question."""
+
+
+def _not_temporary(name: str) -> str:
+    if name.endswith(_OURS):
+        raise ValueError(f"names that end with {' or '.join(_OURS)} are those of temporary files")
+    return name
+
+
+Name = Annotated[
+    str, Field(pattern=f"^{NAME}$", max_length=MAX_LENGTH), AfterValidator(_not_temporary)
+]
+ModelPath = Annotated[str, Field(pattern=f"^{NAME}/{NAME}$", max_length=2 * MAX_LENGTH)]
+"""DATASET/PRESET: a folder under `models/`."""
+Ensemble = Annotated[str, Field(pattern=rf"^{NAME}(\+{NAME})+$", max_length=MAX_LENGTH)]
+"""The members' names, joined by +."""
+_CHECKED: TypeAdapter[str] = TypeAdapter(Name)
+
+
+def checked_name(text: str, where: str) -> str:
+    """`text`, if it is a name; `where` is the option or key that gives the name.
+
+    Raises:
+        ConfigError: it is not, so that a path made of it could lead to another folder.
+    """
+    try:
+        return _CHECKED.validate_python(text)
+    except ValidationError:
+        raise ConfigError(
+            f"{where}: '{text}' is not a name. A name is letters, digits and . _ - after a first "
+            f"letter or digit, at most {MAX_LENGTH} characters, and does not end with "
+            f"{' or '.join(_OURS)}."
+        ) from None
