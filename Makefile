@@ -62,4 +62,4 @@ freeze: $(READY)  ## write constraints.txt from the environment
 
 clean:  ## remove the environment and everything that the pipeline made
 	rm -rf $(VENV) data/* models/* reports/index.html reports/pages reports/leaderboard.{md,tex} \
-		reports/curves reports/runs reports/machine
+		reports/curves reports/runs reports/machine reports/service

@@ -1,15 +1,20 @@
-"""The artifacts on the page of a finished run: metrics, their changes, a link to the report."""
+"""The artifacts on the page of a finished run: metrics, their changes, a link to a report."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 from manymatch.config.layout import Layout
-from manymatch.reporting import leaderboard
+from manymatch.reporting import leaderboard, page
+from manymatch.results.all_results import AllResults
+from manymatch.results.metrics import Headline
 from manymatch.results.runs import Run, read_runs
+from manymatch.system import files
 from pipelines import process
 from pipelines.graph import Stage
 
@@ -17,27 +22,31 @@ LAYOUT = Layout()
 METRICS = LAYOUT.reports / "metrics"
 REPORT_URL = "MANYMATCH_REPORT_URL"
 """The environment variable with the address of the folder `reports`."""
+_AGAIN = "`prefect deployment run report` makes the report from the present results"
 
 
-def publish(stages: Sequence[Stage]) -> None:
-    """Make the artifacts of a run of `stages`."""
-    if runs := _evaluated(stages):
-        create_markdown_artifact(
-            leaderboard.to_markdown(runs), key="metrics", description="Metrics of this run's models"
-        )
-        create_markdown_artifact(
-            _difference(), key="metrics-diff", description="Metrics against the last commit"
-        )
-    _link_report()
+def publish(
+    stages: Sequence[Stage], workspace: Path, report: Path, tell: Callable[[str], None]
+) -> None:
+    """Make the artifacts of a run of `stages` in the current folder, and tell its metrics.
 
-
-def _link_report() -> None:
-    again = "`prefect deployment run report` makes the report from the present results"
-    if (LAYOUT.reports / "index.html").is_file():
-        text = "Report of all results"
-        create_link_artifact(_report_url(), link_text=text, key="report", description=again)
+    A run that evaluates models gets a report that includes the run. The report stands in the folder
+    `report` below the folder `reports` of the workspace.
+    """
+    runs = _evaluated(stages)
+    for run in runs:
+        headline = Headline.of(run.metrics).to_json()
+        values = ", ".join(f"{name} {value:.1f}" for name, value in headline.items())
+        tell(f"{run.dataset}/{run.preset} ({run.provenance.split}): {values}")
+        create_markdown_artifact(leaderboard.to_markdown([run]), _key(run), "Metrics")
+    if runs:
+        create_markdown_artifact(_difference(), "metrics-diff", "Metrics against the last commit")
+        _write_report(workspace / LAYOUT.reports / report)
+        _link_report(workspace, report / "index.html", "Report with the results of this run")
+    elif (LAYOUT.reports / "index.html").is_file():
+        _link_report(workspace, Path("index.html"), "Report of all results")
     else:
-        create_markdown_artifact(f"There is no report yet. {again}.", key="report")
+        create_markdown_artifact(f"There is no report yet. {_AGAIN}.", "report")
 
 
 def _evaluated(stages: Sequence[Stage]) -> list[Run]:
@@ -49,15 +58,29 @@ def _evaluated(stages: Sequence[Stage]) -> list[Run]:
     return [run for run in runs if LAYOUT.result(run.dataset, run.preset).metrics in written]
 
 
+def _key(run: Run) -> str:
+    """An artifact has a history for each key, so each model has a key: `metrics-scenes-cora`."""
+    return re.sub("[^a-z0-9]+", "-", f"metrics-{run.dataset}-{run.preset}".lower())
+
+
 def _difference() -> str:
     output: list[str] = []
     if code := process.run(["dvc", "metrics", "diff", "--md"], output.append):
         return f"The metrics could not be compared: {output[-1] if output else f'exit code {code}'}"
-    table = [line for line in output if line.startswith("|")]
-    return "\n".join(table) or "No metric differs from the last commit."
+    head, *rows = [line for line in output if line.startswith("|")] or [""]
+    return "\n".join([head, *rows]) if rows[1:] else "No metric differs from the last commit."
 
 
-def _report_url() -> str:
+def _write_report(folder: Path) -> None:
+    pages = page.render(AllResults.read(LAYOUT.reports))
+    with files.replacing(folder) as partial:
+        for address, text in pages.items():
+            files.write_text(partial / address, text)
+
+
+def _link_report(workspace: Path, address: Path, text: str) -> None:
+    """Link the page at `address` below the folder `reports`."""
     served = os.environ.get(REPORT_URL)
-    page = LAYOUT.reports / "index.html"
-    return f"{served}/{page.name}" if served else page.resolve().as_uri()
+    file = (workspace / LAYOUT.reports / address).resolve()
+    url = f"{served}/{address.as_posix()}" if served else file.as_uri()
+    create_link_artifact(url, text, "report", _AGAIN)

@@ -1,18 +1,23 @@
 """The flows. Each flow runs some of DVC's stages with all stages that they need, in DVC's order.
 
 `prefect.yaml` names the deployments of the flows. Parameters are checked before anything runs; an
-error ends the run as Failed with one line. `pipelines/settings.py` explains overrides.
+error ends the run as Failed with one line. A run with overrides works in a worktree of its own
+(`experiment.py`), any other run in the workspace.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import re
 import shlex
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from prefect import flow, get_run_logger
+from prefect import flow, get_client, runtime
 from prefect.client.schemas.objects import Flow, FlowRun, State
 from prefect.logging.loggers import flow_run_logger
 from prefect.states import Completed, Failed
@@ -21,12 +26,14 @@ from pydantic import Field
 from manymatch.config.layout import Layout
 from manymatch.config.params import Name, read_params
 from manymatch.config.preset import preset_path
+from manymatch.system.deployment_names import earlier_runs, run_title
 from manymatch.system.errors import ConfigError, ManyMatchError, nearest
-from pipelines import artifacts, gpus, settings, sharing
+from pipelines import artifacts, experiment, gpus, settings, sharing
 from pipelines.artifacts import METRICS
+from pipelines.experiment import Experiment, experiment_name
 from pipelines.graph import Graph, Stage, read_graph
 from pipelines.orphan import ended_with_worker
-from pipelines.plain import speak_plainly
+from pipelines.plain import progress, speak_plainly
 from pipelines.settings import Change
 from pipelines.stage import CACHED, task_of
 
@@ -36,8 +43,11 @@ ALL = "all"
 Overrides = list[str] | str
 """`["training.epochs=2", "seed=1"]`, or one text with spaces between the overrides."""
 Parts = Annotated[int, Field(ge=1, le=1000)]
+Tell = Callable[[str], None]
 BeforeStage = Callable[[Stage, Mapping[str, str]], None]
 """Called with a stage and its environment before the stage runs."""
+_RANDOM_NAME = re.compile("[a-z]+-[a-z]+")
+"""The form of the names that Prefect gives runs without a name."""
 
 speak_plainly()
 
@@ -51,10 +61,22 @@ def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
     )
 
 
-_flow = partial(flow, on_crashed=[_say_what_next], on_cancellation=[_say_what_next])
+def _run_name() -> str:
+    """The name that a person gave the run; else the title of the run with a number."""
+    if not _RANDOM_NAME.fullmatch(runtime.flow_run.name):
+        return runtime.flow_run.name
+    name = runtime.deployment.name or runtime.flow_run.flow_name
+    title = run_title(name, runtime.flow_run.parameters)
+    with get_client(sync_client=True) as client:
+        return f"{title} {client.count_flow_runs(**earlier_runs(title)) + 1}"
 
 
-@_flow(flow_run_name="prepare {dataset}")
+_flow = partial(
+    flow, flow_run_name=_run_name, on_crashed=[_say_what_next], on_cancellation=[_say_what_next]
+)
+
+
+@_flow()
 def prepare(
     dataset: Name = ALL, overrides: Overrides = "", parts: Parts = 1, cluster: str = ""
 ) -> State:
@@ -68,14 +90,11 @@ def prepare(
         shards = LAYOUT.shards(_folder(dataset, graph.root), "")
         return graph.with_needs(graph.writing(shards))
 
-    return _run(
-        stages,
-        _changes(overrides),
-        partial(_divided, parts, cluster) if parts > 1 or cluster else None,
-    )
+    divided = partial(_divided, parts, cluster, overrides) if parts > 1 or cluster else None
+    return _run(stages, overrides, prepared=divided)
 
 
-@_flow(flow_run_name="train {dataset}-{preset}")
+@_flow()
 def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> State:
     """Train and evaluate one preset, `presets/DATASET/PRESET.yaml`.
 
@@ -83,21 +102,18 @@ def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> 
     without a file belong to the preset.
     """
 
-    def changes() -> list[Change]:
-        path = preset_path(LAYOUT.presets, dataset, preset)
-        added = settings.named(dataset, preset)
-        return added + settings.overridden(_texts(overrides), path)
-
     outputs = LAYOUT.model(dataset, preset), LAYOUT.result(dataset, preset).metrics
-    return _run(lambda graph: graph.with_needs(graph.writing(*outputs)), changes)
+    return _run(
+        lambda graph: graph.with_needs(graph.writing(*outputs)), overrides, (dataset, preset)
+    )
 
 
-@_flow(flow_run_name="evaluate {dataset}")
+@_flow()
 def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
     """Evaluate every model of one data set, or of all in `params.yaml`."""
     return _run(
         lambda graph: graph.with_needs(graph.writing(METRICS / _folder(dataset, graph.root))),
-        _changes(overrides),
+        overrides,
     )
 
 
@@ -105,16 +121,21 @@ def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
 def report() -> State:
     """Write the report of the present results; no stage that makes results is run."""
     outputs = LAYOUT.code, LAYOUT.reports / "index.html"
-    return _run(lambda graph: graph.writing(*outputs), _changes(""))
+    return _run(lambda graph: graph.writing(*outputs))
 
 
 @_flow()
 def reproduce(overrides: Overrides = "") -> State:
     """Run all stages of `params.yaml`, as `dvc repro` does."""
-    return _run(lambda graph: list(graph.stages), _changes(overrides))
+    return _run(lambda graph: list(graph.stages), overrides)
 
 
-def _divided(parts: int, cluster: str) -> BeforeStage:
+def _divided(parts: int, cluster: str, overrides: Overrides) -> BeforeStage:
+    if cluster and overrides:
+        raise ConfigError(
+            "overrides: the workers of a cluster use the settings of their own checkouts. Write "
+            "the settings into the files of every checkout, or leave out 'cluster'."
+        )
     from pipelines.parts import dividing  # importing Dask is slow
 
     return dividing(parts, cluster)
@@ -139,35 +160,73 @@ def _texts(overrides: Overrides) -> list[str]:
         ) from None
 
 
-def _changes(overrides: Overrides) -> Callable[[], list[Change]]:
-    return lambda: settings.overridden(_texts(overrides))
-
-
 def _run(
     choose: Callable[[Graph], list[Stage]],
-    changes: Callable[[], list[Change]],
+    overrides: Overrides = "",
+    model: tuple[str, str] | None = None,
     prepared: Callable[[], BeforeStage] | None = None,
 ) -> State:
-    """Run the stages that `choose` selects, each as a task, until a stage fails."""
-    logger = get_run_logger()
+    """Run the stages that `choose` selects, each as a task, until a stage fails.
+
+    Args:
+        choose: selects stages of DVC's graph.
+        overrides: changes of settings.
+        model: data set and preset that `params.yaml` must name.
+        prepared: makes what is called before each stage.
+    """
+    logger = progress()
     select = partial(_selected, choose)
     try:
         shared = sharing.shared(logger.warning)
         before = prepared() if prepared else None
         with (
             ended_with_worker(logger.error),
-            settings.settled(changes, logger.info, select),
-            gpus.claimed(logger.info) as environment,
+            _settled(_texts(overrides), model, select, logger.info) as made,
+            gpus.claimed(logger.info) as visible,
         ):
             stages = select(Path())
-            logger.info("stages, in DVC's order: %s", ", ".join(stage.name for stage in stages))
-            states = _run_stages(stages, environment, before, shared)
-        if states[-1].is_completed():
-            artifacts.publish(stages)
+            environment = visible | (made.environment if made else {})
+            states = _run_stages(stages, environment, before, shared, logger.info)
+            if states[-1].is_completed():
+                _publish(stages, states, made, logger.info)
     except ManyMatchError as error:
         logger.error("%s", error)
         return Failed(message=str(error))
-    return _summary(stages, states)
+    return _summary(states)
+
+
+@contextlib.contextmanager
+def _settled(
+    overrides: list[str],
+    model: tuple[str, str] | None,
+    select: Callable[[Path], list[Stage]],
+    tell: Tell,
+) -> Iterator[Experiment | None]:
+    """Run the block with the settings of the run: with overrides in a new worktree, which is the
+    current folder during the block, else in the workspace."""
+
+    def names() -> list[Change]:
+        return settings.named(*model) if model else []
+
+    if not overrides:
+        settings.add_names(names, tell, select)
+        settings.tell_differences(tell)
+        yield None
+        return
+    preset = preset_path(LAYOUT.presets, *model) if model else None
+    changes = names() + settings.overridden(overrides, preset)
+    with experiment.opened(_key(), tell) as made:
+        settings.write(changes, made.folder, tell)
+        settings.check(made.folder, made.environment)
+        results = read_graph(Path()).writing(LAYOUT.reports)
+        made.checkout(stage.name for stage in [*select(Path()), *results])
+        yield made
+
+
+def _key() -> str:
+    """The same for runs of the same flow with the same parameters."""
+    facts = repr((runtime.flow_run.flow_name, sorted(runtime.flow_run.parameters.items())))
+    return hashlib.sha256(facts.encode()).hexdigest()[:12]
 
 
 def _selected(choose: Callable[[Graph], list[Stage]], root: Path) -> list[Stage]:
@@ -185,9 +244,12 @@ def _run_stages(
     environment: dict[str, str],
     before: BeforeStage | None,
     shared: bool,
+    tell: Tell,
 ) -> list[State]:
     states: dict[str, State] = {}
-    for stage in stages:
+    for number, stage in enumerate(stages, start=1):
+        label, began = f"{number}/{len(stages)} {stage.name}", time.monotonic()
+        tell(label)
         if shared:
             sharing.pull_stage(stage.name)
         if before:
@@ -198,10 +260,24 @@ def _run_stages(
         states[stage.name] = state
         if not state.is_completed():
             break
+        result = state.message if state.name == CACHED else "done"
+        tell(f"{label}: {result}, {time.monotonic() - began:.0f} s")
     return list(states.values())
 
 
-def _summary(stages: list[Stage], states: list[State]) -> State:
+def _publish(stages: list[Stage], states: list[State], made: Experiment | None, tell: Tell) -> None:
+    """Save the experiment, make the artifacts, tell the metrics."""
+    workspace, report = Path(), Path("service", "workspace")
+    if made:
+        name = made.save(experiment_name(runtime.flow_run.name))
+        tell(f"saved as the DVC experiment {name}: 'dvc exp show', 'dvc exp apply {name}'")
+        workspace, report = made.workspace, Path("service", "experiments", name)
+    if all(state.name == CACHED for state in states):
+        tell("no stage had to run: nothing has changed since these results were made")
+    artifacts.publish(stages, workspace, report, tell)
+
+
+def _summary(states: list[State]) -> State:
     if not states[-1].is_completed():
         return Failed(message=states[-1].message)
     cached = sum(state.name == CACHED for state in states)

@@ -1,4 +1,4 @@
-"""Logs without tracebacks for errors that a user can correct.
+"""The logs of runs: lines on progress, and no traceback for errors that a user can correct.
 
 Prefect logs a traceback for every error. For an error with its own message the traceback would show
 only how Prefect's functions call each other. A defect of this package keeps its traceback.
@@ -7,10 +7,13 @@ only how Prefect's functions call each other. A defect of this package keeps its
 from __future__ import annotations
 
 import logging
+from typing import Any
 
+from prefect import get_run_logger
 from prefect.exceptions import FailedRun
 
 from manymatch.system.errors import ManyMatchError
+from manymatch.system.run_watch import PROGRESS
 
 _RUNS = "prefect.flow_runs", "prefect.task_runs"
 
@@ -19,6 +22,13 @@ def speak_plainly() -> None:
     """Filter the logs of all runs of this process with `plain`."""
     for name in _RUNS:
         logging.getLogger(name).addFilter(plain)
+
+
+def progress() -> logging.Logger:
+    """The logger of the present run whose lines `prefect deployment run NAME --watch` shows."""
+    logger: Any = get_run_logger()
+    child: logging.Logger = logger.getChild(PROGRESS)
+    return child
 
 
 def plain(record: logging.LogRecord) -> bool:

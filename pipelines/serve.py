@@ -27,7 +27,7 @@ from prefect.workers.process import ProcessWorker
 
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.progress import say
-from pipelines import gpus, process
+from pipelines import experiment, gpus, process
 from pipelines.artifacts import LAYOUT, REPORT_URL
 from pipelines.crashed_runs import end_crashed_runs
 from pipelines.started import Started
@@ -99,6 +99,7 @@ def serve() -> None:
     here = place()
     began = time.monotonic()
     new = [name for name in PROCESSES if not here.started.find(name)]
+    experiment.remove_left()
     try:
         _start_servers(here)
         asyncio.run(_prepare(WORKER in new))

@@ -1,41 +1,36 @@
-"""Changes of settings that a run makes before its first stage.
+"""The settings of a run: names that `params.yaml` lacks, and overrides.
 
 DVC's stages read their settings from files: `presets/DATASET/PRESET.yaml` (the preset of a model)
-and `params.yaml` (all other settings). So an override is written into its file, as `dvc exp run -S`
-does, and stays there. Files, models and metrics then agree: `git diff` shows the change, `dvc
-metrics diff` shows its effect, and `git checkout FILE` reverts it. A run without overrides reads
-the files as they are. Nothing is written unless all changes are valid.
-
-While a run that changed files works, other runs of the checkout wait.
+and `params.yaml` (all other settings). Names are added to the `params.yaml` of the workspace.
+Overrides are written only into the worktree of an experiment (`experiment.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import io
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import yaml
-from ruamel.yaml import YAML
+from filelock import FileLock
 
+from manymatch.config.edit import edited
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
-from manymatch.config.preset import Preset, preset_path, read_preset, setting_after
-from manymatch.config.strict import read_yaml, validate, yaml_value
+from manymatch.config.preset import Preset, preset_path, read_preset
+from manymatch.config.strict import yaml_value
 from manymatch.system import files
 from manymatch.system.errors import ConfigError, nearest
 from pipelines import process
 
 LAYOUT = Layout()
-_LOCK = Path(".dvc", "tmp", "settings.lock")
+_LOCK = Path(".dvc", "tmp", "params.lock")
+Judge = Callable[[Path], object]
+"""Called with a checkout; raises `ConfigError` if its settings do not suit the run."""
 
 
 @dataclass(frozen=True)
@@ -96,142 +91,60 @@ def named(dataset: str, preset: str) -> list[Change]:
     ]
 
 
-@contextlib.contextmanager
-def settled(
-    wanted: Callable[[], list[Change]],
-    tell: Callable[[str], None],
-    judge: Callable[[Path], object] = lambda copy: None,
-) -> Iterator[None]:
-    """Run the block with all changes of `wanted()` in the files, and tell each change.
-
-    Args:
-        wanted: the changes; called again once the files can no longer change.
-        tell: receives each message.
-        judge: called with a copy of the changed settings and dvc.yaml; raises `ConfigError` if they
-            do not suit the run.
+def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) -> None:
+    """Write changes into the settings files of the checkout `folder`, and tell each change.
 
     Raises:
-        ConfigError: a setting is unknown or does not fit, or `judge` refuses. Nothing is written.
+        ConfigError: a key or value is wrong.
+    """
+    ordered = sorted(changes, key=lambda change: change.file)
+    for file, group in groupby(ordered, key=lambda change: change.file):
+        values = {change.key: change.value for change in group}
+        if file != LAYOUT.params:
+            values["setting"] = read_preset(file, values).setting
+        files.write_text(folder / file, edited(file, values))
+        for key, value in values.items():
+            tell(f"{file}: {key} is {value}")
+
+
+def check(folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Run `manymatch check` in the checkout `folder`; its error is a `ConfigError`."""
+    output: list[str] = []
+    if process.run(["manymatch", "check"], output.append, environment, folder):
+        raise ConfigError(output[-1].removeprefix("error: "))
+
+
+def add_names(
+    wanted: Callable[[], list[Change]], tell: Callable[[str], None], judge: Judge
+) -> None:
+    """Write the changes of `wanted()` into the workspace's `params.yaml` and tell them.
+
+    Raises:
+        ConfigError: `manymatch check` or `judge` refuses them. Nothing is written.
     """
     _LOCK.parent.mkdir(parents=True, exist_ok=True)
-    with _LOCK.open("a") as lock:
-        _take(lock.fileno(), fcntl.LOCK_SH, "for a run that changed settings to end", tell)
-        if _missing(wanted()):
-            _take(lock.fileno(), fcntl.LOCK_EX, "for other runs to end, to change settings", tell)
-            _apply(_missing(wanted()), tell, judge)
-        _tell_differences(tell)
-        yield
+    with FileLock(_LOCK):
+        if changes := wanted():
+            with tempfile.TemporaryDirectory() as copy:
+                _copy_settings(Path(copy))
+                write(changes, Path(copy), tell)
+                check(Path(copy))
+                judge(Path(copy))
+                files.write_text(LAYOUT.params, Path(copy, LAYOUT.params).read_text())
 
 
-def _take(lock: int, kind: int, purpose: str, tell: Callable[[str], None]) -> None:
-    try:
-        fcntl.flock(lock, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        tell(f"waiting {purpose}")
-        fcntl.flock(lock, kind)
-
-
-def _missing(changes: list[Change]) -> list[Change]:
-    """The changes that are not in the files yet."""
-    return [change for change in changes if _get(_load(change.file), change.key) != change.value]
-
-
-def _apply(
-    changes: list[Change], tell: Callable[[str], None], judge: Callable[[Path], object]
-) -> None:
-    notes = [
-        f"{change.file}: {change.key} is now {change.value} (was "
-        f"{_get(_load(change.file), change.key)}) and stays so; "
-        f"'git checkout {change.file}' reverts the file"
-        for change in changes
-    ]
-    ordered = sorted(changes, key=lambda change: str(change.file))
-    by_file = groupby(ordered, key=lambda change: change.file)
-    texts = {file: _changed(file, list(group)) for file, group in by_file}
-    _check(texts, judge)
-    for file, text in texts.items():
-        files.write_text(file, text)
-    for note in notes:
-        tell(note)
-
-
-def _changed(file: Path, changes: list[Change]) -> str:
-    """The file's text with the changes; comments and order stay."""
-    value = _load(file)
-    for change in changes:
-        _put(value, change.key.split("."), change.value, f"{file}: {change.key}")
-    if file == LAYOUT.params:
-        validate(Params, _plain(value), str(file))
-    else:
-        changed = validate(Preset, _plain(value), str(file))
-        stated_setting = setting_after(read_preset(file), changed)
-        if stated_setting != changed.setting:
-            value["setting"] = stated_setting
-    return _text(value)
-
-
-def _plain(value: Any) -> Any:
-    """The value as plain YAML, without comments."""
-    return yaml.safe_load(_text(value))
-
-
-def _text(value: Any) -> str:
-    stream = io.StringIO()
-    _yaml().dump(value, stream)
-    return stream.getvalue()
-
-
-def _check(texts: dict[Path, str], judge: Callable[[Path], object]) -> None:
-    """Run `manymatch check` and `judge` in a copy of all settings with the changed files."""
-    with tempfile.TemporaryDirectory() as copy:
-        files.write_text(Path(copy, ".dvc", "config"), "[core]\nno_scm = true\n")
-        for name in (LAYOUT.params, LAYOUT.presets, Path("experiments"), Path("dvc.yaml")):
-            if name.is_dir():
-                shutil.copytree(name, Path(copy, name))
-            elif name.is_file():
-                shutil.copy(name, copy)
-        for file, text in texts.items():
-            Path(copy, file).write_text(text, encoding="utf-8")
-        output: list[str] = []
-        if process.run(["manymatch", "check"], output.append, folder=Path(copy)):
-            raise ConfigError(output[-1].removeprefix("error: "))
-        judge(Path(copy))
-
-
-def _tell_differences(tell: Callable[[str], None]) -> None:
+def tell_differences(tell: Callable[[str], None]) -> None:
     """Name the settings files that differ from the last commit, so that no result is a surprise."""
-    command = ["git", "diff", "--name-only", "HEAD", "--", "params.yaml", "presets"]
+    command = ["git", "diff", "--name-only", "HEAD", "--", str(LAYOUT.params), str(LAYOUT.presets)]
     answer = subprocess.run(command, capture_output=True, text=True)
     for name in answer.stdout.split():
         tell(f"{name} differs from the last commit; this run uses it as it is")
 
 
-def _yaml() -> YAML:
-    """A reader and writer that keeps unchanged lines as they are."""
-    yaml_file = YAML()
-    yaml_file.preserve_quotes = True
-    yaml_file.width = 4096
-    yaml_file.indent(mapping=2, sequence=4, offset=2)
-    yaml_file.representer.add_representer(
-        type(None), lambda self, _: self.represent_scalar("tag:yaml.org,2002:null", "null")
-    )
-    return yaml_file
-
-
-def _load(file: Path) -> Any:
-    read_yaml(file)  # reports an invalid file in one line
-    return _yaml().load(file.read_text(encoding="utf-8"))
-
-
-def _get(value: Any, key: str) -> Any:
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
-def _put(value: Any, path: list[str], setting: Any, where: str) -> None:
-    for part in path[:-1]:
-        value = value.setdefault(part, {})
-        if not isinstance(value, dict):
-            raise ConfigError(f"{where}: '{part}' is a value, not a group of settings")
-    value[path[-1]] = setting
+def _copy_settings(folder: Path) -> None:
+    files.write_text(folder / ".dvc" / "config", "[core]\nno_scm = true\n")
+    for name in (LAYOUT.params, LAYOUT.presets, Path("experiments"), Path("dvc.yaml")):
+        if name.is_dir():
+            shutil.copytree(name, folder / name)
+        elif name.is_file():
+            shutil.copy(name, folder)

@@ -14,6 +14,7 @@ from prefect.states import Completed, Failed
 
 from manymatch.system.errors import ManyMatchError
 from pipelines import process, sharing
+from pipelines.plain import progress
 
 NETWORK = frozenset({"download"})
 """The kinds of stages that fetch from a network."""
@@ -23,10 +24,22 @@ _BUSY = re.compile(r"^\s+\(PID (\d+)\): ")
 """The line in which DVC names a process that uses a stage's files."""
 CACHED = "Cached"
 """The name of the state of a stage that did not have to run."""
+_DVC = re.compile(
+    r"\s|> |Running stage |Stage '|(Generating|Updating) lock file|To (track|enable) |Use `dvc push"
+    "|Data and pipelines are up to date"
+)
+"""The lines of DVC among those of a stage."""
 
 
 class StageFailed(ManyMatchError):
-    """A stage ended with an error."""
+    """A stage ended with an error; the message ends with the last lines of the output."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
 
 
 def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, str]) -> str | None:
@@ -87,12 +100,18 @@ def _failure(name: str, code: int, output: list[str]) -> str:
     )
 
 
+def _tell(line: str) -> None:
+    """Log a line of a stage as progress, and a line of DVC as Prefect logs its own."""
+    logger = get_run_logger() if _DVC.match(line) else progress()
+    logger.info(line)
+
+
 @task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE)
 def stage(name: str, environment: dict[str, str], shared: bool) -> State:
     """Run one stage if it is out of date; else the task ends as Cached. If stages are `shared`, the
     outputs are pushed."""
     try:
-        unchanged = run_stage(name, get_run_logger().info, environment)
+        unchanged = run_stage(name, _tell, environment)
     except StageFailed as failure:
         return Failed(message=str(failure))
     if shared:

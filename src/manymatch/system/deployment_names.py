@@ -1,9 +1,13 @@
-"""`prefect deployment run train-cora`: a deployment by its own name, without its flow's.
+"""`prefect deployment run train-cora --watch`: what Prefect's command lacks.
 
 A plug-in of Prefect (entry point in the group `prefect.plugins`, switched on in `prefect.toml`). In
-the command `prefect deployment run`, and nowhere else, the client looks a name without "/" up among
-all deployments. Where Prefect no longer has the method that is wrapped here, nothing is changed and
-the command behaves as Prefect's own.
+the command `prefect deployment run`, and nowhere else,
+
+- the client looks a name without "/" up among all deployments;
+- a new run is named after what it runs, `train-cora scenes/cora 1`, unless it is given a name;
+- `--watch` shows the progress of the run (`run_watch.py`).
+
+Where Prefect no longer has a function that is replaced here, the command behaves as Prefect's own.
 """
 
 from __future__ import annotations
@@ -11,14 +15,19 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from prefect.plugins import HookContext, register_hook
 
 from manymatch.system.errors import first_line, nearest
+from manymatch.system.run_watch import watch_flow_run
 
-_METHOD = "read_deployment_by_name"
+_READ = "read_deployment_by_name"
+_CREATE = "create_flow_run_from_deployment"
+_WATCH = "watch_flow_run"
+_ALL = "all"
+"""The value of the parameter `dataset` that names no data set."""
 
 
 @register_hook
@@ -26,9 +35,19 @@ def setup_environment(*, ctx: HookContext) -> None:
     """Called by Prefect when any of its commands starts."""
     if ("deployment", "run") not in zip(sys.argv, sys.argv[1:], strict=False):
         return
-    if not accept_bare_names(_client()):
-        log = ctx.logger_factory(__name__)
-        log.warning("this Prefect wants FLOW/DEPLOYMENT: its client has no %s", _METHOD)
+    from prefect.cli import deployment
+
+    changed = [
+        wrap(_client(), _READ, _resolving),
+        wrap(_client(), _CREATE, _naming),
+        wrap(deployment, _WATCH, lambda inner: watch_flow_run),
+    ]
+    if not all(changed):
+        ctx.logger_factory(__name__).warning(
+            "this Prefect lacks a function of %s, %s, %s: FLOW/DEPLOYMENT names, the names of runs "
+            "and --watch are Prefect's own",
+            *(_READ, _CREATE, _WATCH),
+        )
 
 
 def _client() -> type:
@@ -37,13 +56,45 @@ def _client() -> type:
     return PrefectClient
 
 
-def accept_bare_names(client: type) -> bool:
-    """Make the class `client` find deployments by their own names; whether that was possible."""
-    inner = getattr(client, _METHOD, None)
+def wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> bool:
+    """Replace the async function `name` of `owner` by `wrapper` of it; whether it was there."""
+    inner = getattr(owner, name, None)
     if not inspect.iscoroutinefunction(inner):
         return False
-    setattr(client, _METHOD, _resolving(inner))
+    setattr(owner, name, wrapper(inner))
     return True
+
+
+def run_title(deployment: str, parameters: Mapping[str, Any]) -> str:
+    """What a run runs: `train-cora scenes/cora`, `prepare-data scenes`, `report`."""
+    names = [str(parameters[key]) for key in ("dataset", "preset") if parameters.get(key)]
+    return " ".join([deployment, "/".join(name for name in names if name != _ALL)]).strip()
+
+
+def earlier_runs(title: str) -> dict[str, Any]:
+    """The filter of the runs that have this title."""
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+
+    return {"flow_run_filter": FlowRunFilter(name=FlowRunFilterName(like_=f"{title} "))}
+
+
+def _naming(inner: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(inner)
+    async def create(self: Any, deployment_id: Any, **options: Any) -> Any:
+        if options.get("name") is None:
+            given = options.get("parameters") or {}
+            options["name"] = await _run_name(self, deployment_id, given)
+        return await inner(self, deployment_id, **options)
+
+    return create
+
+
+async def _run_name(client: Any, deployment_id: Any, given: Mapping[str, Any]) -> str:
+    deployment = await client.read_deployment(deployment_id)
+    schema = (deployment.parameter_openapi_schema or {}).get("properties", {})
+    defaults = {key: field.get("default") for key, field in schema.items()}
+    title = run_title(deployment.name, {**defaults, **deployment.parameters, **given})
+    return f"{title} {await client.count_flow_runs(**earlier_runs(title)) + 1}"
 
 
 def _resolving(inner: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

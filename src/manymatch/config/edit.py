@@ -1,0 +1,75 @@
+"""Changes of a settings file that keep its comments, its order and the style of its lists."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedSeq
+
+from manymatch.config.strict import read_yaml
+from manymatch.system.errors import ConfigError
+
+_LONGEST_LINE = 2**20
+"""No line of a file is broken."""
+_MAPPING = re.compile(r"^\S.*:\n( +)[^\s#-]", re.MULTILINE)
+"""The first indented mapping."""
+_SEQUENCE = re.compile(r"^( *)[^\s#].*:\n( *)- ", re.MULTILINE)
+"""The first list with one entry a line."""
+
+
+def edited(file: Path, changes: Mapping[str, Any]) -> str:
+    """The text of the YAML file with a new value for each dotted key of `changes`.
+
+    Raises:
+        ConfigError: the file is missing or malformed, or a key leads through a value.
+    """
+    read_yaml(file)  # reports a malformed file in one line
+    text = file.read_text(encoding="utf-8")
+    yaml = _yaml(text)
+    value = yaml.load(text)
+    for key, setting in changes.items():
+        _put(value, key.split("."), setting, f"{file}: {key}")
+    stream = io.StringIO()
+    yaml.dump(value, stream)
+    return stream.getvalue()
+
+
+def _yaml(text: str) -> YAML:
+    """A reader and writer with the indentation of `text`."""
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = _LONGEST_LINE
+    mapping = _MAPPING.search(text)
+    sequence = _SEQUENCE.search(text)
+    offset = len(sequence[2]) - len(sequence[1]) if sequence else 2
+    yaml.indent(mapping=len(mapping[1]) if mapping else 2, sequence=offset + 2, offset=offset)
+    yaml.representer.add_representer(
+        type(None), lambda self, _: self.represent_scalar("tag:yaml.org,2002:null", "null")
+    )
+    return yaml
+
+
+def _put(value: Any, path: list[str], setting: Any, where: str) -> None:
+    for part in path[:-1]:
+        value = value.setdefault(part, {})
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where}: '{part}' is a value, not a group of settings")
+    value[path[-1]] = _in_style(value.get(path[-1]), setting)
+
+
+def _in_style(old: Any, new: Any) -> Any:
+    """A list in the style of the list that it replaces; entries that stay keep their comments."""
+    if not isinstance(new, list):
+        return new
+    if isinstance(old, CommentedSeq) and new[: len(old)] == list(old):
+        old.extend(new[len(old) :])
+        return old
+    styled = CommentedSeq(new)
+    if not isinstance(old, CommentedSeq) or old.fa.flow_style():
+        styled.fa.set_flow_style()
+    return styled
