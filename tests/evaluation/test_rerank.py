@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from hashed_files import edit
 from tiny_data import TinyData, make_data, write_table
 from torch import Tensor
 from torch.nn.functional import normalize
 from untrained import save_untrained
-from untrained_models import Models, edit, make_models
+from untrained_models import Models, make_models
 
 from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import RELEVANCE

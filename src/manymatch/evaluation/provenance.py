@@ -10,7 +10,7 @@ from manymatch import __version__
 from manymatch.config.galleries import is_whole
 from manymatch.config.preset import Preset, Setting
 from manymatch.methods import entry_point
-from manymatch.methods.checkpoint import facts
+from manymatch.methods.checkpoint import WEIGHTS_HASH, facts
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import Index, read_index
 from manymatch.system import files
@@ -30,6 +30,7 @@ def origin(model: Path, shards: Path, preset: Preset, stage: str) -> dict[str, A
         preset: the settings of the trained model.
         stage: the module that ranks, such as `manymatch.evaluation.evaluate`.
     """
+    trained = facts(model)
     return {
         "method": preset.method,
         "preset": model.name,
@@ -37,8 +38,9 @@ def origin(model: Path, shards: Path, preset: Preset, stage: str) -> dict[str, A
         "features": preset.features,
         "setting": setting_of(preset, read_index(shards)),
         "resolved": _without_empty_lists(preset.model_dump(mode="json")),
-        "checkpoint_sha256": files.sha256(model / "model.safetensors"),
-        "warm_start_sha256": facts(model).get("warm_start_sha256"),
+        # `load_model` has compared this hash with the file.
+        "checkpoint_sha256": trained[WEIGHTS_HASH],
+        "warm_start_sha256": trained.get("warm_start_sha256"),
         "data_sha256": files.sha256(shards / INDEX),
         "code_sha256": code_hash(stage, entry_point(preset.method)),
         "version": __version__,
