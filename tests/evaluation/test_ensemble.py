@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from hashed_files import edit
 from tiny_data import make_data
 from torch import Tensor
-from untrained_models import Models, edit, make_models
+from untrained_models import Models, make_models
 
 from manymatch.evaluation import outcome
 from manymatch.evaluation.ranking.metrics import recall_metrics

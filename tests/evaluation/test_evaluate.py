@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import tiny_sets  # noqa: F401  registers the method
 import torch
+from hashed_files import edit
 from tiny_data import TinyData, make_data
 
 from manymatch.config.galleries import IMAGES
@@ -151,8 +152,7 @@ def test_judgments_add_multi_match(run: _Stage) -> None:
 def test_the_data_sets_own_protocols_are_applied(
     run: _Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = run.data.shards / "index.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"dataset": "cub"}))
+    edit(run.data.shards / "index.json", dataset="cub")
     values = replace(run, captions=run.data.captions)()
     Metrics.model_validate(values)
     assert set(values["classes"]) <= {"all_classes", "zero_shot"}
@@ -164,8 +164,7 @@ def test_the_data_sets_own_protocols_are_applied(
 
 @pytest.mark.parametrize("change", [{"features": "resnet152"}, {"width": 9}])
 def test_shards_of_other_features_are_refused(run: _Stage, change: dict[str, Any]) -> None:
-    path = run.data.shards / "index.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    edit(run.data.shards / "index.json", **change)
     with pytest.raises(CheckpointError, match="trained on") as fault:
         run()
     assert "\n" not in str(fault.value)

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import torch
+from hashed_files import edit
 from tiny_data import make_data, write_table
 from torch import Tensor
 from torch.nn.functional import normalize
-from untrained_models import Models, edit, make_models
+from untrained_models import Models, make_models
 
 from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Ensemble

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from hashed_files import edit
 from tiny_data import make_data
 from torch import Tensor
 
@@ -98,7 +99,3 @@ def make_models(folder: Path) -> Models:
     judged = [{"image_id": "test.0", "caption_id": "test.1#0"}]
     pq.write_table(pa.Table.from_pylist(judged, schema=schema), folder / "relevance.parquet")
     return Models(folder, shards)
-
-
-def edit(path: Path, **change: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))

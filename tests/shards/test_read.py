@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import tarfile
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from hashed_files import accept_shards, flipped_bits
 from tiny_data import TinyData, make_data
 
 from manymatch.config.preset import Augmentation
@@ -25,8 +27,10 @@ from manymatch.shards.loader import Loader
 from manymatch.shards.read import batches, classes_of, samples
 from manymatch.shards.sample import array_from
 from manymatch.system.errors import DataError
+from manymatch.system.files import sha256
 from manymatch.text.vocabulary import Vocabulary, tokenize
 
+SLOW = pytest.mark.slow
 DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_word_mask=0.1)
 
 
@@ -222,10 +226,11 @@ def rewrite(shards: Path, name: str, content: bytes) -> None:
             data = content if member.name == name else data
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
+    accept_shards(shards)
 
 
 @pytest.mark.parametrize(
-    ("workers", "keep"), [(0, 0.4), (0, 0.8), pytest.param(1, 0.8, marks=pytest.mark.slow)]
+    ("workers", "keep"), [(0, 0.4), (0, 0.8), pytest.param(1, 0.8, marks=SLOW)]
 )
 def test_truncated_shard(shards: Path, vocabulary: Vocabulary, workers: int, keep: float) -> None:
     path = shards / "train-000001.tar"
@@ -244,7 +249,8 @@ def test_shard_cut_between_images(shards: Path, vocabulary: Vocabulary) -> None:
     with tarfile.open(path) as archive:
         end = archive.getmember("00000003.boxes.npy").offset
     path.write_bytes(path.read_bytes()[:end] + b"\0" * 1024)
-    with pytest.raises(DataError, match=r"train-000000\.tar: 3 images, but the index says 10"):
+    accept_shards(shards)
+    with pytest.raises(DataError, match=r"train-000000\.tar: damaged shard \(3 images, not 10"):
         read_all(shards, vocabulary)
 
 
@@ -255,6 +261,37 @@ def test_missing_and_foreign_shards(shards: Path, vocabulary: Vocabulary) -> Non
     (shards / "train-000000.tar").unlink()
     with pytest.raises(DataError, match="no such shard"):
         read_all(shards, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("name", "workers"),
+    [("train-000001.tar", 0), pytest.param("train-000001.tar", 1, marks=SLOW), ("index.json", 0)],
+)
+def test_no_flipped_bit_gives_other_batches(
+    shards: Path, vocabulary: Vocabulary, name: str, workers: int
+) -> None:
+    for _ in flipped_bits(shards / name, 60 if workers == 0 else 1):
+        with pytest.raises(DataError, match=name) as caught:
+            read_all(shards, vocabulary, workers)
+        assert "\n" not in str(caught.value)
+    assert read_all(shards, vocabulary, workers) == 6
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=SLOW)])
+def test_one_process_hashes_each_shard_once(
+    shards: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    parent, hashed = os.getpid(), []
+
+    def recorded(path: Path) -> str:
+        assert os.getpid() == parent, "hashed again in a worker"
+        hashed.append(path.name)
+        return sha256(path)
+
+    monkeypatch.setattr("manymatch.shards.fetch.sha256", recorded)
+    for _ in range(2):
+        assert read_all(shards, vocabulary, workers) == 6
+    assert sorted(hashed) == ["train-000000.tar", "train-000001.tar", "train-000002.tar"]
 
 
 def pickled() -> bytes:

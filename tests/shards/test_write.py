@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from tiny_data import MADE_BY, TinyData, make_data
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.store import FeatureStore
+from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.shards.read import read_index, samples
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256
@@ -201,9 +201,9 @@ def test_table_without_a_column_is_refused(data: TinyData) -> None:
 
 def test_index_is_refused_when_it_points_elsewhere(data: TinyData) -> None:
     path = data.write_shards() / "index.json"
-    value = json.loads(path.read_text())
-    value["splits"]["train"]["shards"] = ["../train-000000.tar"]
-    path.write_text(json.dumps(value))
+    content = read_hashed_object(path, "")
+    content["splits"]["train"]["shards"][0] = "../train-000000.tar"
+    write_hashed_object(path, content)
     with pytest.raises(DataError, match="not an index of shards"):
         read_index(data.shards)
 

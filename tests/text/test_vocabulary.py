@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from manymatch.foreign.json_file import write_hashed_object
 from manymatch.system.errors import DataError
 from manymatch.text.vocabulary import Vocabulary, tokenize
 
@@ -57,25 +58,29 @@ def test_saved_and_loaded_is_the_same(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
+    "content",
     [
         "",
         "[]",
-        '{"words": 3}',
-        '{"words": ["a"]}',
-        '{"words": ["<pad>", "<unk>", "<mask>", "a", "a"]}',
-        '{"words": ["<pad>", "<unk>", "<mask>", 1]}',
+        '{"words": ["<pad>", "<unk>", "<mask>", "dog"]}',
         "[" * 100_000,
+        {"words": 3},
+        {"words": ["a"]},
+        {"words": ["<pad>", "<unk>", "<mask>", "a", "a"]},
+        {"words": ["<pad>", "<unk>", "<mask>", 1]},
     ],
 )
-def test_a_file_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, text):
+def test_a_file_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, content):
     path = tmp_path / "v.json"
-    path.write_text(text)
+    if isinstance(content, str):
+        path.write_text(content)
+    else:
+        write_hashed_object(path, content)
     with pytest.raises(DataError) as caught:
         Vocabulary.load(path)
     assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
 
 
 def test_a_missing_vocabulary_is_one_line(tmp_path):
-    with pytest.raises(DataError, match=r"v\.json: cannot be read"):
+    with pytest.raises(DataError, match=r"v\.json: .*No such file"):
         Vocabulary.load(tmp_path / "v.json")

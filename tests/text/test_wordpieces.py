@@ -12,6 +12,7 @@ from tiny_bert import SPECIAL, make_bert
 from tokenizers import Tokenizer
 
 from manymatch.config.preset import Augmentation
+from manymatch.foreign.json_file import write_hashed_object
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.augment import CaptionAugmenter
 from manymatch.shards.numbering import Numbering
@@ -148,7 +149,7 @@ def test_an_unusable_folder_is_one_line(
 )
 def test_a_damaged_file_is_one_line(tmp_path: Path, value: dict) -> None:
     path = tmp_path / "vocabulary.json"
-    path.write_text(json.dumps(value))
+    write_hashed_object(path, value)
     with pytest.raises(DataError, match="cannot be read as wordpieces") as caught:
         load_vocabulary(path)
     assert "\n" not in str(caught.value)

@@ -8,20 +8,27 @@ from typing import Any
 
 import pytest
 import torch
+from hashed_files import edit, flipped_bits
 from safetensors.torch import load_file, save_file
 from tiny_data import TinyData
 from tiny_run import preset
+from torch.testing import assert_close
 
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import (
+    FACTS,
+    PRESET,
+    VOCABULARY,
     WEIGHTS,
     feature_width,
     load_model,
     load_weights,
+    read_weights,
     save_model,
     save_weights,
 )
 from manymatch.system.errors import CheckpointError
+from manymatch.system.files import sha256
 from manymatch.text.vocabulary import Vocabulary
 
 
@@ -40,10 +47,11 @@ def folder(tmp_path: Path, vocabulary: Vocabulary) -> Path:
     return tmp_path / "model"
 
 
-def edit_weights(folder: Path, change: Any) -> None:
+def edit_weights(folder: Path, change: Any, method: str = "tiny") -> None:
     state = load_file(folder / WEIGHTS)
     change(state)
-    save_file(state, folder / WEIGHTS, metadata={"method": "tiny"})
+    save_file(state, folder / WEIGHTS, metadata={"method": method})
+    edit(folder / FACTS, weights_sha256=sha256(folder / WEIGHTS))
 
 
 def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
@@ -91,22 +99,25 @@ def test_missing_file(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 100, b"{}"])
-def test_damaged_weights(folder: Path, content: bytes) -> None:
+def test_unreadable_weights(folder: Path, content: bytes) -> None:
     (folder / WEIGHTS).write_bytes(content)
     with pytest.raises(CheckpointError, match="not readable as safetensors") as caught:
-        load_model(folder)
+        read_weights(folder / WEIGHTS)
     assert "\n" not in str(caught.value)
 
 
-def test_truncated_weights(folder: Path) -> None:
-    path = folder / WEIGHTS
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(CheckpointError, match="not readable as safetensors"):
-        load_model(folder)
+@pytest.mark.parametrize("name", [WEIGHTS, PRESET, VOCABULARY, FACTS])
+def test_every_flipped_bit_is_one_line_that_names_the_file(folder: Path, name: str) -> None:
+    expected = load_model(folder)[0].state_dict()
+    for _ in flipped_bits(folder / name, 60):
+        with pytest.raises(CheckpointError, match=name) as caught:
+            load_model(folder)
+        assert "\n" not in str(caught.value)
+    assert_close(load_model(folder)[0].state_dict(), expected, rtol=0, atol=0)
 
 
-def test_weights_of_another_method(folder: Path, vocabulary: Vocabulary) -> None:
-    save_weights(folder / WEIGHTS, build(vocabulary), "cora")
+def test_weights_of_another_method(folder: Path) -> None:
+    edit_weights(folder, dict, "cora")
     with pytest.raises(CheckpointError, match="weights of the method 'cora', but the preset is of"):
         load_model(folder)
 
@@ -130,8 +141,15 @@ def test_weights_that_do_not_fit(folder: Path, change: Any, message: str) -> Non
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"feature_width": "many"}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"feature_width": 24}'])
 def test_unusable_facts(folder: Path, content: str) -> None:
-    (folder / "model.json").write_text(content)
+    (folder / FACTS).write_text(content)
+    with pytest.raises(CheckpointError, match=FACTS) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_feature_width_that_is_no_number(folder: Path) -> None:
+    edit(folder / FACTS, feature_width="many")
     with pytest.raises(CheckpointError, match="cannot be used"):
         load_model(folder)

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from hashed_files import edit, flipped_bits
 from killing import kill_during
 from tiny_data import TinyData
 from tiny_run import Run, preset
 
 from manymatch.config.preset import Preset
+from manymatch.foreign.json_file import read_hashed_object
+from manymatch.system.errors import CheckpointError
 from manymatch.training.checkpoints import Checkpoints
 
 NewRun = Callable[[str], Run]
@@ -57,11 +60,12 @@ REAL: dict[str, dict[str, Any]] = {
         slow(STEP, 3, 0),
         (STEP, 15, 2),
         slow(VALIDATE, 2, 1),
-        slow(MOVE, 3, 1),  # the second epoch's best weights are written, not in place
-        (MOVE, 4, 1),  # they are in place, the state is not
+        slow(MOVE, 4, 1),  # the second epoch's best weights are written, not in place
+        (MOVE, 5, 1),  # they are in place, the state is not
+        slow(MOVE, 6, 1),  # the state is, the record is not
         slow("manymatch.training.curves.Curves.add", 3, 3),  # the state is, the curves are not
         slow("manymatch.training.train.save_model", 1, 4),
-        slow(MOVE, 13, 4),  # the model is written, not in place
+        slow(MOVE, 17, 4),  # the model is written, not in place
         slow("manymatch.training.train.remove", 1, 4),  # the model is in place
     ],
 )
@@ -135,7 +139,7 @@ def test_checkpoint_of_other_settings_is_ignored(
     train_and_kill(run, STEP, 9)
     run_preset = preset(clip_norm=0.5)
     run.train(run_preset)
-    assert "is ignored and training starts anew: it was made with another preset" in (
+    assert "ignored and training starts anew: it was made with another preset" in (
         capsys.readouterr().err
     )
     fresh.train(run_preset)
@@ -147,8 +151,44 @@ class Evil:
         return os.mkdir, ("evil",)
 
 
+def last_files(run: Run) -> list[Path]:
+    """The record, the state and the best weights of the last checkpoint."""
+    *_, record = sorted(run.checkpoints.glob("epoch-*.json"))
+    *_, best = sorted(run.checkpoints.glob("best-*"))
+    return [record, record.with_suffix(".ckpt"), best]
+
+
+@pytest.mark.parametrize("kind", [".json", ".ckpt", ".safetensors"])
+def test_a_flipped_bit_leads_to_the_checkpoint_before(
+    new_run: NewRun,
+    undisturbed: dict[str, bytes],
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+) -> None:
+    run = new_run("killed")
+    train_and_kill(run, STEP, 20)
+    (path,) = (path for path in last_files(run) if path.suffix == kind)
+    checkpoints = killed_checkpoints(run)
+    for _ in flipped_bits(path, 30):
+        history, fault = checkpoints.find()
+        assert (len(history.rows), fault) == (2, f"{path.name} is damaged")
+    assert len(checkpoints.find()[0].rows) == 3
+    next(flipped_bits(path, 1))
+    capsys.readouterr()
+    run.train(preset())
+    lines = [line for line in capsys.readouterr().err.splitlines() if path.name in line]
+    assert len(lines) == 1 and "resuming after epoch 2" in lines[0]
+    assert run.outputs() == undisturbed
+
+
+def killed_checkpoints(run: Run) -> Checkpoints:
+    """The checkpoints of a killed run, with the fingerprint that its last record has."""
+    record = read_hashed_object(last_files(run)[0], "")
+    return Checkpoints(run.checkpoints, record["fingerprint"])
+
+
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", pickle.dumps(Evil())])
-def test_damaged_or_hostile_checkpoint_is_ignored(
+def test_without_an_undamaged_checkpoint_training_starts_anew(
     new_run: NewRun,
     undisturbed: dict[str, bytes],
     content: bytes,
@@ -158,39 +198,64 @@ def test_damaged_or_hostile_checkpoint_is_ignored(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run = new_run("run")
-    run.checkpoints.mkdir(parents=True)
-    (run.checkpoints / "last.ckpt").write_bytes(content)
+    train_and_kill(run, STEP, 15)
+    for path in run.checkpoints.glob("*.ckpt"):
+        path.write_bytes(content)
     run.train(preset())
-    assert "is ignored and training starts anew: it cannot be read" in capsys.readouterr().err
+    assert "training starts anew: epoch-0002.ckpt is damaged" in capsys.readouterr().err
     assert run.outputs() == undisturbed
     assert not (tmp_path / "evil").exists()
 
 
-def test_hostile_torch_file_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    torch.save({"fingerprint": Evil()}, tmp_path / "last.ckpt")
-    history, problem = Checkpoints(tmp_path, {}).find()
-    assert history is None
-    assert problem == "it cannot be read (UnpicklingError)"
-    assert not (tmp_path / "evil").exists()
+def test_a_checkpoint_without_hash_is_ignored(
+    new_run: NewRun, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = new_run("run")
+    run.checkpoints.mkdir(parents=True)
+    torch.save({"history": [], "fingerprint": Evil()}, run.checkpoints / "last.ckpt")
+    run.train(preset())
+    assert "training starts anew: last.ckpt has no hash" in capsys.readouterr().err
+    assert run.outputs() == undisturbed
 
 
-def test_checkpoint_without_its_best_weights_is_ignored(
+@pytest.mark.parametrize("change", [{"history": []}, {"history": [3]}, {"files": 3}])
+def test_a_record_of_another_form_is_ignored(new_run: NewRun, change: dict[str, Any]) -> None:
+    run = new_run("killed")
+    train_and_kill(run, STEP, 9)
+    edit(last_files(run)[0], **change)
+    history, fault = killed_checkpoints(run).find()
+    assert not history.rows and "epoch-0001.json is damaged" in fault
+
+
+def test_missing_best_weights_lead_to_the_checkpoint_before(
     new_run: NewRun, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = new_run("killed")
-    train_and_kill(run, STEP, 9)
-    for path in run.checkpoints.glob("best-*"):
-        path.unlink()
+    train_and_kill(run, STEP, 20)
+    last_files(run)[2].unlink()
     run.train(preset())
-    assert "its best weights are missing" in capsys.readouterr().err
+    assert "best-0003.safetensors is missing" in capsys.readouterr().err
     assert run.outputs() == undisturbed
 
 
-def test_only_the_best_weights_are_kept(new_run: NewRun) -> None:
+def test_best_weights_damaged_while_training_are_one_line(new_run: NewRun) -> None:
+    run = new_run("killed")
+    train_and_kill(run, STEP, 20)
+    checkpoints = killed_checkpoints(run)
+    history, _ = checkpoints.find()
+    next(flipped_bits(last_files(run)[2], 1))
+    with pytest.raises(CheckpointError, match="damaged or removed while training"):
+        checkpoints.load_best(torch.nn.Linear(1, 1), "tiny", history.best)  # type: ignore[arg-type]
+
+
+def test_two_checkpoints_are_kept(new_run: NewRun) -> None:
     run = new_run("killed")
     train_and_kill(run, STEP, 20)
     assert sorted(path.name for path in run.checkpoints.iterdir()) == [
         "best-0002.safetensors",
-        "last.ckpt",
+        "best-0003.safetensors",
+        "epoch-0002.ckpt",
+        "epoch-0002.json",
+        "epoch-0003.ckpt",
+        "epoch-0003.json",
     ]

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from manymatch.datasets import dataset
 from manymatch.datasets.base import CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
 from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.foreign.parquet_file import table_writer
 from manymatch.system.errors import DataError
 from manymatch.system.files import replacing
 from manymatch.system.progress import say, track
@@ -177,7 +178,7 @@ def _where(row: Caption) -> str:
 
 
 def _write_table(rows: Iterable[Caption], path: Path, name: str) -> None:
-    with pq.ParquetWriter(path, CAPTIONS) as writer:
+    with table_writer(path, CAPTIONS) as writer:
         for batch in _batches(track(rows, f"{name} captions")):
             columns = [[getattr(row, field) for row in batch] for field in CAPTIONS.names]
             writer.write_table(pa.table(columns, schema=CAPTIONS))
@@ -187,7 +188,7 @@ def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: 
     complete = extra is not None and extra.complete
     schema = RELEVANCE.with_metadata({"complete": "true" if complete else "false"})
     pairs = extra.pairs if extra is not None else ()
-    with pq.ParquetWriter(path, schema) as writer:
+    with table_writer(path, schema) as writer:
         for batch in _batches(_checked_pairs(pairs, ledger, name)):
             writer.write_table(pa.table(list(zip(*batch, strict=True)), schema=schema))
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from manymatch.config.strict import Strict
 from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
+from manymatch.foreign.parquet_file import table_writer
 from manymatch.scenes.drawing.image import save
 from manymatch.scenes.forms import Form
 from manymatch.scenes.generate import CaptionedScene, pair
@@ -148,7 +148,7 @@ def _write(settings: ScenesSettings, raw: Path) -> None:
     with (
         (raw / SCENES).open("w", encoding="utf-8") as scenes,
         (raw / CAPTIONS).open("w", encoding="utf-8") as captions,
-        pq.ParquetWriter(raw / BOXES, BOX_SCHEMA) as boxes,
+        table_writer(raw / BOXES, BOX_SCHEMA) as boxes,
     ):
         parallel = total >= _MIN_IMAGES_FOR_PROCESSES
         drawn = _mapped(partial(_draw, settings, raw), jobs, parallel)

@@ -14,7 +14,7 @@ from manymatch.config.preset import Preset, Setting
 from manymatch.evaluation.embed import Embedded, embed
 from manymatch.methods import entry_point
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import facts, feature_width, load_model
+from manymatch.methods.checkpoint import WEIGHTS_HASH, facts, feature_width, load_model
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import Index, read_index
 from manymatch.shards.read import batches
@@ -48,7 +48,7 @@ class Trained:
         none. `code_sha256` is the hash of the code that `stage`, the module that ranks, and the
         method can reach.
         """
-        preset = self.preset
+        preset, trained = self.preset, facts(self.folder)
         return {
             "method": preset.method,
             "preset": self.folder.name,
@@ -56,8 +56,9 @@ class Trained:
             "features": preset.features,
             "setting": setting_of(preset, self.index),
             "resolved": _without_empty_lists(preset.model_dump(mode="json")),
-            "checkpoint_sha256": files.sha256(self.folder / "model.safetensors"),
-            "warm_start_sha256": facts(self.folder).get("warm_start_sha256"),
+            # `load_model` has compared this hash with the file.
+            "checkpoint_sha256": trained[WEIGHTS_HASH],
+            "warm_start_sha256": trained.get("warm_start_sha256"),
             "data_sha256": files.sha256(self.shards / INDEX),
             "code_sha256": code_hash(stage, entry_point(preset.method)),
             "version": __version__,

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 from PIL import Image
 
 from manymatch.datasets.image_folder import ImageFolder, image_path, read_image_folder
-from manymatch.foreign.parquet_file import open_table
-from manymatch.system.errors import DataError, first_line
+from manymatch.foreign.parquet_file import open_table, table_faults
+from manymatch.system.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -52,13 +51,9 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
 def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The named columns of the caption table, row by row."""
     table = open_table(captions, names, "captions")
-    try:
+    with table_faults(captions, "captions"):
         for batch in table.iter_batches(columns=list(names)):
             yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(
-            f"{captions}: damaged ({first_line(error)}). Run the stage 'captions' again"
-        ) from None
 
 
 def _locate(raw: Path, file: str, folder: ImageFolder) -> Path:

@@ -1,1 +1,1 @@
-"""Readers of files from elsewhere, which may be damaged or hostile."""
+"""Readers of files that may be damaged or hostile, and writers of files that reveal damage."""

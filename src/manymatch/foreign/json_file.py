@@ -1,12 +1,20 @@
-"""JSON files that fit in memory."""
+"""JSON files that fit in memory.
+
+Our own files that decide a result hold the hash of their content, because a flipped bit in a
+number or a word is valid JSON too.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from manymatch.system.errors import DataError
+from manymatch.system.files import write_json
+
+_HASH = "content_sha256"
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -18,3 +26,33 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{path}: expected a JSON object")
     return value
+
+
+def write_hashed_object(target: Path, value: dict[str, Any]) -> None:
+    """Write `value` with the hash of its content, completely or not at all."""
+    write_json(target, value | {_HASH: _content_hash(value)})
+
+
+def read_hashed_object(path: Path, remedy: str) -> dict[str, Any]:
+    """The object that `write_hashed_object` wrote.
+
+    Args:
+        remedy: a sentence that says how to make the file again, for the error message.
+
+    Raises:
+        DataError: the file cannot be read, has no hash, or has other content than its hash.
+    """
+    try:
+        value = read_object(path)
+    except DataError as error:
+        raise DataError(f"{error}. {remedy}") from None
+    if value.pop(_HASH, None) != _content_hash(value):
+        raise DataError(
+            f"{path}: damaged or edited, or of an older version, because its content does not have "
+            f"the hash '{_HASH}'. {remedy}"
+        )
+    return value
+
+
+def _content_hash(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

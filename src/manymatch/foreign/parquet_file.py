@@ -1,14 +1,84 @@
-"""Tables that an earlier stage or another program wrote."""
+"""Tables that an earlier stage or another program wrote.
+
+Parquet's page checksums leave out the footer and the headers of the pages, where a flipped bit
+gives another table. So our tables also hold the SHA-256 of the whole file, between the last page
+and the footer, where no reader looks. Tables of other programs have none and are read without.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.system.errors import DataError, first_line
+
+_MARK = b"manymatch-sha256:"
+_HASH_BYTES = 64  # hexadecimal
+_PIECE = 2**20
+_FOOTER_END = 8  # the length of the footer in four bytes, and "PAR1"
+
+
+@contextlib.contextmanager
+def table_writer(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """A writer of a table whose damage is noticed when the table is read."""
+    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+        yield writer
+    with path.open("r+b") as file:
+        pages, footer = _parts(file)
+        file.seek(pages)
+        file.write(_MARK + _hash(file, pages, footer) + footer)
+
+
+def _parts(file: BinaryIO) -> tuple[int, bytes]:
+    """The length of the pages in bytes, and the footer, which is at the end of the file."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _FOOTER_END))
+    length = int.from_bytes(file.read(4), "little") + _FOOTER_END
+    pages = file.seek(max(0, size - length))
+    return pages, file.read()
+
+
+def _hash(file: BinaryIO, pages: int, footer: bytes) -> bytes:
+    """Hexadecimal SHA-256 of the pages, which are read in pieces, and the footer."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while pages:
+        piece = file.read(min(pages, _PIECE))
+        digest.update(piece)
+        pages -= len(piece)
+    digest.update(footer)
+    return digest.hexdigest().encode()
+
+
+def _check_hash(path: Path) -> None:
+    """Raise an `OSError` if the table holds another hash than its own."""
+    with path.open("rb") as file:
+        end, footer = _parts(file)
+        pages = max(0, end - len(_MARK) - _HASH_BYTES)
+        file.seek(pages)
+        mark = file.read(end - pages)
+        if mark.startswith(_MARK) and mark[len(_MARK) :] != _hash(file, pages, footer):
+            raise OSError("damaged: the content does not have the hash that the file holds")
+
+
+@contextlib.contextmanager
+def table_faults(path: Path, stage: str) -> Iterator[None]:
+    """Turn faults while reading the table at `path`, which `stage` writes, into a `DataError`."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file. Run the stage '{stage}' first") from None
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(
+            f"{path}: not a table ({first_line(error)}). Run the stage '{stage}' again"
+        ) from None
 
 
 def open_table(path: Path, columns: Sequence[str], stage: str) -> pq.ParquetFile:
@@ -17,14 +87,9 @@ def open_table(path: Path, columns: Sequence[str], stage: str) -> pq.ParquetFile
     Raises:
         DataError: the file is missing or damaged, or lacks a column.
     """
-    try:
-        table = pq.ParquetFile(path)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file. Run the stage '{stage}' first") from None
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(
-            f"{path}: not a table ({first_line(error)}). Run the stage '{stage}' again"
-        ) from None
+    with table_faults(path, stage):
+        _check_hash(path)
+        table = pq.ParquetFile(path, page_checksum_verification=True)
     missing = set(columns) - set(table.schema_arrow.names)
     if missing:
         raise DataError(
@@ -50,7 +115,11 @@ def read_table(
             or empty cells. Only a list may be empty.
     """
     try:
-        table = read(path) if read else pq.read_table(path, columns=schema.names)
+        if read is None:
+            _check_hash(path)
+            table = pq.read_table(path, columns=schema.names, page_checksum_verification=True)
+        else:
+            table = read(path)
         columns = {field.name: table[field.name].cast(field.type) for field in schema}
         for name, column in columns.items():
             if column.null_count and not pa.types.is_list(column.type):

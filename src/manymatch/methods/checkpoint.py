@@ -3,13 +3,13 @@
 model.safetensors  the weights, and the name of their method
 preset.yaml        the resolved preset
 vocabulary.json    the words or wordpieces, in the order of their ids
-model.json         feature width, the hash of the weights, and their epoch
+model.json         feature width, the hashes of the other files, and the epoch of the weights
 README.md          the model card
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,12 @@ from torch import Tensor
 
 from manymatch.config.preset import Preset, read_preset
 from manymatch.encoders.pretrained import structure_only
+from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.model_card import model_card
-from manymatch.system.errors import CheckpointError
-from manymatch.system.files import replacing, sha256, write_json, write_text
+from manymatch.system.errors import CheckpointError, DataError
+from manymatch.system.files import has_sha256, replacing, sha256, write_text
 from manymatch.text.wordpieces import AnyVocabulary, load_vocabulary
 
 WEIGHTS, PRESET, VOCABULARY, FACTS = (
@@ -36,6 +37,9 @@ WEIGHTS, PRESET, VOCABULARY, FACTS = (
 CARD = "README.md"
 FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD]
 """All files of a model."""
+WEIGHTS_HASH, VOCABULARY_HASH = "weights_sha256", "vocabulary_sha256"
+_HASHES = {WEIGHTS: WEIGHTS_HASH, PRESET: "preset_sha256", VOCABULARY: VOCABULARY_HASH}
+_REMEDY = "Train the model again, or run 'dvc checkout --force'"
 
 
 def save_model(
@@ -55,14 +59,15 @@ def save_model(
         facts = {
             "method": preset.method,
             "feature_width": feature_width,
-            "weights_sha256": sha256(partial / WEIGHTS),
+            **{key: sha256(partial / name) for name, key in _HASHES.items()},
         } | more
-        write_json(partial / FACTS, facts)
+        write_hashed_object(partial / FACTS, facts)
         write_text(partial / CARD, model_card(preset, facts))
 
 
-def save_weights(path: Path, method: Method, name: str) -> None:
-    """Write the weights of `method` as safetensors, with the method's `name`."""
+def save_weights(path: Path, method: Method, name: str) -> str:
+    """Write the weights of `method` as safetensors, with the method's `name`. Return the SHA-256
+    of the file."""
     # Safetensors refuses tensors that share memory, such as tied weights, and tensors in an unusual
     # memory format, such as a CNN's; clones are neither.
     plain = torch.contiguous_format
@@ -70,21 +75,24 @@ def save_weights(path: Path, method: Method, name: str) -> None:
         key: value.detach().cpu().clone(memory_format=plain)
         for key, value in method.state_dict().items()
     }
+    content = save(state, metadata={"method": name})
     with replacing(path) as partial:
-        partial.write_bytes(save(state, metadata={"method": name}))
+        partial.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
     """The trained method (on the CPU, in evaluation mode), its preset and its vocabulary.
 
     Raises:
-        CheckpointError: a file is missing or unreadable, or the weights do not fit the preset.
+        CheckpointError: a file is missing or damaged, or the weights do not fit the preset.
     """
     for name in (WEIGHTS, PRESET, VOCABULARY, FACTS):
         if not (folder / name).is_file():
             raise CheckpointError(
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
+    check_files(folder)
     preset = read_preset(folder / PRESET)
     vocabulary = load_vocabulary(folder / VOCABULARY)
     width = feature_width(folder)
@@ -96,24 +104,37 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
     return method.eval(), preset, vocabulary
 
 
+def check_files(folder: Path) -> dict[str, Any]:
+    """Compare the files of the model in `folder` with their hashes in `model.json`, and return the
+    content of `model.json`.
+
+    Raises:
+        CheckpointError: a file is missing or damaged.
+    """
+    content = facts(folder)
+    for name, key in _HASHES.items():
+        if not has_sha256(folder / name, str(content.get(key))):
+            raise CheckpointError(
+                f"{folder / name}: damaged or edited: its SHA-256 is not '{key}' of {FACTS}. "
+                f"{_REMEDY}"
+            )
+    return content
+
+
 def feature_width(folder: Path) -> int:
     """F, the width of the image features of the model in `folder`."""
     try:
         return int(facts(folder)["feature_width"])
     except (ValueError, KeyError, TypeError) as error:
-        raise _unusable(folder, error) from None
+        raise CheckpointError(f"{folder / FACTS}: cannot be used ({error!r}). {_REMEDY}") from None
 
 
 def facts(folder: Path) -> dict[str, Any]:
     """The content of `model.json` in `folder`."""
     try:
-        return dict(json.loads((folder / FACTS).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise _unusable(folder, error) from None
-
-
-def _unusable(folder: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(f"{folder / FACTS}: cannot be used ({error!r}). Train the model again.")
+        return read_hashed_object(folder / FACTS, _REMEDY)
+    except DataError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def load_weights(path: Path, method: Method, name: str) -> None:

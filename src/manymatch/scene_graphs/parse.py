@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import spacy
 from spacy.language import Language
 
 from manymatch.datasets.base import caption_columns
-from manymatch.foreign.parquet_file import read_table
+from manymatch.foreign.parquet_file import read_table, table_writer
 from manymatch.scene_graphs.batches import Parsed, read_parts, write_part
 from manymatch.scene_graphs.graph import PARSER, SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
@@ -64,9 +63,8 @@ def parse_captions(
         parsing = read_parts(joined) if joined else _parsing(model, processes, batches)
         with replacing(table) as unfinished, parsing as results:
             distinct = _collected(_tracked(results, len(batches)))
-            graphs_by_caption = distinct.take(rows).add_column(0, SCHEMA.field(0), ids)
-            named = graphs_by_caption.replace_schema_metadata({PARSER: model})
-            pq.write_table(named, unfinished)
+            with table_writer(unfinished, SCHEMA.with_metadata({PARSER: model})) as writer:
+                writer.write_table(distinct.take(rows).add_column(0, SCHEMA.field(0), ids))
 
 
 def _identity(captions: Path, model: str, batch_size: int) -> str:

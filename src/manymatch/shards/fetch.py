@@ -9,19 +9,21 @@ headers in every epoch.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import itertools
 import os
 import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from webdataset.tariterators import base_plus_ext
 
-from manymatch.shards.index import Split
+from manymatch.shards.index import NAME, REMEDY, Split
 from manymatch.system.errors import DataError
+from manymatch.system.files import sha256
 
 MAX_MEMBER_BYTES = 64 * 2**20
 
@@ -30,6 +32,9 @@ RawSample = dict[str, bytes]
 
 Member = tuple[int, int]
 """Position of a member's content in the tar file, and its size; -1 if it is not a plain file."""
+
+_State = tuple[Path, int, int]
+"""Path, size and time of change of an open shard."""
 
 
 def fetch(
@@ -55,30 +60,47 @@ def fetch(
         first, last = bisect.bisect_left(wanted, start), bisect.bisect_left(wanted, end)
         numbers = {position - start for position in wanted[first:last]}
         if numbers:
-            path = folder / split.shards[shard]
-            samples = _read_shard(path, split.shard_images[shard], numbers, suffixes)
-            yield from ((start + number, sample) for number, sample in samples)
+            with _open_shard(folder / split.shards[shard], split.sha256[shard]) as (stream, state):
+                samples = _samples(*state)
+                if len(samples) != end - start:
+                    raise tarfile.ReadError(f"{len(samples)} images, not {end - start}")
+                for number in sorted(numbers):
+                    yield start + number, _read(stream, *samples[number], suffixes)
 
 
-def _read_shard(
-    path: Path, images: int, wanted: AbstractSet[int], suffixes: AbstractSet[str]
-) -> Iterator[tuple[int, RawSample]]:
-    """(number in the shard, sample) for every wanted sample of a shard with so many `images`."""
+def check_shards(folder: Path, split: Split) -> None:
+    """Compare the hashes of all shards of a split with the index.
+
+    Worker processes that are forked later need not compute the hashes again.
+
+    Raises:
+        DataError: a shard is missing or damaged.
+    """
+    for name, expected in zip(split.shards, split.sha256, strict=True):
+        with _open_shard(folder / name, expected):
+            pass
+
+
+@contextlib.contextmanager
+def _open_shard(path: Path, expected: str) -> Iterator[tuple[BinaryIO, _State]]:
+    """Open a shard whose SHA-256 is `expected`, and turn its faults into one line."""
     try:
         with path.open("rb") as stream:
-            state = os.fstat(stream.fileno())
-            samples = _samples(path, state.st_size, state.st_mtime_ns)
-            if len(samples) != images:
-                raise DataError(
-                    f"{path}: {len(samples)} images, but the index says {images}. "
-                    "Run the stage 'shards' again"
-                )
-            for number in sorted(wanted):
-                yield number, _read(stream, *samples[number], suffixes)
+            status = os.fstat(stream.fileno())
+            state = (path, status.st_size, status.st_mtime_ns)
+            if _hash(*state) != expected:
+                raise tarfile.ReadError(f"its SHA-256 is not the one in {NAME}")
+            yield stream, state
     except FileNotFoundError:
-        raise DataError(f"{path}: no such shard. Run the stage 'shards' again") from None
+        raise DataError(f"{path}: no such shard. {REMEDY}") from None
     except (OSError, EOFError, tarfile.TarError) as error:
-        raise DataError(f"{path}: damaged shard ({error}). Run the stage 'shards' again") from None
+        raise DataError(f"{path}: damaged shard ({error}). {REMEDY}") from None
+
+
+@cache
+def _hash(path: Path, size: int, changed: int) -> str:
+    """SHA-256 of a shard, computed once while the file's `size` and time of change are the same."""
+    return sha256(path)
 
 
 @lru_cache(maxsize=256)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from manymatch.config.strict import Strict
+from manymatch.foreign.json_file import read_hashed_object
 from manymatch.system.errors import DataError, nearest
 
 NAME = "index.json"
+REMEDY = "Run the stage 'shards' again, or 'dvc checkout --force'"
 Count = Annotated[int, Field(ge=1)]
 ShardName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+\.tar$")]
 """A file name without folders: an index from elsewhere cannot point outside its own folder."""
@@ -24,6 +26,14 @@ class Split(Strict):
     sha256: list[str]
     images: Count
     captions: Count
+
+    @model_validator(mode="after")
+    def _describe_the_same_shards(self) -> Self:
+        if not len(self.shards) == len(self.shard_images) == len(self.sha256):
+            raise ValueError("shards, shard_images and sha256 have different lengths")
+        if sum(self.shard_images) != self.images:
+            raise ValueError("shard_images do not add up to images")
+        return self
 
 
 class Index(Strict):
@@ -63,12 +73,10 @@ class Index(Strict):
 def read_index(folder: Path) -> Index:
     """The index of a folder of shards. A missing or malformed index is a `DataError`."""
     path = folder / NAME
+    if not path.is_file():
+        raise DataError(f"{path}: no such file. Run the stage 'shards' first")
     try:
-        return Index.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file. Run the stage 'shards' first") from None
-    except (OSError, ValidationError) as error:
-        problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise DataError(
-            f"{path}: not an index of shards ({problem}). Run the stage 'shards' again"
-        ) from None
+        return Index.model_validate(read_hashed_object(path, REMEDY))
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise DataError(f"{path}: not an index of shards ({problem}). {REMEDY}") from None

@@ -8,9 +8,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from manymatch.foreign.json_file import write_hashed_object
 from manymatch.shards.index import NAME, Split, read_index
 from manymatch.system.errors import DataError
-from manymatch.system.files import replacing, sha256, write_json
+from manymatch.system.files import has_sha256, replacing
 
 
 def join(parts: Sequence[Path], folder: Path) -> None:
@@ -31,14 +32,14 @@ def join(parts: Sequence[Path], folder: Path) -> None:
             for name in names
         }
         whole = indexes[parts[0]].model_copy(update={"splits": splits})
-        write_json(partial / NAME, whole.model_dump())
+        write_hashed_object(partial / NAME, whole.model_dump())
 
 
 def _take(part: Path, split: Split, folder: Path) -> None:
     """Link the shards of a part into `folder`, or copy them if `folder` is on another disk."""
     for name, expected in zip(split.shards, split.sha256, strict=True):
         source = part / name
-        if not source.is_file() or sha256(source) != expected:
+        if not has_sha256(source, expected):
             raise DataError(f"{source}: missing or damaged. Remove {part} and make this part again")
         try:
             os.link(source, folder / name)

@@ -31,6 +31,8 @@ class Loader:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
+        if self._loader.num_workers:
+            self._batches.check_shards()
         for batch in self._loader:
             if isinstance(batch, ManyMatchError):
                 raise batch

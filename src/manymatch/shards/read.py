@@ -11,7 +11,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from manymatch.config.preset import Augmentation
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import collate
-from manymatch.shards.fetch import RawSample, fetch
+from manymatch.shards.fetch import RawSample, check_shards, fetch
 from manymatch.shards.index import Index, read_index
 from manymatch.shards.order import (
     BUFFER_BYTES,
@@ -143,6 +143,10 @@ class Batches(IterableDataset[Batch]):
 
     def __len__(self) -> int:
         return len(self._plan)
+
+    def check_shards(self) -> None:
+        """Compare the hashes of all shards with the index, before workers read the shards."""
+        check_shards(self._folder, self._index.split(self._split))
 
     def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.foreign.parquet_file import open_table
+from manymatch.foreign.parquet_file import open_table, table_faults
 from manymatch.scene_graphs.graph import PARSER, SCHEMA, SceneGraph
 from manymatch.shards.sample import CaptionEntry, check_graph
 from manymatch.system.errors import DataError
@@ -34,8 +34,9 @@ class Image:
 
 def distinct(captions: Path, name: str) -> list[str]:
     """The distinct values of a column of the caption table, in table order."""
-    column = open_table(captions, CAPTIONS.names, "captions").read(columns=[name])[name]
-    return column.unique().to_pylist()
+    table = open_table(captions, CAPTIONS.names, "captions")
+    with table_faults(captions, "captions"):
+        return table.read(columns=[name])[name].unique().to_pylist()
 
 
 def parser_of(graphs: Path) -> str | None:
@@ -108,7 +109,11 @@ def _rows(captions: Path, graphs: Path) -> Iterator[tuple[_Caption, _Graph]]:
             f"{graphs}: {right.metadata.num_rows} graphs for {left.metadata.num_rows} captions "
             f"of {captions}. Run the stage 'scene_graphs' again"
         )
-    pairs = zip(_tuples(left, _Caption), _tuples(right, _Graph), strict=True)
+    pairs = zip(
+        _tuples(left, captions, "captions", _Caption),
+        _tuples(right, graphs, "scene_graphs", _Graph),
+        strict=True,
+    )
     for number, (caption, graph) in enumerate(pairs):
         if caption.caption_id != graph.caption_id:
             raise DataError(
@@ -118,10 +123,11 @@ def _rows(captions: Path, graphs: Path) -> Iterator[tuple[_Caption, _Graph]]:
         yield caption, graph
 
 
-def _tuples(table: pq.ParquetFile, row: type[_Row]) -> Iterator[_Row]:
+def _tuples(table: pq.ParquetFile, path: Path, stage: str, row: type[_Row]) -> Iterator[_Row]:
     names = list(row._fields)
-    for batch in table.iter_batches(_ROWS, columns=names):
-        yield from map(row._make, zip(*(_values(batch[name]) for name in names), strict=True))
+    with table_faults(path, stage):
+        for batch in table.iter_batches(_ROWS, columns=names):
+            yield from map(row._make, zip(*(_values(batch[name]) for name in names), strict=True))
 
 
 def _values(column: pa.Array) -> list[Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import PIL
 
 from manymatch.features.store import FeatureStore, Rows
+from manymatch.foreign.json_file import write_hashed_object
 from manymatch.shards.index import NAME, Index
 from manymatch.shards.joining import join
 from manymatch.shards.sample import Sample
@@ -22,7 +23,7 @@ from manymatch.shards.tables import Image, distinct, parser_of, read_images
 from manymatch.shards.thumbnail import Pictures
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError
-from manymatch.system.files import replacing, sha256, write_json
+from manymatch.system.files import replacing, sha256
 from manymatch.system.parts import WHOLE, Part, Parts, identity_of
 from manymatch.system.prefetch import ahead
 from manymatch.system.progress import track
@@ -125,7 +126,7 @@ class _Shards:
                 for number, split, sample in itertools.chain.from_iterable(prepared):
                     writers[split].write(number, sample)
             part.refuse_empty(writers, "shards")
-            write_json(partial / NAME, self._index(writers).model_dump())
+            write_hashed_object(partial / NAME, self._index(writers).model_dump())
 
     def _blocks(
         self, images: Iterable[tuple[int, Image]]

@@ -123,3 +123,8 @@ def sha256(path: Path) -> str:
     """Hexadecimal SHA-256 of a file, which is read in pieces."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def has_sha256(path: Path, expected: str) -> bool:
+    """Whether there is a file at `path` with this SHA-256."""
+    return path.is_file() and sha256(path) == expected

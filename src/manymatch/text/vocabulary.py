@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections import Counter
@@ -11,8 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from manymatch.system import files
+from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.system.errors import DataError
+
+_REMEDY = "Run the stage 'captions' again"
 
 # GloVe's vectors use the Penn Treebank's clitics ("'s", "n't") and keep hyphenated words whole
 # ("t-shirt", "snow-covered"), so the same pieces are made here. Punctuation is dropped.
@@ -65,24 +66,23 @@ class Vocabulary:
         Raises:
             DataError: the file is missing or has other content.
         """
-        return cls.from_json(read_json(path), path)
+        return cls.from_json(read_hashed_object(path, _REMEDY), path)
 
     @classmethod
-    def from_json(cls, value: Any, path: Path, trained: bool = False) -> Vocabulary:
+    def from_json(cls, value: dict[str, Any], path: Path, trained: bool = False) -> Vocabulary:
         """Build the vocabulary from the content `value` of the file `path`; see `load`."""
-        words = value.get("words") if isinstance(value, dict) else None
+        words = value.get("words")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise DataError(f"{path}: expected a list 'words'. Run the stage 'captions' again")
+            raise DataError(f"{path}: expected a list 'words'. {_REMEDY}")
         if tuple(words[:3]) != cls.SPECIAL or len(set(words)) != len(words):
             raise DataError(
-                f"{path}: words must start with {', '.join(cls.SPECIAL)} and be distinct. Run the "
-                "stage 'captions' again"
+                f"{path}: words must start with {', '.join(cls.SPECIAL)} and be distinct. {_REMEDY}"
             )
         return cls(words, trained)
 
     def save(self, path: Path) -> None:
         """Write the JSON file that `load` reads, completely or not at all."""
-        files.write_json(path, {"words": list(self.words)})
+        write_hashed_object(path, {"words": list(self.words)})
 
     @property
     def ordinary(self) -> Sequence[int]:
@@ -99,15 +99,3 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.words)
-
-
-def read_json(path: Path) -> Any:
-    """Return the content of a vocabulary's file.
-
-    Raises:
-        DataError: the file is missing or is not JSON.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read as a vocabulary: {error}") from None

@@ -13,10 +13,9 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from manymatch.foreign.json_file import read_object
-from manymatch.system import files
+from manymatch.foreign.json_file import read_hashed_object, read_object, write_hashed_object
 from manymatch.system.errors import ConfigError, DataError
-from manymatch.text.vocabulary import Vocabulary, read_json
+from manymatch.text.vocabulary import Vocabulary
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 NETWORK = (
@@ -118,7 +117,7 @@ class WordPieces:
     def save(self, path: Path) -> None:
         """Write the JSON file that `from_json` reads, completely or not at all."""
         pieces = {"wordpieces": json.loads(self._json), "network": self.network}
-        files.write_json(path, pieces)
+        write_hashed_object(path, pieces)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text's pieces, cut to the network's length less [CLS] and [SEP]."""
@@ -139,8 +138,8 @@ def load_vocabulary(path: Path) -> AnyVocabulary:
     Raises:
         DataError: the file is missing or damaged.
     """
-    value = read_json(path)
-    if isinstance(value, dict) and "wordpieces" in value:
+    value = read_hashed_object(path, "Train the model again")
+    if "wordpieces" in value:
         return WordPieces.from_json(value, path)
     return Vocabulary.from_json(value, path, trained=True)
 

@@ -1,26 +1,31 @@
 """The checkpoints from which the next run resumes after a kill, with the same result.
 
-`last.ckpt` holds the state after the last whole epoch, `best-EPOCH.safetensors` the best weights so
-far. A file is replaced as a whole, the weights first: after a kill at any moment, the weights that
-`last.ckpt` names as the best exist.
+epoch-N.ckpt         the state after N epochs
+best-N.safetensors   the best weights, of epoch N
+epoch-N.json         the history of N epochs, and the hashes of the two files
+
+Each file is written completely or not at all. `epoch-N.json` comes last, so a checkpoint with this
+file is complete, after a kill at any moment. The checkpoints of the last two epochs are kept: if a
+file of the newer one is damaged, training resumes one epoch before, with the same result.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytorch_lightning as pl
-import torch
 
 from manymatch.config.preset import Preset
+from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.methods import entry_point
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import load_weights, save_weights
 from manymatch.shards.index import NAME as INDEX
 from manymatch.system.code_hash import code_hash
-from manymatch.system.files import remove, replacing, sha256
+from manymatch.system.errors import CheckpointError, DataError
+from manymatch.system.files import has_sha256, remove, replacing, sha256
 from manymatch.training.history import History
 
 Fingerprint = dict[str, str]
@@ -55,46 +60,103 @@ class Checkpoints:
 
     folder: Path
     fingerprint: Fingerprint
+    hashes: dict[str, str] = field(default_factory=dict)
+    """SHA-256 by name, of the files that this process wrote or compared."""
 
-    @property
-    def last(self) -> Path:
-        return self.folder / "last.ckpt"
+    def state(self, epochs: int) -> Path:
+        """The file with the state after so many epochs."""
+        return self.folder / f"epoch-{epochs:04d}.ckpt"
 
-    def best(self, epoch: int) -> Path:
-        return self.folder / f"best-{epoch:04d}.safetensors"
+    def find(self) -> tuple[History, str]:
+        """The history of the last undamaged checkpoint, and the fault of any newer file, else "".
 
-    def find(self) -> tuple[History | None, str]:
-        """The history of the checkpoint from which to resume, and ""; without such a checkpoint
-        None and the reason ("" if there is no file)."""
-        if not self.last.is_file():
-            return None, ""
+        Without such a checkpoint the history has no rows.
+        """
+        faults: list[str] = []
+        for record in sorted(self.folder.glob("epoch-*.json"), reverse=True):
+            try:
+                return self._read(record), "; ".join(faults)
+            except CheckpointError as error:
+                faults.append(str(error))
+        if (self.folder / "last.ckpt").is_file():
+            faults.append("last.ckpt has no hash, because an older version wrote it")
+        return History(), "; ".join(dict.fromkeys(faults))
+
+    def _read(self, record: Path) -> History:
+        """The history in a `epoch-N.json`, after a check of all files of the checkpoint.
+
+        Raises:
+            CheckpointError: a file is missing or damaged, or the training depends on other things.
+        """
         try:
-            state = torch.load(self.last, map_location="cpu", weights_only=True, mmap=True)
-            saved, rows = state["fingerprint"], state["history"]
-        except Exception as error:  # a damaged or foreign file may raise anything in torch
-            return None, f"it cannot be read ({type(error).__name__})"
-        changed = [key for key, value in self.fingerprint.items() if saved.get(key) != value]
+            content = read_hashed_object(record, "")
+            fingerprint, hashes = dict(content["fingerprint"]), dict(content["files"])
+            history = History(list(content["history"]))
+            names = [path.name for path in self._files(history)]
+        except (DataError, KeyError, TypeError, ValueError, IndexError):
+            raise CheckpointError(f"{record.name} is damaged") from None
+        changed = [key for key, value in self.fingerprint.items() if fingerprint.get(key) != value]
         if changed:
-            return None, f"it was made with another {' and '.join(changed)}"
-        history = History(rows)
-        if not self.best(history.best).is_file():
-            return None, "its best weights are missing"
-        return history, ""
+            raise CheckpointError(f"it was made with another {' and '.join(changed)}")
+        for name in names:
+            if not has_sha256(self.folder / name, hashes.get(name, "")):
+                fault = "damaged" if (self.folder / name).is_file() else "missing"
+                raise CheckpointError(f"{name} is {fault}")
+        self.hashes.update(hashes)
+        return history
 
     def save_best(self, method: Method, name: str, epoch: int) -> None:
-        """Save the weights of `epoch`, the best so far."""
-        save_weights(self.best(epoch), method, name)
+        """Save the weights of `epoch` (from 0), the best so far."""
+        path = self._best(epoch)
+        self.hashes[path.name] = save_weights(path, method, name)
 
     def load_best(self, method: Method, name: str, epoch: int) -> None:
-        load_weights(self.best(epoch), method, name)
+        """Load the weights of `epoch` (from 0).
+
+        Raises:
+            CheckpointError: the file was damaged since this process wrote or compared it.
+        """
+        path = self._best(epoch)
+        if not has_sha256(path, self.hashes[path.name]):
+            raise CheckpointError(
+                f"{path}: damaged or removed while training. Run 'train' again: an earlier "
+                "checkpoint is used"
+            )
+        load_weights(path, method, name)
 
     def save_last(self, trainer: pl.Trainer, history: History) -> None:
         """Save the state after a whole epoch; every process calls this."""
+        state = self.state(len(history.rows))
         if not trainer.is_global_zero:
-            trainer.save_checkpoint(self.last)  # takes part, writes nothing
+            trainer.save_checkpoint(state)  # takes part, writes nothing
             return
-        with replacing(self.last) as partial:
+        with replacing(state) as partial:
             trainer.save_checkpoint(partial)
-        for path in self.folder.glob("best-*.safetensors"):
-            if path != self.best(history.best):
+            self.hashes[state.name] = sha256(partial)
+        record = {
+            "fingerprint": self.fingerprint,
+            "history": history.rows,
+            "files": {path.name: self.hashes[path.name] for path in self._files(history)},
+        }
+        write_hashed_object(state.with_suffix(".json"), record)
+        self._remove_earlier(history)
+
+    def _remove_earlier(self, history: History) -> None:
+        """Keep the checkpoint of `history` and the one before."""
+        kept = {
+            path.stem
+            for rows in (history.rows, history.rows[:-1])
+            if rows
+            for path in self._files(History(rows))
+        }
+        for path in [*self.folder.glob("epoch-*"), *self.folder.glob("best-*")]:
+            if path.stem not in kept:
                 remove(path)
+        remove(self.folder / "last.ckpt")  # an older version wrote it
+
+    def _files(self, history: History) -> tuple[Path, Path]:
+        """The state and the best weights of the checkpoint with this history."""
+        return self.state(len(history.rows)), self._best(history.best)
+
+    def _best(self, epoch: int) -> Path:
+        return self.folder / f"best-{epoch + 1:04d}.safetensors"

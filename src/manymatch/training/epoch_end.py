@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import pytorch_lightning as pl
 
@@ -63,12 +62,6 @@ class EpochEnd(pl.Callback):
             f"epoch {len(self._history.rows)}/{epochs}: loss {row['train/loss']:.4f}, "
             f"validation rsum {row[RSUM]:.1f}{best}, {time.monotonic() - self._started:.1f} s"
         )
-
-    def on_save_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        checkpoint["history"] = self._history.rows
-        checkpoint["fingerprint"] = self._checkpoints.fingerprint
 
     def _row(self, trainer: pl.Trainer, learner: Learner) -> dict[str, float]:
         losses = learner.epoch_losses()

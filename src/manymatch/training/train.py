@@ -105,13 +105,14 @@ def _checked_index(preset: Preset, shards: Path) -> Index:
 
 def _history(store: Checkpoints) -> History:
     """The history of the checkpoint from which to resume, or an empty history."""
-    history, problem = store.find()
+    history, fault = store.find()
     if first_process():
-        if problem:
-            say(f"{store.last} is ignored and training starts anew: {problem}")
-        if history is not None:
-            say(f"resuming after epoch {len(history.rows)}")
-    return history or History()
+        if history.rows:
+            cause = f", because {store.folder}: {fault}" if fault else ""
+            say(f"resuming after epoch {len(history.rows)}{cause}")
+        elif fault:
+            say(f"{store.folder} is ignored and training starts anew: {fault}")
+    return history
 
 
 def _method(
@@ -148,7 +149,7 @@ def _fit(
         **machine.trainer_settings(),
     )
     with keyboard_interrupts():
-        resumed_from = store.last if history.rows else None
+        resumed_from = store.state(len(history.rows)) if history.rows else None
         trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
 
 

@@ -19,9 +19,16 @@ from manymatch.config.expressions import names_matching
 from manymatch.config.preset import Preset, WarmStart
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import VOCABULARY, WEIGHTS, read_weights
+from manymatch.methods.checkpoint import (
+    FACTS,
+    VOCABULARY,
+    VOCABULARY_HASH,
+    WEIGHTS,
+    WEIGHTS_HASH,
+    check_files,
+    read_weights,
+)
 from manymatch.system.errors import CheckpointError
-from manymatch.system.files import sha256
 from manymatch.text.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
 
 _NAMED = 3
@@ -117,20 +124,21 @@ def find_source(preset: Preset, models: Path) -> Source | None:
     """The model in the folder `models` from which `preset` starts; None without a warm start.
 
     Raises:
-        CheckpointError: the model does not exist.
+        CheckpointError: the model does not exist or is damaged.
     """
     settings = preset.warm_start
     if settings is None:
         return None
     dataset, method = settings.model.split("/")
     folder = models / dataset / method
-    files = [folder / name for name in (WEIGHTS, VOCABULARY)]
-    if not all(file.is_file() for file in files):
+    if not all((folder / name).is_file() for name in (WEIGHTS, VOCABULARY, FACTS)):
         raise CheckpointError(
             f"{folder}: no trained model to start from (warm_start.model). "
             f"Run 'manymatch train {dataset} {method}' first."
         )
-    digest = hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()
+    hashes = check_files(folder)
+    both = hashes[WEIGHTS_HASH] + hashes[VOCABULARY_HASH]
+    digest = hashlib.sha256(both.encode()).hexdigest()
     return Source(folder, settings, digest)
 
 

@@ -1,0 +1,38 @@
+"""Files that hold a hash: changing them as their writer would, and damaging them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
+from manymatch.system.files import sha256
+
+
+def edit(path: Path, **change: Any) -> None:
+    """Change keys of the object in a JSON file, and its hash."""
+    write_hashed_object(path, read_hashed_object(path, "") | change)
+
+
+def accept_shards(folder: Path) -> None:
+    """Enter the present hashes of all shards into the index."""
+    splits = read_hashed_object(folder / "index.json", "")["splits"]
+    for split in splits.values():
+        split["sha256"] = [sha256(folder / name) for name in split["shards"]]
+    edit(folder / "index.json", splits=splits)
+
+
+def flipped_bits(path: Path, count: int, seed: int = 0) -> Iterator[int]:
+    """Flip one bit of the file at a time, at positions spread over the file and at its ends, and
+    restore the file at last; yield the position."""
+    whole, rng = path.read_bytes(), random.Random(seed)
+    ends = [*range(min(8, len(whole))), *range(max(0, len(whole) - 8), len(whole))]
+    spread = [int((number + rng.random()) / count * len(whole)) for number in range(count)]
+    for at in [*ends, *spread]:
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        yield at
+    path.write_bytes(whole)
