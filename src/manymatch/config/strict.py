@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from manymatch.foreign.regular_file import read_regular
 from manymatch.system.errors import ConfigError, first_line, nearest
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -102,10 +103,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ConfigError: the file is missing or malformed; the message names the file and the line.
     """
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+        value = yaml.load(read_regular(path).decode("utf-8"), Loader=_UniqueKeyLoader)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
     except _YAML_ERRORS as error:
         mark = getattr(error, "problem_mark", None)

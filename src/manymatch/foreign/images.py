@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError, first_line
 
 MAX_PIXELS = 64_000_000
@@ -48,7 +49,7 @@ def _decoding(path: Path) -> Iterator[None]:
 
 
 def _open(path: Path) -> Image.Image:
-    with Image.open(path, formats=_FORMATS) as image:
+    with open_regular(path) as stream, Image.open(stream, formats=_FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
             size = f"{image.width} x {image.height} pixels"
             raise DataError(f"{path}: {size}, at most {MAX_PIXELS:,} are read. {_REMEDY}")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import DataError, first_line
 
 _HEADERS = {
@@ -40,7 +41,8 @@ def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
         DataError: the file is missing or not an array.
     """
     try:
-        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        with regular_path(path) as name:
+            array = np.load(name, mmap_mode="r" if mapped else None, allow_pickle=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (*FAULTS, zipfile.BadZipFile) as error:

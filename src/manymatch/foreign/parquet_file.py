@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import DataError, first_line
 
 
@@ -18,7 +19,8 @@ def open_table(path: Path, columns: Sequence[str], stage: str) -> pq.ParquetFile
         DataError: the file is missing or damaged, or lacks a column.
     """
     try:
-        table = pq.ParquetFile(path)
+        with regular_path(path) as name:
+            table = pq.ParquetFile(name)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file. Run the stage '{stage}' first") from None
     except (OSError, pa.ArrowException) as error:
@@ -50,7 +52,8 @@ def read_table(
             or empty cells. Only a list may be empty.
     """
     try:
-        table = read(path) if read else pq.read_table(path, columns=schema.names)
+        with regular_path(path) as file:
+            table = read(Path(file)) if read else pq.read_table(file, columns=schema.names)
         columns = {field.name: table[field.name].cast(field.type) for field in schema}
         for name, column in columns.items():
             if column.null_count and not pa.types.is_list(column.type):
