@@ -102,6 +102,4 @@ def array_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
         raise ValueError("pickled objects, which can run code")
     if dtype.kind != "f" or dtype.itemsize > _DOUBLE or columns_first:
         raise ValueError(f"{dtype}, {'columns' if columns_first else 'rows'} first")
-    if any(size < 0 for size in shape):
-        raise ValueError(f"shape {shape}")
     return shape, dtype
