@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from manymatch.fetching import archives, disk
-from manymatch.fetching.archives import count_whole, extract, is_archive
+from manymatch.fetching.archives import count_whole, extract, is_archive, member_names
 from manymatch.system.errors import ManyMatchError, SourceError, StorageError
 from manymatch.system.files import remove
 
@@ -214,6 +214,65 @@ def test_an_archive_cut_off_is_refused(tmp_path, kind):
 def test_a_tar_cut_off_exactly_between_members_is_refused(tmp_path):
     whole = tar_bytes([("a", bytes(512)), ("b", bytes(512))])
     refused(tmp_path, whole[:1024], "end mark is missing")
+
+
+def test_content_after_the_end_mark_is_refused(tmp_path):
+    """One damaged header must not lose all members after the header."""
+    whole = tar_bytes([("a", bytes(512)), ("b", b"b"), ("c", b"c")])
+    refused(tmp_path, whole[:1024] + bytes(512) + whole[1536:], "follows the end mark")
+    refused(tmp_path, gzip.compress(whole + whole), "follows the end mark")
+
+
+@pytest.mark.parametrize("zeros", [512, 1024, 10_240, 3 * 2**20])
+def test_any_number_of_zeros_after_the_end_mark_is_padding(tmp_path, zeros):
+    members = tar_bytes([("a", bytes(512))])[:1024]
+    (tmp_path / "x").write_bytes(members + bytes(zeros))
+    assert count_whole(tmp_path / "x") == 1
+
+
+def long_names(kind):
+    """A tar of 3,000 headers of one `kind` for one member."""
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, content = kind, b"10 path=a\n" if kind in (b"x", b"g") else b"name\0"
+    header.size = len(content)
+    extended = header.tobuf(tarfile.GNU_FORMAT) + content.ljust(512, b"\0")
+    return extended * 3000 + tar_bytes([("a", b"")])
+
+
+@pytest.mark.parametrize("kind", [b"L", b"K", b"x", b"g"])
+def test_thousands_of_headers_for_one_member_are_refused(tmp_path, kind):
+    refused(tmp_path, long_names(kind), "too many headers")
+
+
+def pax(records, goal=("a", b"")):
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, len(records)
+    padding = bytes(-len(records) % 512)
+    return header.tobuf(tarfile.USTAR_FORMAT) + records + padding + tar_bytes([goal])
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        (b"2 " * 400_000 + b"=", "damaged extended header"),
+        (b"13 size=-512\n", "negative size"),
+        (b"9" * 5000 + b" a=b\n", "damaged extended header"),
+    ],
+    ids=["overlapping", "negative", "digits"],
+)
+def test_hostile_extended_headers_are_refused(tmp_path, records, words):
+    refused(tmp_path, pax(records), words)
+
+
+def test_extended_headers_may_hold_any_letters(tmp_path):
+    """The content of a header is not taken for a header."""
+    for name in ("x" * 200, "g" * 240 + "/" + "x" * 200):
+        for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
+            stream = io.BytesIO()
+            with tarfile.open(fileobj=stream, mode="w", format=form) as tar:
+                tar.addfile(tarfile.TarInfo(name))
+            (tmp_path / "x").write_bytes(stream.getvalue())
+            assert member_names(tmp_path / "x") == [name]
 
 
 def test_a_zip_whose_content_was_changed_is_refused(tmp_path):

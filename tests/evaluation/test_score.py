@@ -307,7 +307,7 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
         "bare": ({"scores": f"{here}/bare.h5"}, "bare.h5: no array"),
         "not numpy": ({"scores": f"{here}/words.npy"}, "words.npy: not an array: .*data\\.$"),
         **{
-            f"folder {kind}": ({"scores": f"{here}/folder.{kind}"}, "a folder or a device")
+            f"folder {kind}": ({"scores": f"{here}/folder.{kind}"}, "a folder")
             for kind in ("npy", "npz", "safetensors", "h5")
         },
         "too large": (

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from manymatch.config import bounded_yaml
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import ConfigError, nearest
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -141,11 +142,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.exists() and not path.is_file():
-            raise ConfigError(f"{path}: not a regular file. Give a YAML file.")
-        with path.open("rb") as stream:
-            content = stream.read(bounded_yaml.MAX_BYTES + 1)
-        return content.decode("utf-8")
+        with open_regular(path) as stream:
+            return stream.read(bounded_yaml.MAX_BYTES + 1).decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:

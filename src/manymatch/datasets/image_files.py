@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,6 +11,7 @@ from typing import NamedTuple
 from manymatch.datasets.base import Caption
 from manymatch.datasets.image_folder import IMAGES, ImageFolder, read_image_folder
 from manymatch.fetching.archives import extract, is_archive
+from manymatch.fetching.copying import copy_file
 from manymatch.fetching.disk import require_space
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.files import remove
@@ -158,7 +158,7 @@ def copy_images(source: Path, images: Path) -> None:
     """Copy all images below the folder `source` to the folder `images`, without subfolders."""
     size = sum(path.stat().st_size for path in _image_files(source))
     require_space(images.parent, size, source.name)
-    _transfer(source, source, images, shutil.copyfile)
+    _transfer(source, source, images, copy_file)
 
 
 def _transfer(

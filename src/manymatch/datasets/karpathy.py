@@ -94,7 +94,8 @@ def copy_karpathy(source: Path, name: str, target: Path) -> None:
 
 def holds_karpathy(source: Path, name: str) -> bool:
     """Return whether `source` is a zip archive that contains the JSON file."""
-    return zipfile.is_zipfile(source) and any(map(_is_called(name), member_names(source)))
+    is_zip = source.is_file() and zipfile.is_zipfile(source)
+    return is_zip and any(map(_is_called(name), member_names(source)))
 
 
 def whole_karpathy(name: str) -> Check:

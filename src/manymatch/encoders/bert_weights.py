@@ -13,6 +13,7 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import ConfigError, first_line
 from manymatch.system.packages import package_folder
 from manymatch.text.wordpieces import WordPieces
@@ -79,7 +80,7 @@ def _load(network: BertModel, path: Path) -> None:
     """Load the weights of `network` from a BERT's file; heads and pooler are left out."""
     expected = network.state_dict()
     try:
-        with safe_open(path, framework="pt") as file:
+        with regular_path(path) as opened, safe_open(opened, framework="pt") as file:
             names = {_our_name(key): key for key in file.keys()}  # noqa: SIM118  no mapping
             state = {name: file.get_tensor(names[name]) for name in expected.keys() & names.keys()}
     except (OSError, SafetensorError) as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import ConfigError
 
 
@@ -18,7 +19,7 @@ def read_glove(path: Path, words: Collection[str], size: int) -> dict[str, np.nd
     """
     encoded = {word.encode("utf-8") for word in words}
     try:
-        with path.open("rb") as lines:
+        with open_regular(path) as lines:
             return _read(lines, encoded, size)
     except OSError as error:
         raise ConfigError(f"{path}: GloVe's vectors cannot be read: {error.strerror}") from None

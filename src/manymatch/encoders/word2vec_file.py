@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import ConfigError
 
 _LONGEST = 2**12
@@ -24,7 +25,10 @@ def read_word2vec(path: Path, words: Collection[str], size: int) -> dict[str, np
     """
     encoded = {word.encode("utf-8"): word for word in words}
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with (
+            open_regular(path) as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
             return _read(data, encoded, size)
     except OSError as error:
         raise ConfigError(f"{path}: word2vec's vectors cannot be read: {error.strerror}") from None

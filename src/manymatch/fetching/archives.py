@@ -7,8 +7,6 @@ files need the same checks of names.
 from __future__ import annotations
 
 import shutil
-import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
@@ -29,7 +27,14 @@ _READ_BYTES = 2**20
 
 def is_archive(path: Path) -> bool:
     """Whether the content of the file looks like an archive that `extract` can unpack."""
-    return path.is_file() and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path))
+    if not path.is_file():
+        return False
+    try:
+        with archive_faults(path), opened_archive(path) as members:
+            next(members, None)
+    except SourceError:
+        return False
+    return True
 
 
 def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> None:

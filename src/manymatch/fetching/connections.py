@@ -9,25 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from manymatch.fetching.http import (
-    Complete,
-    Final,
-    NoParts,
-    Passing,
-    Span,
-    Stale,
-    answered_range,
-    ask,
-    blocks,
-    changed,
-)
+from manymatch.fetching.faults import Complete, Final, NoParts, Pace, Passing, Stale
+from manymatch.fetching.http import Span, answered_range, ask, blocks, changed
 from manymatch.system.progress import track
 
+_PAUSE = 0.1
+"""Seconds before a cut connection is replaced."""
 PIECE = 16 * 2**20
 """Bytes. A file of fewer than two pieces is fetched over one connection."""
 
@@ -140,9 +133,9 @@ def _fetch_piece(
 ) -> None:
     """Fetch the bytes of `span`. Connects again as long as every connection brings bytes."""
     assert span.end is not None
-    at = span.start
+    at, pace = span.start, Pace()
     while at < span.end:
-        begun = at
+        begun, seconds = at, time.monotonic()
         try:
             for block in _part(url, Span(at, span.end), validator):
                 if stop.is_set():
@@ -155,6 +148,9 @@ def _fetch_piece(
         else:
             if at == begun:
                 raise Passing("connection cut before the first byte")
+        if at < span.end:
+            stop.wait(_PAUSE)
+            pace.add(at - begun, time.monotonic() - seconds)
 
 
 def _part(url: str, span: Span, validator: str | None) -> Iterator[bytes]:

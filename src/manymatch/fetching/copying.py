@@ -8,15 +8,14 @@ from pathlib import Path
 
 from manymatch.fetching.disk import require_space
 from manymatch.fetching.gather import ADVICE, Gatherer
-from manymatch.system.errors import SourceError
+from manymatch.foreign.regular_file import regular_path
 
 
 def copy_file(path: Path, target: Path) -> None:
     """Copy one file, for example a table of captions."""
-    if not path.is_file():
-        raise SourceError(f"{path}: expected a file, but this is a folder")
-    require_space(target.parent, path.stat().st_size, path.name)
-    shutil.copyfile(path, target)
+    with regular_path(path) as opened:
+        require_space(target.parent, Path(opened).stat().st_size, path.name)
+        shutil.copyfile(opened, target)
 
 
 def copy_named(

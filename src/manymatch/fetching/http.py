@@ -15,36 +15,16 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 
 from manymatch import __version__
+from manymatch.fetching.faults import Complete, Final, Passing, Stale, Unreachable
+from manymatch.fetching.watched import opener
 
 _TIMEOUT = 30.0
 _READ = 2**16
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 """Status codes that may go away. Other error codes are final."""
+_LONGEST = 2**50
+"""Bytes. A server that states a longer file is wrong."""
 _NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN}
-
-
-class Passing(Exception):
-    """A fault that may be gone at the next attempt."""
-
-
-class Unreachable(Passing):
-    """The host cannot be reached: its name is unknown, or no network leads to it."""
-
-
-class Final(Exception):
-    """A fault that this mirror will have again."""
-
-
-class Stale(Exception):
-    """The present bytes do not belong to the file that the server has now."""
-
-
-class NoParts(Exception):
-    """The server announced that it serves parts of files, but does not."""
-
-
-class Complete(Exception):
-    """The server has no more bytes than the present ones."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +56,20 @@ def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
     try:
         # Characters outside ASCII are percent-encoded, as browsers do.
         query = request.Request(quote(url, safe=string.punctuation), headers=headers)
-        response = _opener().open(query, timeout=_TIMEOUT)
+        response = opener().open(query, timeout=_TIMEOUT)
     except HTTPError as error:
         if span.start and error.code == 416:
             whole = error.headers.get("Content-Range") == f"bytes */{span.start}"
             raise (Complete if whole else Stale) from None
+        error.close()
         kind = Passing if error.code in _PASSING else Final
-        raise kind(f"HTTP {error.code} {error.reason}") from None
+        raise kind(f"HTTP {error.code} {_reason(error)}") from None
     except (OSError, HTTPException) as error:
         kind = Unreachable if _has_no_way(error) else Passing
         raise kind(_reason(error)) from None
     except ValueError as error:
         raise Final(f"the address or a redirect is not valid ({_reason(error)})") from None
+    _refuse_length(response)
     _refuse_page(url, response)
     return response
 
@@ -95,6 +77,14 @@ def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
 def _has_no_way(error: Exception) -> bool:
     cause = getattr(error, "reason", error)
     return isinstance(cause, socket.gaierror) or getattr(cause, "errno", None) in _NO_WAY
+
+
+def _refuse_length(response: HTTPResponse) -> None:
+    """Refuse a length that is no number, or larger than any file. Chunks have no length."""
+    unreadable = response.length is None and "Content-Length" in response.headers
+    if (unreadable and not response.chunked) or (response.length or 0) > _LONGEST:
+        response.close()
+        raise Final("the server states an impossible length")
 
 
 def _refuse_page(url: str, response: HTTPResponse) -> None:
@@ -118,22 +108,6 @@ def blocks(response: HTTPResponse) -> Iterator[bytes]:
         yield block
 
 
-def _opener() -> request.OpenerDirector:
-    """Opens HTTP and HTTPS only: a redirect cannot lead to a local file or another protocol."""
-    opener = request.OpenerDirector()
-    for handler in (
-        request.ProxyHandler,
-        request.UnknownHandler,
-        request.HTTPHandler,
-        request.HTTPSHandler,
-        request.HTTPDefaultErrorHandler,
-        request.HTTPRedirectHandler,
-        request.HTTPErrorProcessor,
-    ):
-        opener.add_handler(handler())
-    return opener
-
-
 def version(headers: HTTPMessage) -> str | None:
     """The version of the file that the server states: a strong ETag or a date."""
     etag = headers.get("ETag")
@@ -147,11 +121,20 @@ def changed(headers: HTTPMessage, validator: str | None) -> bool:
 
 
 def answered_range(headers: HTTPMessage) -> tuple[int, int | None] | None:
-    """First byte of the part and length of the whole file, from the header of a part."""
-    match = re.match(r"bytes (\d+)-\d+/(\d+|\*)", headers.get("Content-Range", ""))
+    """First byte of the part and length of the whole file, from the header of a part.
+
+    None: there is no such header, or its numbers make no sense.
+    """
+    match = re.fullmatch(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", _content_range(headers))
     if match is None:
         return None
-    return int(match[1]), None if match[2] == "*" else int(match[2])
+    first, last = int(match[1]), int(match[2])
+    total = None if match[3] == "*" else int(match[3])
+    return (first, total) if first <= last < (total or _LONGEST) else None
+
+
+def _content_range(headers: HTTPMessage) -> str:
+    return str(headers.get("Content-Range", "")).strip()
 
 
 def _reason(error: Exception) -> str:

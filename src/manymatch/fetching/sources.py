@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from manymatch.config.strict import Strict
 from manymatch.fetching.transfer import Check, Expected, fetch
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import ConfigError, SourceError
 
 _WEB = ("http", "https")
@@ -118,6 +119,7 @@ def _checked(path: Path, source: Source, what: str) -> Path:
         if source.size is not None or source.sha256 is not None:
             raise ConfigError(f"{what}: {path} is a folder, which has no size or sha256 to check")
         return path
+    open_regular(path).close()
     fault = source.expected.fault(path)
     if fault:
         raise SourceError(

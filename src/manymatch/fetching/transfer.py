@@ -18,20 +18,16 @@ from urllib.parse import urlsplit, urlunsplit
 from manymatch.fetching import connections as parallel
 from manymatch.fetching.connections import fetch_pieces
 from manymatch.fetching.disk import require_space
-from manymatch.fetching.http import (
+from manymatch.fetching.faults import (
     Complete,
     Final,
     NoParts,
+    Pace,
     Passing,
-    Span,
     Stale,
     Unreachable,
-    answered_range,
-    ask,
-    blocks,
-    changed,
-    version,
 )
+from manymatch.fetching.http import Span, answered_range, ask, blocks, changed, version
 from manymatch.fetching.unfinished import Origin, Unfinished
 from manymatch.system import files
 from manymatch.system.errors import ManyMatchError, SourceError, StorageError
@@ -42,7 +38,7 @@ _PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
 _ROUNDS_OFFLINE = 3
 """Rounds before giving up if no host can be reached and no byte arrived."""
 _MEBIBYTE = 2**20
-Faults = dict[str, Passing | Final]
+Faults = dict[str, Passing | Final | StorageError]
 """The last fault of every mirror."""
 Check = Callable[[Path], None]
 """Reads a file, and raises one of our errors if the file is not the wanted one or not whole."""
@@ -88,7 +84,7 @@ def fetch(
 
     Raises:
         SourceError: no mirror serves the file. Names the fault of every mirror.
-        StorageError: the disk is too small.
+        StorageError: the disk is too small for the file of every mirror.
     """
     if _is_finished(target, expected):
         return
@@ -106,6 +102,9 @@ def fetch(
             break
         say(f"{what}: {'; '.join(map(str, faults.values()))}; trying again in {pause:g} s")
         time.sleep(pause)
+    too_large = [fault for fault in faults.values() if isinstance(fault, StorageError)]
+    if too_large and len(too_large) == len(faults):
+        raise too_large[0]
     listed = "; ".join(f"{_without_query(url)}: {fault}" for url, fault in faults.items())
     raise SourceError(f"{what}: {listed}. {advice}")
 
@@ -129,9 +128,9 @@ def _fetch_from_any(
         try:
             _fetch_from(url, target, expected, connections)
             return True
-        except (Passing, Final) as fault:
+        except (Passing, Final, StorageError) as fault:
             faults[url] = fault
-            if isinstance(fault, Final):
+            if not isinstance(fault, Passing):
                 mirrors.remove(url)
     return False
 
@@ -155,8 +154,9 @@ def _download(url: str, unfinished: Unfinished, expected: Expected, connections:
         Whether the bytes may be of more than one version of the file.
     """
     resumed = changed_before = False
+    pace = Pace()
     while True:
-        before = unfinished.progress
+        before, begun = unfinished.progress, time.monotonic()
         try:
             return _connect_once(url, unfinished, expected, connections) or resumed
         except Stale:
@@ -174,6 +174,7 @@ def _download(url: str, unfinished: Unfinished, expected: Expected, connections:
             say(f"{unfinished.name}: {fault}; continuing after {unfinished.progress} bytes")
             resumed = True
             time.sleep(_PAUSES[0])
+            pace.add(unfinished.progress - before, time.monotonic() - begun)
 
 
 def _connect_once(url: str, unfinished: Unfinished, expected: Expected, connections: int) -> bool:
@@ -194,7 +195,7 @@ def _connect_once(url: str, unfinished: Unfinished, expected: Expected, connecti
             start = 0
         elif not _answers(response, start) or changed(response.headers, validator):
             raise Stale if start else Final("the server sends another range than the wanted one")
-        total = None if response.length is None else start + response.length
+        total = _total(response, start)
         if expected.size is not None and total not in (None, expected.size):
             raise Final(f"it has {total} bytes, expected {expected.size}")
         origin = Origin(url, version(response.headers))
@@ -207,6 +208,14 @@ def _connect_once(url: str, unfinished: Unfinished, expected: Expected, connecti
 def _answers(response: HTTPResponse, start: int) -> bool:
     answer = answered_range(response.headers)
     return answer is not None and answer[0] == start
+
+
+def _total(response: HTTPResponse, start: int) -> int | None:
+    """Bytes of the whole file. A part may end before the file."""
+    answer = answered_range(response.headers) if response.status == 206 else None
+    if answer is not None and answer[1] is not None:
+        return answer[1]
+    return None if response.length is None else start + response.length
 
 
 def _in_pieces(response: HTTPResponse, total: int, origin: Origin, expected: Expected) -> bool:
@@ -250,14 +259,24 @@ def _save(
         stream.truncate(start)
         unfinished.note(origin)
         steps = None if total is None else -(-(total - start) // _MEBIBYTE)
+        limits = [count for count in (total, limit) if count is not None]
         for _ in track(_copy(response, stream), f"{unfinished.name} (MiB)", total=steps):
             if total is None:
-                require_space(folder, _MEBIBYTE, unfinished.name)
-            if limit is not None and stream.tell() > limit:
+                _require_mebibyte(partial)
+            if limits and stream.tell() > min(limits):
                 files.remove(partial)
-                raise Final(f"it has more than the expected {limit} bytes")
+                raise Final(f"it has more than the expected {min(limits)} bytes")
     if total is not None and unfinished.size < total:
         raise Passing(f"connection cut after {unfinished.size} of {total} bytes")
+
+
+def _require_mebibyte(partial: Path) -> None:
+    """Require space for the next mebibyte. An endless file leaves the disk to the next mirror."""
+    try:
+        require_space(partial.parent, _MEBIBYTE, partial.name.removesuffix(".partial"))
+    except StorageError:
+        files.remove(partial)
+        raise
 
 
 def _copy(response: HTTPResponse, stream: BinaryIO) -> Iterator[None]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError, first_line
 
 MAX_PIXELS = 64_000_000
@@ -57,7 +58,7 @@ def _decoding(source: Path | Image.Image) -> Iterator[None]:
 def _open(source: Path | Image.Image) -> Image.Image:
     if isinstance(source, Image.Image):
         return source.convert("RGB")
-    with Image.open(source, formats=_FORMATS) as image:
+    with open_regular(source) as stream, Image.open(stream, formats=_FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
             size = f"{image.width} x {image.height} pixels"
             raise DataError(f"{source}: {size}, at most {MAX_PIXELS:,} are read. {_REMEDY}")

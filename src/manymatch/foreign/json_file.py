@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from manymatch.foreign.regular_file import read_regular
 from manymatch.system.errors import DataError
 from manymatch.system.files import write_json
 
@@ -20,7 +21,7 @@ _HASH = "content_sha256"
 def read_object(path: Path) -> dict[str, Any]:
     """The object in the file. Any other content is a `DataError`."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
+        value = json.loads(read_regular(path).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, dict):

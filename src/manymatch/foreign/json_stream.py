@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import ijson
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
 
 MAX_DEPTH = 100
@@ -34,7 +35,7 @@ def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any
             are nested deeper than `MAX_DEPTH`.
     """
     missing = set(lists)
-    with path.open("rb") as stream, _faults(path):
+    with open_regular(path) as stream, _faults(path):
         _skip_byte_order_mark(stream)
         events = iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
         if next(events)[0] != "start_map":
@@ -108,7 +109,7 @@ def _line_of_fault(path: Path) -> int:
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events, use_float=True)
     line = 1
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         _skip_byte_order_mark(stream)
         while piece := stream.readline(_READ_BYTES):
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import math
 from pathlib import Path
 from typing import IO, Any
 
@@ -10,12 +10,14 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import DataError, first_line
 
 _HEADERS = {
     (1, 0): npy_format.read_array_header_1_0,
     (2, 0): npy_format.read_array_header_2_0,
 }
+_MOST_BYTES = 2**50
 FAULTS = (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError)
 """What NumPy raises for damaged files, besides the errors of zip files."""
 
@@ -29,7 +31,12 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
     version = npy_format.read_magic(stream)
     if version not in _HEADERS:
         raise ValueError(f"version {version}")
-    shape, columns_first, dtype = _HEADERS[version](stream)
+    try:
+        shape, columns_first, dtype = _HEADERS[version](stream)
+    except Exception as error:  # the parser of Python raises almost anything
+        raise ValueError(first_line(error)) from None
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > _MOST_BYTES:
+        raise ValueError("an impossible shape")
     return shape, columns_first, dtype
 
 
@@ -40,10 +47,13 @@ def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
         DataError: the file is missing or not an array.
     """
     try:
-        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        with regular_path(path) as name:
+            array = np.load(name, mmap_mode="r" if mapped else None, allow_pickle=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (*FAULTS, zipfile.BadZipFile) as error:
+    except DataError:
+        raise
+    except Exception as error:  # NumPy raises almost anything for damaged files
         raise DataError(f"{path}: not an array: {first_line(error)}") from None
     if not isinstance(array, np.ndarray):
         array.close()

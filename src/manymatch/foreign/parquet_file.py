@@ -17,6 +17,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import DataError, first_line
 
 _MARK = b"manymatch-sha256:"
@@ -87,9 +88,9 @@ def open_table(path: Path, columns: Sequence[str], stage: str) -> pq.ParquetFile
     Raises:
         DataError: the file is missing or damaged, or lacks a column.
     """
-    with table_faults(path, stage):
-        _check_hash(path)
-        table = pq.ParquetFile(path, page_checksum_verification=True)
+    with table_faults(path, stage), regular_path(path) as name:
+        _check_hash(Path(name))
+        table = pq.ParquetFile(name, page_checksum_verification=True)
     missing = set(columns) - set(table.schema_arrow.names)
     if missing:
         raise DataError(
@@ -115,11 +116,13 @@ def read_table(
             or empty cells. Only a list may be empty.
     """
     try:
-        if read is None:
-            _check_hash(path)
-            table = pq.read_table(path, columns=schema.names, page_checksum_verification=True)
-        else:
-            table = read(path)
+        with regular_path(path) as name:
+            if read is None:
+                _check_hash(Path(name))
+                columns = schema.names
+                table = pq.read_table(name, columns=columns, page_checksum_verification=True)
+            else:
+                table = read(Path(name))
         columns = {field.name: table[field.name].cast(field.type) for field in schema}
         for name, column in columns.items():
             if column.null_count and not pa.types.is_list(column.type):

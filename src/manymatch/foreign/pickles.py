@@ -8,6 +8,7 @@ functions that such pickles call, and check their arguments before they use memo
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import pickletools
 import re
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError, first_line
 
 MAX_BYTES = 4 * 2**30
@@ -33,12 +35,12 @@ def read_pickle(path: Path, most: int = MAX_BYTES) -> Any:
             something other than plain data.
     """
     try:
-        size = path.stat().st_size
-        if size > most:
-            raise DataError(
-                f"{path}: {size:,} B. Pickles are read as a whole, so at most {most:,} B"
-            )
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > most:
+                raise DataError(
+                    f"{path}: {size:,} B. Pickles are read as a whole, so at most {most:,} B"
+                )
             _check_memo(stream)
             stream.seek(0)
             return _Unpickler(stream, encoding="latin1").load()

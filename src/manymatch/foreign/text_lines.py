@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
 
 _LONGEST = 2**20
@@ -31,7 +32,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+    with open_regular(path) as file:
+        stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         try:
             yield from iter(lambda: stream.readline(_LONGEST), b"")
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from manymatch.foreign.pickles import MAX_BYTES
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import DataError
 
 
@@ -22,14 +23,15 @@ def load_tensors(path: Path) -> Any:
         DataError: the file is missing or damaged, or contains more than tensors and plain data.
     """
     try:
-        zipped = zipfile.is_zipfile(path)
-        if zipped:
-            _refuse_packed(path)
-        elif path.stat().st_size > MAX_BYTES:
-            raise DataError(
-                f"{path}: larger than {MAX_BYTES:,} B, which is the limit for this old format"
-            )
-        return torch.load(path, "cpu", weights_only=True, mmap=zipped)
+        with regular_path(path) as name:
+            zipped = zipfile.is_zipfile(name)
+            if zipped:
+                _refuse_packed(name, path)
+            elif Path(name).stat().st_size > MAX_BYTES:
+                raise DataError(
+                    f"{path}: larger than {MAX_BYTES:,} B, which is the limit for this old format"
+                )
+            return torch.load(name, "cpu", weights_only=True, mmap=zipped)
     except DataError:
         raise
     except FileNotFoundError:
@@ -41,8 +43,8 @@ def load_tensors(path: Path) -> Any:
         ) from None
 
 
-def _refuse_packed(path: Path) -> None:
+def _refuse_packed(name: str, path: Path) -> None:
     """Refuse compressed archives: torch does not write any, and one could fill the memory."""
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(name) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
             raise DataError(f"{path}: a compressed archive, which torch does not write")

@@ -14,6 +14,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from manymatch.foreign.json_file import read_hashed_object, read_object, write_hashed_object
+from manymatch.foreign.regular_file import read_regular
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.text.vocabulary import Vocabulary
 
@@ -159,7 +160,8 @@ def _tokenizer(text: str) -> Tokenizer:
 
 def _from_list(folder: Path) -> str:
     """Return the tokeniser of a folder with `vocab.txt`; it is lower-casing by default."""
-    pieces = (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
+    lines = read_regular(folder / "vocab.txt").decode().replace("\r\n", "\n")
+    pieces = lines.rstrip("\n").split("\n")
     settings = folder / "tokenizer_config.json"
     lowercase = not settings.is_file() or read_object(settings).get("do_lower_case", True)
     ids = {piece: number for number, piece in enumerate(pieces)}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from manymatch.foreign.images import read_image
 from manymatch.foreign.json_file import read_object
+from manymatch.foreign.regular_file import read_regular
 from manymatch.system.errors import DataError
 from manymatch.text.caption_text import caption_fault
 
@@ -85,7 +86,7 @@ def _caption(files: Mapping[str, Path]) -> str:
         text = _caption_in_metadata(files[METADATA])
     if TEXT in files:
         try:
-            text = files[TEXT].read_text(encoding="utf-8-sig")
+            text = read_regular(files[TEXT]).decode("utf-8-sig")
         except ValueError:
             raise UnusableSample("a caption that is not UTF-8") from None
     if text is None:

@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import h5py
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from manymatch.foreign import hdf5_file
 from manymatch.foreign.numpy_file import FAULTS, load_array, read_header
+from manymatch.foreign.regular_file import open_regular, regular_path
 from manymatch.system.errors import DataError, first_line
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
@@ -48,8 +49,6 @@ def open_array(text: str) -> Array:
     path, key = _path_and_key(text)
     if path.suffix not in _OPENERS:
         raise DataError(f"{path}: unknown kind of file. Give a file of {KINDS}.")
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path}: a folder or a device, not a file")
     try:
         array = _OPENERS[path.suffix](path, key)
     except FileNotFoundError:
@@ -95,10 +94,7 @@ def _npy(path: Path, key: str | None) -> Array:
 
 
 def _npz(path: Path, key: str | None) -> Array:
-    if not zipfile.is_zipfile(path):
-        path.open("rb").close()  # a missing file has another message
-        raise DataError(f"{path}: cannot be read as .npz: not an archive of arrays")
-    with np.load(path, allow_pickle=False) as arrays:
+    with open_regular(path) as file, _arrays(file, path) as arrays:
         name = _array_name(path, key, dict.fromkeys(arrays.files))
         member = next(file for file in arrays.zip.namelist() if file.removesuffix(".npy") == name)
         with arrays.zip.open(member) as stream:
@@ -110,10 +106,18 @@ def _npz(path: Path, key: str | None) -> Array:
 
     @cache
     def unpacked() -> np.ndarray:
-        with np.load(path, allow_pickle=False) as arrays:
-            return arrays[name]
+        with open_regular(path) as file, _arrays(file, path) as arrays:
+            array: np.ndarray = arrays[name]
+            return array
 
     return Array(f"{path}:{name}", shape, lambda *part: _unrounded(unpacked()[part]))
+
+
+def _arrays(file: BinaryIO, path: Path) -> Any:
+    arrays = np.load(file, allow_pickle=False)
+    if not isinstance(arrays, np.lib.npyio.NpzFile):
+        raise DataError(f"{path}: cannot be read as .npz: not an archive of arrays")
+    return arrays
 
 
 def _of_numpy(where: str, array: np.ndarray) -> Array:
@@ -122,7 +126,8 @@ def _of_numpy(where: str, array: np.ndarray) -> Array:
 
 
 def _safetensors(path: Path, key: str | None) -> Array:
-    file = safe_open(path, framework="pt")
+    with regular_path(path) as opened:
+        file = safe_open(opened, framework="pt")
     where = f"{path}:{(name := _array_name(path, key, dict.fromkeys(file.keys())))}"
     part = file.get_slice(name)
     kind = part.get_dtype()
@@ -134,17 +139,17 @@ def _safetensors(path: Path, key: str | None) -> Array:
 
 
 def _hdf5(path: Path, key: str | None) -> Array:
-    file = h5py.File(path, "r")
-    datasets: dict[str, h5py.Dataset] = {}
+    datasets: dict[str, Any] = {}
 
     def collect(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
+        if hasattr(item, "shape"):
             datasets[name] = item
 
-    file.visititems(collect)
+    hdf5_file.open_hdf5(path).visititems(collect)
     name = _array_name(path, key, datasets)
     data, where = datasets[name], f"{path}:{name}"
     _check_kind(where, data.dtype)
+    hdf5_file.check_dataset(data, where)
     if data.shape is None:
         raise DataError(f"{where}: an empty dataset without an array")
     return Array(where, data.shape, lambda *part: _unrounded(np.asarray(data[part])))

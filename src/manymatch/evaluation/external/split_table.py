@@ -17,6 +17,7 @@ from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.protocols.labels import Labels, labels_in
 from manymatch.foreign.numpy_file import load_array
 from manymatch.foreign.parquet_file import read_table
+from manymatch.foreign.regular_file import read_regular
 from manymatch.system.errors import DataError, first_line
 
 DEV, DEV_CAPTIONS = "dev", 5000
@@ -96,7 +97,7 @@ def read_ids(path: Path) -> list[str]:
     try:
         if path.suffix == ".npy":
             return [str(name) for name in load_array(path).ravel().tolist()]
-        return path.read_text(encoding="utf-8").split()
+        return read_regular(path).decode("utf-8").split()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:

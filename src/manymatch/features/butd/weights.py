@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from manymatch.features.butd.network import Convolution, Network, Sizes
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import ConfigError
 
 PUBLIC = "unc-nlp/frcnn-vg-finetuned"
@@ -55,9 +56,10 @@ def _checked(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _read(path: Path) -> dict[str, Tensor]:
     try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
+        with regular_path(path) as name:
+            if path.suffix == ".safetensors":
+                return load_file(name)
+            tensors = torch.load(name, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such file of weights. Set weights to those of {PUBLIC}"

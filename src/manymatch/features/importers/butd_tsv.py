@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from manymatch.features.importers.image_table import ImageTable
 from manymatch.features.importers.published import Published, Row, Wanted
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
 
 MAX_LINE_BYTES = 64 * 2**20
@@ -48,7 +49,7 @@ def open_butd_tsv(path: Path, images: ImageTable, max_regions: int | None) -> Pu
 
     Without `max_regions` all lines are read once to count regions.
     """
-    files = (path,) if path.is_file() else tuple(sorted(path.glob("*.tsv*")))
+    files = tuple(sorted(path.glob("*.tsv*"))) if path.is_dir() else (path,)
     first = next(_lines(files, images), None)
     if first is None:
         raise DataError(f"{path}: no line of an image of {images.path}")
@@ -94,7 +95,7 @@ def _lines(files: tuple[Path, ...], images: ImageTable) -> Iterator[_Line]:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    with path.open("rb", buffering=2**20) as file:
+    with open_regular(path, buffering=2**20) as file:
         number = 0
         while line := file.readline(MAX_LINE_BYTES):
             number += 1

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manymatch.foreign.numpy_file import read_header
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError, first_line
 
 MAX_ROW_BYTES = 64 * 2**20
@@ -33,7 +34,7 @@ class NpyRows:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = path.open("rb", buffering=0)
+            self._file = open_regular(path, buffering=0)
             self.shape, self.dtype = array_header(self._file)
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
@@ -101,6 +102,4 @@ def array_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
         raise ValueError("pickled objects, which can run code")
     if dtype.kind != "f" or dtype.itemsize > _DOUBLE or columns_first:
         raise ValueError(f"{dtype}, {'columns' if columns_first else 'rows'} first")
-    if any(size < 0 for size in shape):
-        raise ValueError(f"shape {shape}")
     return shape, dtype

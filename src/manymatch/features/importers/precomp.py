@@ -24,6 +24,7 @@ from manymatch.features.importers.image_table import ImageTable
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import Published, Row, Wanted
 from manymatch.foreign.json_file import read_object
+from manymatch.foreign.regular_file import read_regular
 from manymatch.system.errors import DataError
 
 CAPTIONS = 5
@@ -164,7 +165,7 @@ def _lines(path: Path) -> list[str]:
         raise DataError(f"{path}: no such file")
     if path.stat().st_size > MAX_TEXT_BYTES:
         raise DataError(f"{path}: more than {MAX_TEXT_BYTES} B")
-    lines = path.read_bytes().split(b"\n")
+    lines = read_regular(path).split(b"\n")
     return [_text(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 

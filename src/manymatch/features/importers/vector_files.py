@@ -26,7 +26,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.features.importers.npy_rows import MAX_ROW_BYTES, array_header
+from manymatch.foreign import hdf5_file
+from manymatch.foreign.hdf5_file import FAULTS, open_hdf5
 from manymatch.foreign.pickles import PickledArray, read_pickle
+from manymatch.foreign.regular_file import open_regular
 from manymatch.foreign.torch_file import load_tensors
 from manymatch.system.errors import DataError, first_line
 
@@ -104,7 +107,7 @@ def _by_id(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
 @contextmanager
 def _zipped(path: Path) -> Iterator[Streams]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
             members = [_Member(archive, member) for member in archive.infolist()]
             yield _split({part.info.filename.removesuffix(".npy"): part for part in members})
     except (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
@@ -114,12 +117,12 @@ def _zipped(path: Path) -> Iterator[Streams]:
 @contextmanager
 def _hdf5(path: Path) -> Iterator[Streams]:
     try:
-        with h5py.File(path, "r", locking=False) as file:
-            whole = _Group(file)
+        with open_hdf5(path) as file:
+            whole = _Group(file, path)
             parts = [whole[name] for name in PARTS] if set(whole) == set(PARTS) else []
             separate = parts and all(isinstance(part, h5py.Group) for part in parts)
-            yield tuple(map(_Group, parts)) if separate else (whole,)
-    except (OSError, RuntimeError, KeyError) as error:
+            yield tuple(_Group(part, path) for part in parts) if separate else (whole,)
+    except FAULTS as error:
         reason = first_line(error)
         raise DataError(f"{path}: damaged or not an HDF5 file ({reason})") from None
 
@@ -136,15 +139,13 @@ def _split(members: dict[str, _Member]) -> Streams:
 
 
 class _Group(Mapping[str, Any]):
-    """The arrays of an HDF5 group. Links to other files are refused."""
+    """The arrays of an HDF5 group."""
 
-    def __init__(self, group: h5py.Group) -> None:
-        self._group = group
+    def __init__(self, group: h5py.Group, path: Path) -> None:
+        self._group, self._path = group, path
 
     def __getitem__(self, name: str) -> Any:
-        if not isinstance(self._group.get(name, getlink=True), h5py.HardLink):
-            raise DataError(f"{self._group.file.filename}: '{name}' is a link to elsewhere")
-        return self._group[name]
+        return hdf5_file.member(self._group, name, f"{self._path}: '{name}'")
 
     def __contains__(self, name: object) -> bool:
         return name in self._group
@@ -178,8 +179,6 @@ def _read_member(member: _Member, where: str) -> NDArray[Any]:
 
 
 def _read_dataset(dataset: h5py.Dataset, where: str) -> NDArray[Any]:
-    if dataset.external or dataset.is_virtual:
-        raise DataError(f"{where}: stored in another file")
     # A chunk may be larger than the array and is decompressed completely.
     chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     _bounded(max(dataset.nbytes, chunk), where)

@@ -1,0 +1,149 @@
+"""Every reader of files from elsewhere refuses pipes, devices, sockets and folders at once."""
+
+import os
+import signal
+import socket
+
+import pytest
+
+from manymatch.config.strict import read_yaml
+from manymatch.datasets.image_files import copy_images
+from manymatch.datasets.karpathy import holds_karpathy
+from manymatch.encoders.bert_weights import _load
+from manymatch.encoders.glove_file import read_glove
+from manymatch.encoders.word2vec_file import read_word2vec
+from manymatch.evaluation.external.arrays import open_array
+from manymatch.evaluation.external.split_table import read_ids, read_split
+from manymatch.evaluation.protocols.relevance import RELEVANCE
+from manymatch.features import lite0, resnext
+from manymatch.features.butd import weights
+from manymatch.features.importers.butd_tsv import open_butd_tsv
+from manymatch.features.importers.image_table import ImageTable
+from manymatch.features.importers.npy_rows import NpyRows
+from manymatch.features.importers.vector_files import open_vectors
+from manymatch.features.layout import inspect
+from manymatch.fetching.archives import count_whole, extract, is_archive, member_names
+from manymatch.fetching.copying import copy_file
+from manymatch.fetching.sources import Source, obtain
+from manymatch.foreign.images import read_image
+from manymatch.foreign.json_file import read_object
+from manymatch.foreign.json_stream import elements
+from manymatch.foreign.numpy_file import load_array
+from manymatch.foreign.parquet_file import open_table, read_table
+from manymatch.foreign.pickles import read_pickle
+from manymatch.foreign.regular_file import open_regular, read_regular
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.foreign.torch_file import load_tensors
+from manymatch.system.errors import ManyMatchError
+
+
+def vectors(path):
+    with open_vectors(path):
+        pass
+
+
+SUM = "0" * 64
+READERS = {
+    "archive": lambda path: extract(path, path.with_name("out")),
+    "archive, checked": count_whole,
+    "archive, listed": member_names,
+    "copy": lambda path: copy_file(path, path.with_name("out")),
+    "copy of images.jpg": lambda path: copy_images(path.parent, path.with_name("out")),
+    "source": lambda path: obtain(Source(url=str(path), sha256=SUM), "it", path.with_name("out")),
+    "YAML": read_yaml,
+    "JSON": read_object,
+    "JSON stream": lambda path: list(elements(path, ["a"])),
+    "lines": lambda path: list(numbered_lines(path)),
+    "lines.gz": lambda path: list(numbered_lines(path)),
+    "image": read_image,
+    "array": load_array,
+    "mapped array": lambda path: load_array(path, mapped=True),
+    "rows of an array": NpyRows,
+    "pickle": read_pickle,
+    "tensors": load_tensors,
+    "Parquet": lambda path: open_table(path, ["a"], "captions"),
+    "Parquet, whole": lambda path: read_table(path, RELEVANCE),
+    "feature store": inspect,
+    "regions": lambda path: open_butd_tsv(path, ImageTable(path), 1),
+    "GloVe": lambda path: read_glove(path, ["a"], 2),
+    "word2vec": lambda path: read_word2vec(path, ["a"], 2),
+    "BERT": lambda path: _load(SimpleNetwork(), path),
+    "lite0": lambda path: lite0.load_network(str(path)),
+    "resnext": lambda path: resnext.pretrained("resnext101", str(path)),
+    "detector": weights._read,
+    "detector.safetensors": weights._read,
+    "ids": read_ids,
+    "ids.npy": read_ids,
+    "captions.csv": lambda path: read_split(path, "test"),
+    "captions.parquet": lambda path: read_split(path, "test"),
+    **{f"vectors.{end}": vectors for end in ("pkl", "pt", "npz", "h5")},
+    **{
+        f"scores.{end}": lambda path: open_array(str(path))
+        for end in ("npy", "npz", "safetensors", "h5")
+    },
+}
+CANDIDATES = {"archive?": is_archive, "captions?": lambda path: holds_karpathy(path, "a.json")}
+"""Checks of files that may have another form: the answer is no."""
+
+
+class SimpleNetwork:
+    def state_dict(self):
+        return {}
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def endless(path):
+    path.symlink_to("/dev/zero")
+
+
+def listening(path):
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(os.path.relpath(path))
+
+
+@pytest.fixture(params=[pipe, endless, listening], ids=lambda make: make.__name__)
+def special(request, tmp_path, monkeypatch):
+    """Makes a special file. What blocks for 20 s fails."""
+    monkeypatch.setattr(resnext, "fresh", lambda name: None)  # takes a second
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+
+    def interrupt(*_):
+        raise AssertionError("still reading")
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(20)
+    yield lambda name: (request.param(tmp_path / name), tmp_path / name)[1]
+    signal.alarm(0)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_special_files_are_refused_in_one_line(special, name):
+    with pytest.raises(ManyMatchError) as caught:
+        READERS[name](special(name.rpartition(" ")[2]))
+    line = str(caught.value)
+    assert "\n" not in line and ("not a regular file" in line or "cannot be read" in line)
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_special_files_are_no_candidates(special, name):
+    assert not CANDIDATES[name](special("file"))
+
+
+def test_a_link_to_a_regular_file_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link") == b"content"
+
+
+@pytest.mark.parametrize("name", [".", "x" * 300, "file/x", "loop", "secret", "a\0b"])
+def test_what_cannot_be_opened_is_one_line(tmp_path, name):
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "secret").touch(0)
+    if name == "secret" and os.geteuid() == 0:
+        pytest.skip("root reads every file")
+    with pytest.raises(ManyMatchError, match=r"cannot be read|folder"):
+        open_regular(tmp_path / name)
