@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from prefect import flow, get_client, runtime
+from prefect import flow, get_client, get_run_logger, runtime
 from prefect.client.schemas.objects import Flow, FlowRun, State
 from prefect.logging.loggers import flow_run_logger
 from prefect.states import Completed, Failed
@@ -28,6 +28,7 @@ from manymatch.config.params import Name, read_params
 from manymatch.config.preset import preset_path
 from manymatch.system.deployment_names import earlier_runs, run_title
 from manymatch.system.errors import ConfigError, ManyMatchError, nearest
+from manymatch.system.run_watch import PROGRESS
 from pipelines import artifacts, experiment, gpus, settings, sharing
 from pipelines.artifacts import METRICS
 from pipelines.experiment import Experiment, experiment_name
@@ -54,7 +55,7 @@ speak_plainly()
 
 def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
     """Log what to do next; Prefect calls this function after a run crashed or was cancelled."""
-    flow_run_logger(flow_run).warning(
+    flow_run_logger(flow_run).getChild(PROGRESS).warning(
         "%s. Finished stages are kept, and an unfinished stage continues from its own checkpoints. "
         "Start the same run again.",
         state.name,
@@ -190,7 +191,7 @@ def _run(
             if states[-1].is_completed():
                 _publish(stages, states, made, logger.info)
     except ManyMatchError as error:
-        logger.error("%s", error)
+        get_run_logger().error("%s", error)
         return Failed(message=str(error))
     return _summary(states)
 

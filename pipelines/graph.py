@@ -74,6 +74,16 @@ def read_graph(root: Path) -> Graph:
         raise ConfigError(f"dvc.yaml: {' '.join(str(error).split())}{hint}") from None
 
 
+def is_unchanged(root: Path, name: str) -> bool:
+    """Whether the stage has nothing to do; known even while other processes read its outputs."""
+    try:
+        with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
+            (stage,) = repo.stage.collect(name)
+            return not stage.changed()
+    except LockError:
+        return False
+
+
 def is_made(root: Path, name: str, pull: bool) -> bool:
     """Whether the stage's outputs are made, or another process is making them.
 

@@ -100,11 +100,11 @@ def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) 
     ordered = sorted(changes, key=lambda change: change.file)
     for file, group in groupby(ordered, key=lambda change: change.file):
         values = {change.key: change.value for change in group}
+        for key, value in values.items():
+            tell(f"{file}: {key} is {value}")
         if file != LAYOUT.params:
             values["setting"] = read_preset(file, values).setting
         files.write_text(folder / file, edited(file, values))
-        for key, value in values.items():
-            tell(f"{file}: {key} is {value}")
 
 
 def check(folder: Path, environment: Mapping[str, str] | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import psutil
 from prefect import Task, get_run_logger, task
@@ -14,6 +15,7 @@ from prefect.states import Completed, Failed
 
 from manymatch.system.errors import ManyMatchError
 from pipelines import process, sharing
+from pipelines.graph import is_unchanged
 from pipelines.plain import progress
 
 NETWORK = frozenset({"download"})
@@ -24,6 +26,7 @@ _BUSY = re.compile(r"^\s+\(PID (\d+)\): ")
 """The line in which DVC names a process that uses a stage's files."""
 CACHED = "Cached"
 """The name of the state of a stage that did not have to run."""
+_UNCHANGED = "no dependency of this stage has changed"
 _DVC = re.compile(
     r"\s|> |Running stage |Stage '|(Generating|Updating) lock file|To (track|enable) |Use `dvc push"
     "|Data and pipelines are up to date"
@@ -43,7 +46,7 @@ class StageFailed(ManyMatchError):
 
 
 def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, str]) -> str | None:
-    """Run `dvc repro --single-item NAME` and pass its output to `tell`.
+    """Run `dvc repro --single-item NAME`, if necessary, and pass its output to `tell`.
 
     DVC uses outputs that its cache holds, such as pulled outputs of another machine (`sharing.py`).
     While another process of DVC uses the stage's files, this function waits.
@@ -55,33 +58,23 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
         StageFailed: the stage ended with an error.
     """
     command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
-    while True:
+    while not is_unchanged(Path(), name):
         code, output = process.run_keeping(200, command, tell, environment)
         if code == 0:
             return _unchanged(output)
         if not (users := _busy(output)):
             raise StageFailed(_failure(name, code, output))
-        if _is_up_to_date(name, environment):
-            return "no dependency of this stage has changed, and other processes use its files"
+        if is_unchanged(Path(), name):
+            break
         tell(f"{name} waits for the end of DVC's process {', '.join(map(str, users))}")
         while any(map(psutil.pid_exists, users)):
             time.sleep(0.5)
-
-
-def _is_up_to_date(name: str, environment: Mapping[str, str]) -> bool:
-    """Whether the stage has nothing to do; DVC knows this even while other processes use its files.
-
-    `dvc repro` locks the outputs before it compares anything. Without this function no run could
-    pass the data stages while another run trains on the same data.
-    """
-    output: list[str] = []
-    command = ["dvc", "--wait-for-lock", "status", "--json", name]
-    return process.run(command, output.append, environment) == 0 and output[-1:] == ["{}"]
+    return _UNCHANGED
 
 
 def _unchanged(output: list[str]) -> str | None:
     if any("didn't change, skipping" in line for line in output):
-        return "no dependency of this stage has changed"
+        return _UNCHANGED
     if any("is cached - skipping run" in line for line in output):
         return "the stage ran before with these inputs; its outputs are taken from DVC's cache"
     return None
@@ -92,7 +85,7 @@ def _busy(output: list[str]) -> list[int]:
 
 
 def _failure(name: str, code: int, output: list[str]) -> str:
-    shown = "\n".join(output[-_SHOWN:])
+    shown = "\n".join([line for line in output if not _DVC.match(line)][-_SHOWN:])
     return (
         f"{name} failed (exit code {code}). Its last lines:\n{shown}\n"
         "Correct the error and start the run again. Finished stages are kept, and an unfinished "

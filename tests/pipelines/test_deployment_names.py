@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import inspect
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any
 
 import httpx
 import pytest
+from prefect.cli import deployment
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.filters import DeploymentFilter
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 
-from manymatch.system import deployment_names as bare_names
+from manymatch.system import deployment_names, run_watch
+
+READ, CREATE = deployment_names._READ, deployment_names._CREATE
+SCHEMA = {"properties": {"dataset": {"default": "scenes"}, "preset": {}, "overrides": {}}}
 
 
 @dataclass
@@ -20,6 +25,8 @@ class Named:
     id: int
     name: str
     flow_id: int = 0
+    parameters: dict[str, str] = field(default_factory=lambda: {"preset": "cora"})
+    parameter_openapi_schema: dict[str, Any] = field(default_factory=lambda: SCHEMA)
 
 
 class Client:
@@ -32,6 +39,16 @@ class Client:
 
     async def read_flow(self, flow_id: int) -> Named:
         return {1: Named(1, "train"), 2: Named(2, "other")}[flow_id]
+
+    async def read_deployment(self, deployment_id: int) -> Named:
+        return Named(deployment_id, "train-cora")
+
+    async def count_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> int:
+        assert flow_run_filter.name and flow_run_filter.name.like_
+        return len(flow_run_filter.name.like_.split())
+
+    async def create_flow_run_from_deployment(self, deployment_id: int, **options: Any) -> str:
+        return str(options["name"])
 
     async def read_deployments(
         self, *, deployment_filter: DeploymentFilter | None = None
@@ -46,7 +63,7 @@ class Client:
 
 def read(name: str, **changed: Any) -> str:
     kind = type("Changed", (Client,), changed)
-    assert bare_names.accept_bare_names(kind)
+    assert deployment_names.wrap(kind, READ, deployment_names._resolving)
     return asyncio.run(kind().read_deployment_by_name(name))
 
 
@@ -98,18 +115,39 @@ def test_another_program_in_the_servers_place_is_one_line(error: Exception) -> N
     assert "PREFECT_API_URL" in message and "\n" not in message
 
 
-def test_prefects_own_client_still_has_what_the_plug_in_needs() -> None:
-    """If this fails, `prefect deployment run` wants FLOW/DEPLOYMENT again: adapt bare_names.py."""
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "train-cora scenes/cora 3"),
+        ({"parameters": {"dataset": "flickr8k"}}, "train-cora flickr8k/cora 3"),
+        ({"parameters": {"dataset": "all", "preset": ""}}, "train-cora 2"),
+        ({"name": "mine"}, "mine"),
+    ],
+)
+def test_a_new_run_is_named_after_what_it_runs(options: dict[str, Any], name: str) -> None:
+    kind = type("Changed", (Client,), {})
+    assert deployment_names.wrap(kind, CREATE, deployment_names._naming)
+    assert asyncio.run(kind().create_flow_run_from_deployment(1, **options)) == name
+
+
+def test_prefect_still_has_what_the_plug_in_needs() -> None:
+    """If this fails, `prefect deployment run` is Prefect's own again: adapt deployment_names.py."""
     kind = type("Copy", (PrefectClient,), {})
-    assert bare_names.accept_bare_names(kind)
-    for name in ("read_deployments", "read_flow", "api_url"):
+    for name in (READ, CREATE):
+        assert deployment_names.wrap(kind, name, lambda inner: inner)
+    for name in ("read_deployments", "read_flow", "api_url", "count_flow_runs", "read_logs"):
         assert hasattr(PrefectClient, name)
+    theirs, ours = (
+        list(inspect.signature(module.watch_flow_run).parameters)
+        for module in (deployment, run_watch)
+    )
+    assert theirs == ours
     (entry,) = entry_points(group="prefect.plugins", name="manymatch")
-    assert entry.load() is bare_names
+    assert entry.load() is deployment_names
 
 
 def test_a_prefect_that_has_changed_is_left_as_it_is() -> None:
-    other = type("Other", (), {"read_deployment_by_name": lambda self, name: name})
-    assert not bare_names.accept_bare_names(other)
+    other = type("Other", (), {READ: lambda self, name: name})
+    assert not deployment_names.wrap(other, READ, deployment_names._resolving)
     assert other().read_deployment_by_name("a") == "a"
-    assert not bare_names.accept_bare_names(type("Empty", (), {}))
+    assert not deployment_names.wrap(type("Empty", (), {}), READ, deployment_names._resolving)

@@ -22,7 +22,7 @@ METHODS = ("vsepp", "swamp", "maxmatch", "cora")
 def names_only(root: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flow returns the names of its stages instead of running them."""
     monkeypatch.chdir(root)
-    monkeypatch.setattr(flows, "_run", lambda choose, *_: [s.name for s in choose(graph)])
+    monkeypatch.setattr(flows, "_run", lambda choose, *_, **__: [s.name for s in choose(graph)])
 
 
 def test_train_ends_with_the_metrics_of_its_model() -> None:
@@ -65,17 +65,21 @@ def test_parameters_are_typed(given: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "cluster", "message"),
-    [("yes", "", "MANYMATCH_SHARE=yes"), ("0", "nonsense:abc", "cluster=nonsense:abc")],
+    ("share", "cluster", "overrides", "message"),
+    [
+        ("yes", "", "", "MANYMATCH_SHARE=yes"),
+        ("0", "nonsense:abc", "", "cluster=nonsense:abc"),
+        ("0", "tcp://127.0.0.1:1", "seed=1", "overrides: the workers of a cluster"),
+    ],
 )
 def test_what_every_stage_needs_is_looked_at_before_anything_is_written(
-    monkeypatch: pytest.MonkeyPatch, share: str, cluster: str, message: str
+    monkeypatch: pytest.MonkeyPatch, share: str, cluster: str, overrides: str, message: str
 ) -> None:
     monkeypatch.setenv(sharing.SHARE, share)
     monkeypatch.setattr(flows, "_run", RUN)
-    monkeypatch.setattr(flows, "get_run_logger", logging.getLogger)
-    monkeypatch.setattr(flows.settings, "settled", None)
-    ended = flows.prepare.fn("scenes", cluster=cluster)
+    monkeypatch.setattr(flows, "progress", logging.getLogger)
+    monkeypatch.setattr(flows, "_settled", None)
+    ended = flows.prepare.fn("scenes", overrides, cluster=cluster)
     assert ended.is_failed() and ended.message.startswith(message)
 
 
@@ -92,5 +96,5 @@ def test_a_shared_stage_is_pulled_before_it_runs(
 
     monkeypatch.setattr(sharing, "pull_stage", lambda name: called.append(f"pull {name}"))
     monkeypatch.setattr(flows, "task_of", lambda kind: run)
-    flows._run_stages([Stage("report", "", (), ())], {}, None, shared)
+    flows._run_stages([Stage("report", "", (), ())], {}, None, shared, print)
     assert called == (["pull report"] if shared else []) + ["run report"]

@@ -10,15 +10,18 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedSeq
+from ruamel.yaml.error import CommentMark
+from ruamel.yaml.tokens import CommentToken
 
 from manymatch.config.strict import read_yaml
 from manymatch.system.errors import ConfigError
 
 _LONGEST_LINE = 2**20
 """No line of a file is broken."""
-_MAPPING = re.compile(r"^\S.*:\n( +)[^\s#-]", re.MULTILINE)
+_COMMENTS = r":[ ]*(?:#.*)?\n(?: *#.*\n)*"
+_MAPPING = re.compile(rf"^\S.*{_COMMENTS}( +)[^\s#-]", re.MULTILINE)
 """The first indented mapping."""
-_SEQUENCE = re.compile(r"^( *)[^\s#].*:\n( *)- ", re.MULTILINE)
+_SEQUENCE = re.compile(rf"^( *)[^\s#].*{_COMMENTS}( *)- ", re.MULTILINE)
 """The first list with one entry a line."""
 
 
@@ -66,10 +69,22 @@ def _in_style(old: Any, new: Any) -> Any:
     """A list in the style of the list that it replaces; entries that stay keep their comments."""
     if not isinstance(new, list):
         return new
-    if isinstance(old, CommentedSeq) and new[: len(old)] == list(old):
-        old.extend(new[len(old) :])
-        return old
-    styled = CommentedSeq(new)
-    if not isinstance(old, CommentedSeq) or old.fa.flow_style():
+    if not new or not old or not isinstance(old, CommentedSeq) or old.fa.flow_style():
+        styled = CommentedSeq(new)
         styled.fa.set_flow_style()
-    return styled
+        return styled
+    following = _take_following(old)
+    while old[:] != new[: len(old)]:
+        old.pop()
+    old.extend(new[len(old) :])
+    old.ca.items.setdefault(len(old) - 1, [following, None, None, None])
+    return old
+
+
+def _take_following(old: CommentedSeq) -> CommentToken:
+    """Remove the lines after a list, which ruamel keeps with the comment of the last entry."""
+    comment, *rest = old.ca.items.pop(len(old) - 1, [CommentToken("\n", CommentMark(0))])
+    own, _, after = comment.value.partition("\n")
+    if own:
+        old.ca.items[len(old) - 1] = [CommentToken(f"{own}\n", comment.start_mark), *rest]
+    return CommentToken(f"\n{after}", CommentMark(0))

@@ -29,8 +29,8 @@ _PATIENCE = 10.0
 """Seconds after which a run that has not started says what it waits for."""
 _LATE = timedelta(seconds=10)
 """The most by which a line of the log reaches the server after a younger line."""
-_REPEATED = "Finished in state"
-"""Prefect's line on the end of a run or of a stage."""
+_OF_PREFECT = "prefect.flow_runs", "prefect.task_runs"
+"""The loggers in which Prefect repeats how runs and stages end."""
 _PAGE = 200
 """The most lines that the server gives at once."""
 
@@ -67,7 +67,6 @@ class _Watch:
         self._run_id = run_id
         self._console = console
         self._read: dict[UUID, Log] = {}
-        self._printed: set[str] = set()
         self._began = time.monotonic()
         self._waiting_told = False
 
@@ -118,15 +117,12 @@ class _Watch:
             )
 
     def _print_end(self, run: FlowRun) -> None:
-        """The message of the last state, without the lines that were printed already."""
-        message = (run.state and run.state.message) or ""
-        lines = [line for line in message.splitlines() if line.strip() not in self._printed]
         good = run.state is not None and run.state.is_completed()
-        self._print("", "\n".join(lines), logging.INFO if good else logging.ERROR)
+        message = (run.state and run.state.message) or ""
+        self._print("", message, logging.INFO if good else logging.ERROR)
 
     def _print(self, moment: str, message: str, level: int) -> None:
         lines = [_printable(line) for line in message.splitlines()]
-        self._printed.update(line.strip() for line in lines)
         style = "red" if level >= logging.ERROR else "yellow" if level >= logging.WARNING else ""
         text = Text("\n".join(lines), style)
         if self._console.is_terminal:
@@ -139,9 +135,8 @@ class _Watch:
 
 
 def _is_shown(log: Log) -> bool:
-    if log.message.startswith(_REPEATED):
-        return False
-    return log.name.endswith(f".{PROGRESS}") or log.level >= logging.WARNING
+    warning = log.level >= logging.WARNING and log.name not in _OF_PREFECT
+    return warning or log.name.endswith(f".{PROGRESS}")
 
 
 def _printable(line: str) -> str:

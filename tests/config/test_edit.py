@@ -1,0 +1,44 @@
+"""A changed settings file keeps everything that was not changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from manymatch.config.edit import edited
+
+BLOCK = "presets:  # what runs\n{0}- vsepp  # the baseline\n{0}- cora\n\n# chance\nseed: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("a: [x, y]  # why\nb: 1\n", ["x", "y", "z"], "a: [x, y, z] # why\nb: 1\n"),
+        ("a: []\n", ["x"], "a: [x]\n"),
+        ("a: [x, y]\n", ["y"], "a: [y]\n"),
+        ("a: 1  # why\n", 2, "a: 2  # why\n"),
+        ("a: 'x'\nb: \"y\"\n", 2, 'a: 2\nb: "y"\n'),
+        ("b:\n    c:\n        d: 1\na: 1\n", 2, "b:\n    c:\n        d: 1\na: 2\n"),
+        ("b: 1\n", ["x"], "b: 1\na: [x]\n"),
+    ],
+)
+def test_comments_order_and_style_stay(
+    tmp_path: Path, text: str, value: object, expected: str
+) -> None:
+    file = tmp_path / "params.yaml"
+    file.write_text(text)
+    assert edited(file, {"a": value}) == expected
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "    "])
+def test_a_list_with_an_entry_a_line_stays_so(tmp_path: Path, indent: str) -> None:
+    file = tmp_path / "params.yaml"
+    file.write_text(BLOCK.format(indent))
+    text = edited(file, {"presets": ["vsepp", "cora", "dive"]})
+    assert text == BLOCK.format(indent).replace("- cora\n", f"- cora\n{indent}- dive\n")
+
+
+def test_every_settings_file_survives_reading_and_writing(root: Path) -> None:
+    for file in [root / "params.yaml", *(root / "presets").rglob("*.yaml")]:
+        assert edited(file, {}) == file.read_text()

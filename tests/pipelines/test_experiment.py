@@ -1,0 +1,139 @@
+"""Experiments beside a workspace that nobody disturbs, in a repository with one stage."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from manymatch.system.errors import ConfigError
+from pipelines import experiment
+from pipelines.experiment import KEPT, Experiment
+
+PIPELINE = """
+stages:
+  double:
+    cmd: python -c "import yaml; print(2 * yaml.safe_load(open('params.yaml'))['n'])" > twice
+    params: [n]
+    outs: [twice]
+"""
+KILLED = """
+import os, sys
+from pathlib import Path
+from pipelines import experiment
+with experiment.opened("key", print):
+    Path("models/.checkpoints/last").touch()
+    os.kill(os.getpid(), 9)
+"""
+
+
+def call(*command: str) -> str:
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A committed project, in which the stage has run."""
+    monkeypatch.chdir(tmp_path)
+    for variable, value in {"NAME": "T", "EMAIL": "t@t"}.items():
+        for role in ("AUTHOR", "COMMITTER"):
+            monkeypatch.setenv(f"GIT_{role}_{variable}", value)
+    Path("dvc.yaml").write_text(PIPELINE)
+    Path("params.yaml").write_text("n: 1\n")
+    Path(".gitignore").write_text("/models\n/data\n/twice\n")
+    for command in ("git init -q", "dvc init -q", "dvc repro -q", "git add .", "git commit -qm A"):
+        call(*command.split())
+    return tmp_path
+
+
+def double(made: Experiment, number: int) -> None:
+    (made.folder / "params.yaml").write_text(f"n: {number}\n")
+    with contextlib.chdir(made.folder):
+        call("dvc", "repro", "-q")
+
+
+@pytest.mark.slow
+def test_experiments_side_by_side_leave_the_workspace_alone(workspace: Path) -> None:
+    with experiment.opened("key", pytest.fail) as one, experiment.opened("key", pytest.fail) as two:
+        assert one.folder != two.folder and Path.cwd() == two.folder
+        two.checkout(["double"])
+        assert Path("twice").read_text() == "2\n"
+        double(one, 2)
+        double(two, 3)
+        with contextlib.chdir(one.folder):
+            assert one.save("same") == "same"
+        assert two.save("same") == "same-2"
+    assert Path.cwd() == workspace
+    assert call("git", "status", "--porcelain") == "" and Path("twice").read_text() == "2\n"
+    assert len(call("git", "worktree", "list").splitlines()) == 1
+    assert set(call("dvc", "exp", "list", "--name-only").split()) >= {"same", "same-2"}
+    for name, text in (("same", "4\n"), ("same-2", "6\n")):
+        call("dvc", "exp", "apply", name)
+        assert Path("twice").read_text() == text
+        assert call("dvc", "status") == "Data and pipelines are up to date.\n"
+
+
+@pytest.mark.slow
+def test_changes_that_are_not_committed_are_part_of_the_experiment(workspace: Path) -> None:
+    Path("params.yaml").write_text("n: 5\n")
+    Path("new").touch()
+    before = call("git", "status", "--porcelain")
+    lines: list[str] = []
+    with experiment.opened("key", lines.append) as made:
+        assert Path("params.yaml").read_text() == "n: 5\n" and Path("new").is_file()
+        made.save("dirty")
+    assert "new" in lines[0] and "params.yaml" in lines[0]
+    assert call("git", "status", "--porcelain") == before
+    saved = call("git", "for-each-ref", "--format=%(objectname)", "refs/exps").strip()
+    assert call("git", "diff", "--name-only", "HEAD", saved).split() == ["new", "params.yaml"]
+
+
+@pytest.mark.slow
+def test_the_next_run_removes_what_a_killed_run_left_and_continues_its_work(
+    workspace: Path, root: Path
+) -> None:
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    killed = subprocess.run([sys.executable, "-c", KILLED], env=environment)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(call("git", "worktree", "list").splitlines()) == 2
+    with experiment.opened("key", pytest.fail) as made:
+        assert Path("models/.checkpoints/last").is_file()
+        with contextlib.chdir(workspace):
+            assert experiment.remove_left() == [] and made.folder.is_dir()
+        made.save("finished")
+    assert not list((workspace / KEPT[0] / ".overrides").iterdir())
+
+
+@pytest.mark.parametrize("commands", [[], ["git init -q"]])
+def test_without_a_commit_there_is_no_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    for command in commands:
+        call(*command.split())
+    with (
+        pytest.raises(ConfigError, match="needs a git repository with a commit"),
+        experiment.opened("key", print),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("run", "name"),
+    [
+        ("train-cora scenes/cora 1", "train-cora-scenes-cora-1"),
+        ("a..b.lock", "a-b-lock"),
+        ("/", "run"),
+    ],
+)
+def test_git_accepts_the_name_of_every_run(run: str, name: str) -> None:
+    assert experiment.experiment_name(run) == name
+    call("git", "check-ref-format", f"refs/exps/{name}")
