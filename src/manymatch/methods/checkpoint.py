@@ -94,7 +94,7 @@ def feature_width(folder: Path) -> int:
     """F, the width of the image features of the model in `folder`."""
     try:
         return int(facts(folder)["feature_width"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise _unusable(folder, error) from None
 
 
@@ -102,7 +102,7 @@ def facts(folder: Path) -> dict[str, Any]:
     """The content of `model.json` in `folder`."""
     try:
         return dict(json.loads((folder / FACTS).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise _unusable(folder, error) from None
 
 

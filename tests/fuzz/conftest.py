@@ -1,0 +1,57 @@
+"""The number of cases of each test, and the bounds of a case.
+
+The profile `quick` draws the same cases each time, about 200 in a file. MANYMATCH_FUZZ=by_hand
+draws about 10,000 at random.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+_CASES = {"quick": 12, "by_hand": 600}
+_SECONDS = 30
+_BYTES = 2 * 2**30
+
+for _name, _cases in _CASES.items():
+    settings.register_profile(
+        _name,
+        max_examples=_cases,
+        derandomize=_name == "quick",
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    )
+settings.load_profile(os.environ.get("MANYMATCH_FUZZ", "quick"))
+
+
+@pytest.fixture(autouse=True)
+def limits() -> Iterator[Any]:
+    """A function that starts the time of a case. A case has 30 s and 2 GiB more memory."""
+
+    def interrupt(*_: object) -> None:
+        raise AssertionError(f"still reading after {_SECONDS} s")
+
+    def begin() -> None:
+        signal.alarm(_SECONDS)
+        faulthandler.dump_traceback_later(2 * _SECONDS, exit=True)  # for loops inside libraries
+
+    earlier = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + _BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, earlier[1]))
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    yield begin
+    signal.alarm(0)
+    faulthandler.cancel_dump_traceback_later()
+    signal.signal(signal.SIGALRM, handler)
+    resource.setrlimit(resource.RLIMIT_AS, earlier)
