@@ -12,6 +12,10 @@ from manymatch.config.preset import preset_path, read_preset
 from manymatch.config.strict import read_yaml
 from manymatch.system.errors import ConfigError
 
+BILLION = "a0: &a0 [x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
+)
+"""Nine levels of aliases, a billion values."""
 PRESET = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
 
 
@@ -24,7 +28,7 @@ def preset_file(folder: Path, text: str = PRESET) -> Path:
 
 def one_line(error: pytest.ExceptionInfo[ConfigError]) -> str:
     text = str(error.value)
-    assert "\n" not in text
+    assert text.isprintable() and len(text) < 1100
     return text
 
 
@@ -57,6 +61,18 @@ def test_the_committed_params_are_valid_and_name_presets(root: Path) -> None:
         ("method: vsepp\ntraining: [1, 2\nfeatures: x\n", r"vsepp\.yaml:3: "),
         ("seed: 2026-13-01\n", r"vsepp\.yaml: [^\n]+$"),
         ("seed: \0\n", r"vsepp\.yaml: [^\n]+$"),
+        ("a: !!bool x\n", "not valid YAML"),
+        ("a: !!int ''\n", "not valid YAML"),
+        (f"{PRESET}seed: {'[' * 3000}\n", r"vsepp\.yaml:5: .*nested deeper"),
+        (BILLION, "aliases"),
+        ("a: &a [*a]\n", "aliases"),
+        (f"a: &a {'x' * 50_000}\nb: [{'*a,' * 1000}]\n", "aliases"),
+        (f"a: {'x' * 300_000}\n", "larger than"),
+        (f"{PRESET}seed: 0x{'f' * 9000}\n", r"seed: .*64 bits"),
+        (f"{PRESET}seed: true\n", "seed: expected a number"),
+        (f"{PRESET}features: ../x\n".replace("features: lite0\n", ""), "features: "),
+        (f"{PRESET}setting: {'x' * 5000}\n", r"found 'xxx.* \.\.\. .*xxx'$"),
+        ('method: "a\\e[2J\\u202e"\nfeatures: "\\e]0;x"\n', r"\\x1b"),
         ("- a\n", "expected a mapping"),
         ("3\n", "expected a mapping"),
         ("", "expected a mapping"),
@@ -157,6 +173,12 @@ def test_an_unknown_override_names_the_nearest(tmp_path: Path) -> None:
         ("warm_start", {"model": "vsepp"}, r"warm_start\.model: .* match pattern"),
         ("warm_start", {"model": "../scenes"}, r"warm_start\.model: .* match pattern"),
         ("warm_start", {"model": "scenes/vsepp", "fresh": ["["]}, "not a regular expression"),
+        (
+            "warm_start",
+            {"model": "scenes/vsepp", "fresh": ["(" * 400 + ")" * 400]},
+            "not a regular",
+        ),
+        ("training.schedule.restarts", [True, 5], "restarts: expected a number"),
     ],
 )
 def test_faults_of_nested_settings_are_one_line(

@@ -1,4 +1,8 @@
-"""The number of cases: 200 in all, always the same; FUZZ_CASES=10000 draws as many, at random."""
+"""The number of cases of each test, and the bounds of a case.
+
+The profile `quick` draws the same cases each time, about 200 in a file. MANYMATCH_FUZZ=by_hand
+draws about 10,000 at random.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +17,21 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-_CASES = int(os.environ.get("FUZZ_CASES", "0"))
+_CASES = {"quick": 12, "by_hand": 600}
 _SECONDS = 30
 _BYTES = 2 * 2**30
-_SHARED = {
-    "deadline": None,
-    "database": None,
-    "suppress_health_check": list(HealthCheck),
-    "phases": [Phase.explicit, Phase.generate, Phase.shrink],
-}
 
-
-def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Share the cases out among the tests of this folder."""
-    own = [item for item in items if Path(__file__).parent in item.path.parents]
-    profile = settings(
-        **_SHARED, max_examples=-(-(_CASES or 200) // max(1, len(own))), derandomize=not _CASES
+for _name, _cases in _CASES.items():
+    settings.register_profile(
+        _name,
+        max_examples=_cases,
+        derandomize=_name == "quick",
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.generate, Phase.shrink],
     )
-    settings.register_profile("fuzz", profile)
-    settings.load_profile("fuzz")
+settings.load_profile(os.environ.get("MANYMATCH_FUZZ", "quick"))
 
 
 @pytest.fixture(autouse=True)

@@ -80,7 +80,7 @@ class Elements(Strict):
 class Evaluation(Strict):
     """Which split, how many ranks a query keeps in the run files, how many sample queries."""
 
-    split: str = "test"
+    split: Name = "test"
     depth: Count = 100
     samples: Annotated[int, Field(ge=0)] = 12
     elements: Elements = Elements()

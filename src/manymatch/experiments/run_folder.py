@@ -41,7 +41,7 @@ class Run:
             result = json.loads((self.folder / "result.json").read_text(encoding="utf-8"))
             numbers: Numbers = result["numbers"]
             current = accept_stale or result["code"] == self.code
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return numbers if current else None
 

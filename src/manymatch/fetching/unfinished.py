@@ -48,7 +48,7 @@ class Unfinished:
                 total, size, done = note["pieces"]
                 note["pieces"] = int(total), int(size), tuple(map(int, done))
             return Origin(**note)
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
             return None
 
     def note(self, origin: Origin, pieces: Pieces | None = None) -> None:

@@ -125,7 +125,7 @@ def feature_width(folder: Path) -> int:
     """F, the width of the image features of the model in `folder`."""
     try:
         return int(facts(folder)["feature_width"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise CheckpointError(f"{folder / FACTS}: cannot be used ({error!r}). {_REMEDY}") from None
 
 

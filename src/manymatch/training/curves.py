@@ -63,8 +63,8 @@ class Curves:
             return
         # `end` removes a file that all runs of a checkout share: when runs end together, another
         # run may have removed the file. After an error of the training, that error is the cause.
-        ignored = FileNotFoundError if error is None else (OSError, StorageError)
-        with suppress(ignored), storage_errors(self._folder):
+        ignored = [FileNotFoundError] if error is None else [OSError, StorageError]
+        with suppress(*ignored), storage_errors(self._folder):
             self._live.end()
         # dvclive's summary is no output of the stage, and the report depends on this folder.
         (self._folder / "metrics.json").unlink(missing_ok=True)

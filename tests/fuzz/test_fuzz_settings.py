@@ -1,0 +1,314 @@
+"""Damaged settings, and damaged JSON and CSV files of the stages: one line, in bounded time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manymatch import cli
+from manymatch.cli import project
+from manymatch.config.expressions import names_matching
+from manymatch.config.preset import ParameterGroup, read_preset
+from manymatch.config.strict import validate
+from manymatch.datasets.clips import read_csv
+from manymatch.evaluation.external.split_table import read_ids, read_split
+from manymatch.experiments.run_folder import Run
+from manymatch.fetching.unfinished import Unfinished
+from manymatch.foreign.json_file import read_object
+from manymatch.methods.checkpoint import feature_width
+from manymatch.results.curves import read_curves
+from manymatch.results.provenance import Provenance
+from manymatch.shards.index import read_index
+from manymatch.system.errors import ManyMatchError
+from manymatch.system.machine import MachineRecord
+from manymatch.text.vocabulary import Vocabulary
+
+PARAMS = {
+    "datasets": ["scenes"],
+    "presets": ["vsepp"],
+    "features": ["lite0"],
+    "warm_starts": {},
+    "ensembles": ["vsepp+cora"],
+    "experiments": {"fuzz": "scenes"},
+    "sources": {"scenes": {"seed": 0, "train": 1200, "twins": 0.4}},
+    "extraction": {"lite0": {"batch_size": 32, "regions": [36, 36], "published": {}}},
+    "evaluation": {"split": "test", "elements": {"images": [[1]], "projected": None}},
+}
+EXPERIMENT = {
+    "about": "Made up.",
+    "dataset": "scenes",
+    "preset": {"scenes": "vsepp"},
+    "published": {"coco": "Table 1"},
+    "points": {"a": {"size": 4}, "b": {"training.epochs": 2, "preset": "cora"}},
+    "seeds": [0, 1],
+}
+FRAGMENTS = st.sampled_from(
+    [
+        *(
+            "[",
+            "]",
+            "{",
+            "}",
+            "- ",
+            ": ",
+            "? ",
+            "\n",
+            "\t",
+            "'",
+            '"',
+            ",",
+            "#",
+            "|",
+            ">",
+            "---",
+            "%YAML 9",
+        ),
+        *(
+            "&a ",
+            "*a",
+            "&a [*a, *a]",
+            "<<: *a",
+            "<<: [*a, *a]",
+            "!!int ''",
+            "!!bool x",
+            "!x ",
+            "!!set ",
+        ),
+        *("[" * 3000, "{a: " * 2000, "- " * 3000, "x" * 3000, "9" * 5000, "0x" + "f" * 5000),
+        *("true", "null", "~", "-1", ".nan", ".inf", "1e999", "1:1:1.5", "2026-13-01", "=", "0o9"),
+        *("../../x", "/", "\0", "\x1b[2J", "\u202e", "\ud800", "\ufeff", "\x85", "\u2028", "é"),
+    ]
+)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(min_value=2**60, max_value=2**70),
+    st.floats(),
+    st.text(max_size=20),
+    st.dates(),
+    FRAGMENTS.filter(lambda text: text.isprintable()),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, text: str) -> bytes:
+    """`text` with pieces replaced by fragments."""
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = start + draw(st.integers(0, 30))
+        text = text[:start] + draw(FRAGMENTS | st.text(max_size=10)) + text[end:]
+    return text.encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def changed(draw: st.DrawFn, stated: Any) -> Any:
+    """`stated` with one value replaced, at any depth, or one key added."""
+    if not isinstance(stated, dict | list) or not stated or draw(st.integers(0, 3)) == 0:
+        return draw(VALUES)
+    if isinstance(stated, list):
+        at = draw(st.integers(0, len(stated) - 1))
+        return [*stated[:at], draw(changed(stated[at])), *stated[at + 1 :]]
+    key = draw(st.sampled_from(sorted(stated)) | st.text(max_size=8))
+    return {**stated, key: draw(changed(stated.get(key)))}
+
+
+def texts(stated: dict[str, Any], write: Callable[[Any], str]) -> st.SearchStrategy[bytes]:
+    """Damaged files with the content `stated`."""
+    return damaged(write(stated)) | changed(stated).map(
+        lambda value: write(value).encode("utf-8", "surrogatepass")
+    )
+
+
+def to_yaml(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+
+
+@pytest.fixture(scope="module")
+def checkout(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fuzz")
+    for name in ("vsepp", "cora"):
+        target = folder / "presets" / "scenes" / f"{name}.yaml"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / "presets" / "scenes" / f"{name}.yaml", target)
+    (folder / "params.yaml").write_text(to_yaml(PARAMS))
+    (folder / "experiments").mkdir()
+    (folder / "experiments" / "fuzz.yaml").write_text(to_yaml(EXPERIMENT))
+    return folder
+
+
+PRESET = yaml.safe_load((Path(__file__).parents[2] / "presets/scenes/cora.yaml").read_text())
+FILES = {
+    "params.yaml": PARAMS,
+    "presets/scenes/vsepp.yaml": PRESET,
+    "experiments/fuzz.yaml": EXPERIMENT,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@given(data=st.data())
+def test_damaged_settings(name: str, data: st.DataObject, checkout: Path, limits: Any) -> None:
+    content = data.draw(texts(FILES[name], to_yaml))
+    limits()
+    path = checkout / name
+    whole = path.read_bytes()
+    shown = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.chdir(checkout)
+        patch.setattr(sys, "argv", ["manymatch", "check"])
+        patch.setattr(sys, "stderr", shown)
+        path.write_bytes(content)
+        try:
+            cli.main()
+        finally:
+            path.write_bytes(whole)
+    lines = shown.getvalue().splitlines()
+    assert ended.value.code == (1 if lines[-1].startswith("error: ") else 0)
+    assert all(line.isprintable() and len(line) < 1100 for line in lines)
+
+
+@given(text=damaged("training.optimizer.lr=1e-4") | damaged("model.a.b={c: [1, 2]}"))
+def test_damaged_overrides(text: bytes, checkout: Path, limits: Any) -> None:
+    limits()
+    preset = checkout / "presets" / "scenes" / "cora.yaml"
+    refused_or(
+        lambda: read_preset(preset, dict([project.override(text.decode("utf-8", "replace"))]))
+    )
+
+
+@given(pattern=damaged(r"^(image|text)\.sets\.(.*)*x?[a-z]{2,4}$|(?:\w+\s?)*@"))
+def test_damaged_expressions(pattern: bytes, limits: Any) -> None:
+    names = [f"text.encoder.layers.{number}.attention.weight" for number in range(50)]
+    limits()
+
+    def match() -> None:
+        stated = {"match": pattern.decode("utf-8", "replace")}
+        names_matching(validate(ParameterGroup, stated, "group").match, names, "match")
+
+    refused_or(match)
+
+
+def refused_or(read: Callable[[], object]) -> None:
+    """Read a file, which may end in one line."""
+    try:
+        read()
+    except ManyMatchError as error:
+        assert str(error).isprintable()
+
+
+def _run_of(path: Path) -> Any:
+    return Run("a", {}, 0, "code", path.parent).numbers()
+
+
+def _rows(path: Path) -> Any:
+    return list(read_csv(path, ["video_id", "sentence"]))
+
+
+JSON = {
+    "index.json": (
+        lambda path: read_index(path.parent),
+        {
+            "dataset": "scenes",
+            "features": "lite0",
+            "width": 4,
+            "max_regions": 2,
+            "boxes": False,
+            "attributes": {"a": "b"},
+            "splits": {"test": {"images": 3, "captions": 6}},
+        },
+    ),
+    "vocabulary.json": (Vocabulary.load, {"words": ["<pad>", "<unk>", "<mask>", "a", "cat"]}),
+    "machine.json": (
+        MachineRecord.read,
+        {
+            "train": {
+                "date": "x",
+                "host": "h",
+                "device": "cpu",
+                "seconds": 1.0,
+                "peak_memory_mb": 3.0,
+            }
+        },
+    ),
+    "model.json": (lambda path: feature_width(path.parent), {"feature_width": 4}),
+    "result.json": (_run_of, {"numbers": {"a": 1}, "code": "code"}),
+    "provenance/scenes/cora.json": (
+        Provenance.read,
+        {
+            "dataset": "scenes",
+            "preset": "cora",
+            "method": "cora",
+            "split": "test",
+            "seed": 0,
+            "features": "lite0",
+            "setting": "small-scale",
+            "images": 3,
+            "captions": 4,
+            "members": [{"preset": "a"}],
+        },
+    ),
+    "archive.zip.json": (
+        lambda path: Unfinished(path.with_suffix("")).origin,
+        {"url": "http://host/x", "validator": None, "pieces": [9, 3, [0, 1]]},
+    ),
+    "object.json": (read_object, {"images": [{"sentences": [{"raw": "a"}]}]}),
+}
+CSV = {
+    "rows.csv": (_rows, [["video_id", "sentence"], ["v1", "a man, runs"], ["v2", 'a "cat"']]),
+    "table.csv": (
+        lambda path: read_split(path, "test"),
+        [
+            ["image_id", "caption_id", "split", "labels"],
+            ["a", "a#0", "test", "1 2"],
+            ["b", "b#0", "test", ""],
+        ],
+    ),
+    "ids.txt": (read_ids, [["a"], ["b"]]),
+    "plots/metrics/loss.tsv": (
+        lambda path: read_curves(path.parents[2]),
+        [["step\tloss"], ["0\t1.5"]],
+    ),
+}
+DEEP = st.sampled_from([b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5_000, b""])
+
+
+def to_csv(rows: list[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("name", [*JSON, *CSV])
+@given(data=st.data())
+def test_damaged_files(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, limits: Any
+) -> None:
+    if name in JSON:
+        read, stated = JSON[name]
+        content = data.draw(texts(stated, lambda value: json.dumps(value, default=str)) | DEEP)
+    else:
+        read, rows = CSV[name]
+        content = data.draw(damaged(to_csv(rows)) | DEEP)
+    limits()
+    path = tmp_path_factory.getbasetemp() / "files" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    refused_or(lambda: read(path))
