@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tiny_sets  # noqa: F401  registers the method
-import torch
 from hashed_files import edit
 from tiny_data import TinyData, make_data
+from untrained import save_untrained
 
 from manymatch.config.galleries import IMAGES
 from manymatch.config.layout import ResultFiles
@@ -21,22 +21,12 @@ from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import evaluate as stage
 from manymatch.evaluation.trained import setting_of
-from manymatch.methods import build_method
-from manymatch.methods.checkpoint import save_model
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.shards.read import read_index
 from manymatch.system.errors import CheckpointError, DataError, ManyMatchError
-from manymatch.text.vocabulary import Vocabulary
-
-WIDTH = 8
-SETTINGS: dict[str, dict[str, Any]] = {
-    "vsepp": {"size": 8, "word_size": 4},
-    "tiny_sets": {},
-    "cora": {"size": 8, "heads": 2, "word_vectors": "learned", "word_size": 4, "concept_size": 4},
-}
 
 
 @dataclass(frozen=True)
@@ -69,20 +59,16 @@ class _Stage:
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), self.relevance)
 
 
-EVERY_METHOD = pytest.mark.parametrize("run", SETTINGS, indirect=True)
+EVERY_METHOD = pytest.mark.parametrize("run", ["vsepp", "tiny_sets", "cora"], indirect=True)
 
 
 @pytest.fixture
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> _Stage:
     (tmp_path / "data").mkdir()
-    data = make_data(tmp_path / "data", width=WIDTH, variable=True)
+    data = make_data(tmp_path / "data", variable=True)
     data.write_shards()
-    index, vocabulary = read_index(data.shards), Vocabulary.load(data.vocabulary)
     name: str = getattr(request, "param", "vsepp")
-    torch.manual_seed(0)
-    method = build_method(name, SETTINGS[name], vocabulary=vocabulary, feature_width=WIDTH)
-    preset = Preset(method=name, features=index.features, seed=7, model=SETTINGS[name])
-    save_model(tmp_path / "models" / "untrained", method, preset, vocabulary, WIDTH)
+    save_untrained(tmp_path / "models" / "untrained", data, name, seed=7)
     made = _Stage(data, tmp_path)
     made.judge()
     return made

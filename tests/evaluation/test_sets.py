@@ -17,21 +17,18 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements
-from manymatch.config.strict import validate
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import SetAnalysis, analyse_sets
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
-from manymatch.evaluation.sets.elements import Selection, element_pairs, select, selections, winners
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.batch import Batch
 from manymatch.shards.sample import CaptionEntry, Sample
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
-from manymatch.system.errors import ConfigError
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.text.wordpieces import WordPieces
 
@@ -42,55 +39,6 @@ VOCABULARY = Vocabulary([*Vocabulary.SPECIAL, "a", "dog", "runs"])
 def _vectors(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
     made = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return made.to(dtype)
-
-
-def test_choices_are_each_element_and_the_wanted_selections_that_exist() -> None:
-    images, texts = Embeddings(_vectors(2, 3, 4)), Embeddings(_vectors(2, 1, 4))
-    wanted = Elements(images=((1, 3), (1, 4), (2,)), texts=((1,),))
-    choices = selections(images, texts, wanted)
-    assert [choice.name for choice in choices] == ["1", "2", "3", "1+3"]
-    assert {choice.modality for choice in choices} == {"images"}
-
-
-def test_selections_of_elements_are_checked() -> None:
-    assert validate(Elements, {"images": [[1, 3, 4]]}, "params.yaml").images == ((1, 3, 4),)
-    for faulty in ([[0]], [[]], [1]):
-        with pytest.raises(ConfigError, match=r"params.yaml: texts"):
-            validate(Elements, {"texts": faulty}, "params.yaml")
-
-
-def test_cut_keeps_the_chosen_elements_in_every_part() -> None:
-    whole = Embeddings(_vectors(2, 3, 4), attention=_vectors(2, 3, 5), globals=_vectors(2, 4))
-    cut = select(whole, (3, 1))
-    assert cut.attention is not None
-    assert torch.equal(cut.vectors, whole.vectors[:, [2, 0]])
-    assert torch.equal(cut.attention, whole.attention[:, [2, 0]])
-    assert cut.globals is whole.globals
-    images, texts = Selection("texts", (2,)).apply(whole, whole)
-    assert (images.vectors.shape[1], texts.vectors.shape[1]) == (3, 1)
-
-
-def test_element_pairs_by_hand() -> None:
-    """One image with two captions: the first likes image element 1, the second element 2."""
-    images = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
-    texts = torch.tensor([[[3.0, 0.0], [3.0, 4.0]], [[0.0, 5.0], [0.0, -1.0]]])
-    pairs = element_pairs(images, texts, torch.tensor([0, 0]))
-    # cosines: caption 1 [[1, .6], [0, .8]], caption 2 [[0, 0], [1, -1]]
-    torch.testing.assert_close(pairs.share, torch.tensor([[0.5, 0.0], [0.5, 0.0]]).double())
-    torch.testing.assert_close(pairs.cosine, torch.tensor([[0.5, 0.3], [0.5, -0.1]]).double())
-    assert winners(pairs.share.sum(1)) == pytest.approx(2.0)
-    assert winners(pairs.share.sum(0)) == pytest.approx(1.0)
-
-
-def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    images, texts = _vectors(3, 2, 4), _vectors(7, 3, 4, seed=1)
-    index = torch.tensor([0, 0, 1, 1, 1, 2, 2])
-    whole = element_pairs(images, texts, index)
-    monkeypatch.setattr("manymatch.evaluation.sets.elements._PAIRS_AT_ONCE", 2)
-    parts = element_pairs(images, texts, index)
-    torch.testing.assert_close(parts.share, whole.share)
-    torch.testing.assert_close(parts.cosine, whole.cosine)
-    assert whole.share.sum().item() == pytest.approx(1.0)
 
 
 def _jpeg(width: int, height: int) -> bytes:

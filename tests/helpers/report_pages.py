@@ -1,8 +1,11 @@
-"""The pages that the stage `report` writes."""
+"""The pages that the stage `report` writes, and changes of what it reads."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from manymatch.reporting.report import report
 
@@ -22,3 +25,10 @@ def written_pages(reports: Path) -> dict[str, str]:
 def section_of(page: str, anchor: str) -> str:
     """The HTML of one section."""
     return page.partition(f'<section id="{anchor}"')[2].partition("</section>\n")[0]
+
+
+def edit(path: Path, change: Callable[[Any], object]) -> None:
+    """Change the value of a JSON file."""
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from small_methods import SMALL
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -13,6 +14,7 @@ from manymatch.similarities.mil import mil
 from manymatch.text.vocabulary import Vocabulary
 
 METHODS["tiny_sets"] = "tiny_sets:TinySets"  # so that presets can name it
+SMALL["tiny_sets"] = {}
 
 
 class TinySetsSettings(Strict):

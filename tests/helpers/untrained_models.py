@@ -13,24 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from hashed_files import edit
-from tiny_data import make_data
+from tiny_data import TinyData, make_data
 from torch import Tensor
+from untrained import save_untrained
 
 from manymatch.config.layout import Layout, ResultFiles
-from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import embed, ensemble, evaluate, rerank
 from manymatch.evaluation.embed import Embedded
-from manymatch.methods import build_method
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import load_model, save_model
+from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
-from manymatch.text.vocabulary import Vocabulary
-
-SETTINGS: dict[str, dict[str, Any]] = {
-    "vsepp": {"size": 8, "word_size": 4},
-    "cora": {"size": 8, "heads": 2, "word_vectors": "learned", "word_size": 4, "concept_size": 4},
-}
 
 
 @dataclass(frozen=True)
@@ -41,12 +34,8 @@ class Models:
     shards: dict[str, Path]
 
     def make(self, name: str, kind: str = "vsepp", seed: int = 0, width: int = 8) -> str:
-        torch.manual_seed(seed)
-        vocabulary = Vocabulary.load(self.out / "grid" / "vocabulary.json")
-        built = build_method(kind, SETTINGS[kind], vocabulary=vocabulary, feature_width=width)
-        features = "grid" if width == 8 else "narrow"
-        preset = Preset(method=kind, features=features, seed=seed, model=SETTINGS[kind])
-        save_model(self.out / "models" / name, built, preset, vocabulary, width)
+        data = TinyData(self.out / ("grid" if width == 8 else "narrow"))
+        save_untrained(self.out / "models" / name, data, kind, seed=seed)
         return name
 
     def member(self, name: str) -> tuple[Path, Path]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from made_ablations import write_ablation
-from report_pages import pages_of
+from report_pages import edit, pages_of
 
 from manymatch.reporting import ablations
 from manymatch.reporting.sections.ablations import dot_charts, line_charts
@@ -25,13 +25,23 @@ def ablation(reports: Path, over: dict[str, list[Any]], **change: Any) -> Ablati
     return Ablation.read(write_ablation(reports, "what", over, **change))
 
 
+def with_rsums(
+    reports: Path, rsums: list[list[float]], over: dict[str, list[Any]] = ALPHA
+) -> Ablation:
+    """The ablation with these rsums of the first points, a seed each."""
+    path = write_ablation(reports, "what", over, seeds=len(rsums[0]))
+
+    def change(value: dict[str, Any]) -> None:
+        for point, of_point in zip(value["points"], rsums, strict=False):
+            for run, rsum in zip(point["runs"], of_point, strict=True):
+                run["metrics"]["rsum"] = rsum
+
+    edit(path, change)
+    return Ablation.read(path)
+
+
 def test_mean_and_spread_are_those_of_the_seeds(tmp_path: Path) -> None:
-    path = write_ablation(tmp_path, "what", ALPHA)
-    value = json.loads(path.read_text())
-    for run, rsum in zip(value["points"][0]["runs"], (1.0, 2.0, 6.0), strict=True):
-        run["metrics"]["rsum"] = rsum
-    path.write_text(json.dumps(value))
-    point = Ablation.read(path).points[0]
+    point = with_rsums(tmp_path, [[1.0, 2.0, 6.0]]).points[0]
     estimate = ablations.estimate(point, "rsum")
     assert estimate is not None
     assert (estimate.mean, estimate.deviation) == (3.0, pytest.approx(7**0.5))
@@ -129,12 +139,8 @@ def numbers(path: str) -> list[float]:
 
 
 def test_a_line_goes_through_the_means_where_the_ticks_say(tmp_path: Path) -> None:
-    path = write_ablation(tmp_path, "what", {"a": [10, 2, 5]}, seeds=1)
-    value = json.loads(path.read_text())
-    for point, rsum in zip(value["points"], (300.0, 100.0, 200.0), strict=True):
-        point["runs"][0]["metrics"]["rsum"] = rsum
-    path.write_text(json.dumps(value))
-    chart = line_charts(Ablation.read(path))[0]
+    experiment = with_rsums(tmp_path, [[300.0], [100.0], [200.0]], {"a": [10, 2, 5]})
+    chart = line_charts(experiment)[0]
     assert [tick.label for tick in chart.x_ticks] == ["2", "5", "10"]
     assert [y for _, _, y in chart.lines[0].dots] == [1000, 500, 0]
     assert chart.lines[0].summary == "best 300.0 at 10"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_pages import pages_of, section_of
+from report_pages import pages_of
 
 from manymatch.reporting import comparison
 from manymatch.reporting.leaderboard import styles, to_markdown
@@ -269,14 +269,6 @@ def test_the_leaderboard_has_the_columns_of_the_protocols(coco: Path) -> None:
     (head,) = [line for line in text.partition("**coco**")[2].splitlines() if "1K rsum" in line][:1]
     assert head.split("|")[-2].strip() == "1K rsum"
     assert "Zero-shot R-P" not in text
-
-
-def test_the_page_tells_them_apart(coco: Path) -> None:
-    page = pages_of(coco)["coco"]
-    assert 'href="#published"' in page
-    section = section_of(page, "published")
-    for mark in ("reproduced", "small-scale", "external", "published"):
-        assert f'<span class="badge {mark}">' in section
 
 
 def test_data_sets_of_no_paper_have_no_comparison(reports: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_pages import pages_of, written_pages
+from report_pages import edit, pages_of, written_pages
 
 from manymatch.reporting import page, queries
 from manymatch.reporting.blocks import Note, View
@@ -62,12 +62,6 @@ class Document(HTMLParser):
         for name in LOADING & set(attributes):
             address = attributes[name] or ""
             self.targets.append(address[1:]) if address[0] == "#" else self.loads.append(address)
-
-
-def edit(path: Path, change: Callable[[Any], None]) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
 
 
 def samples_of(reports: Path, preset: str) -> Path:

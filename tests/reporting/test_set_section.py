@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_sets import add_sets
-from report_pages import pages_of
+from report_pages import edit, pages_of
 
-from manymatch.reporting import leaderboard
 from manymatch.reporting.attention_drawing import look
 from manymatch.reporting.sections.sets import plane
-from manymatch.results.runs import read_runs
 from manymatch.results.sets import ImageMap, Projection
-
-EVIL = "<script>alert(1)</script>\"'>"
 
 
 @pytest.fixture
@@ -124,26 +119,12 @@ def test_bare_clone_keeps_the_table_and_says_what_is_missing(with_sets: Path) ->
 def test_sets_without_attention_still_show_what_elements_retrieve(with_sets: Path) -> None:
     for preset in ("cora", "vsepp"):
         path = with_sets / "runs" / "scenes" / preset / "sets.json"
-        _edit(path, lambda sets: sets.update(image_maps=[], caption_maps=[]))
+        edit(path, lambda sets: sets.update(image_maps=[], caption_maps=[]))
     page = page_of(with_sets)
     assert "Which elements match" in page
     assert '<svg class="look"' not in page
     assert "Words read by" not in page
     assert '<ol class="texts" aria-label="Element 4"' in page
-
-
-def test_numbers_of_sets_are_in_the_csv(with_sets: Path) -> None:
-    table = leaderboard.to_csv(read_runs(with_sets))
-    head = table.splitlines()[0].split(",")
-    assert "sets.images.log_circular_variance" in head
-    assert "sets.texts.rsum_of.4" in head
-    assert "sets.images.rsum_of.1+2" in head
-
-
-def _edit(path: Path, change: Callable[[Any], None]) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
 
 
 def _map(**parts: Any) -> ImageMap:
@@ -192,5 +173,5 @@ def test_points_of_one_element_are_one_path_and_images_lie_on_top() -> None:
 
 def test_one_modality_may_be_single_vectors(with_sets: Path) -> None:
     path = with_sets / "results" / "scenes" / "vsepp.json"
-    _edit(path, lambda metrics: metrics["sets"].pop("texts"))
+    edit(path, lambda metrics: metrics["sets"].pop("texts"))
     assert "-7.12" in page_of(with_sets)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made_studies import write_studies
-from report_pages import pages_of
+from report_pages import edit, pages_of
 
 from manymatch.reporting.blocks import Block, Note
 from manymatch.reporting.chart import Chart
 from manymatch.reporting.sections.studies import studies_by_name, study_blocks
 from manymatch.reporting.table import Table
 from manymatch.results.studies import Studies
-
-EVIL = "<script>alert(1)</script>\"'>"
 
 
 @pytest.fixture
@@ -43,12 +40,6 @@ def tables_of(blocks: Sequence[Block]) -> list[list[list[str]]]:
         for block in blocks
         if isinstance(block, Table)
     ]
-
-
-def edit(path: Path, change: Callable[[Any], Any]) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
 
 
 def test_a_data_set_without_studies_has_no_such_section(reports: Path) -> None:

@@ -100,6 +100,13 @@ class Series:
     labels: Sequence[str] = ()
     spreads: Sequence[float] = ()
 
+    @property
+    def heights(self) -> list[tuple[float, float, float]]:
+        """The value of each point and the ends of its range."""
+        spreads = self.spreads or [0.0] * len(self.points)
+        pairs = zip(self.points, spreads, strict=True)
+        return [(y, y - spread, y + spread) for (_, y), spread in pairs]
+
 
 @dataclass(frozen=True)
 class Line:
@@ -162,7 +169,7 @@ def line_chart(
         legend: whether the names of the lines are shown.
     """
     x_axis = x_axis or LinearAxis([x for line in series for x, _ in line.points], whole=True)
-    y_axis = y_axis or LinearAxis([end for line in series for end in _ends(line)])
+    y_axis = y_axis or LinearAxis([y for line in series for ends in line.heights for y in ends])
     y_ticks = [Tick(tick.label, round(100 - tick.at, 2)) for tick in y_axis.ticks()]
     lines = [_line(one, x_axis, y_axis) for one in series]
     return Chart(title, lines, x_axis.ticks(), y_ticks, unit, legend)
@@ -184,22 +191,15 @@ def dot_chart(title: str, rows: Sequence[tuple[str, str, str, float, float]]) ->
     return DotChart(title, dots, [ticks[0], ticks[-1]])
 
 
-def _ends(series: Series) -> list[float]:
-    spreads = series.spreads or [0.0] * len(series.points)
-    pairs = zip(series.points, spreads, strict=True)
-    return [end for (_, y), spread in pairs for end in (y - spread, y + spread)]
-
-
 def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:
     labels = series.labels or [f"{y:.4g} at {x:g}" for x, y in series.points]
-    spreads = series.spreads or [0.0] * len(series.points)
     points: list[tuple[str, float, list[float]]] = [
         (
             f"{series.name}: {label}",
             round(10 * x_axis.at(x), 1),
-            [round(1000 - 10 * y_axis.at(end), 1) for end in (y, y - spread, y + spread)],
+            [round(1000 - 10 * y_axis.at(y), 1) for y in heights],
         )
-        for label, (x, y), spread in zip(labels, series.points, spreads, strict=True)
+        for label, (x, _), heights in zip(labels, series.points, series.heights, strict=True)
     ]
     points = _thinned(points)
     return Line(

@@ -69,18 +69,17 @@ def comparisons(dataset: str, runs: Sequence[Run]) -> list[Comparison]:
 
     Runs on another split, or on another number of images than the papers' test, are left out.
     """
-    comparable = [run for run in runs if _on_papers_test(run)]
+    comparable = [
+        run
+        for run in runs
+        if is_papers_test(run.dataset, run.provenance.split, run.provenance.images)
+    ]
     settings: dict[str, list[PublishedResult]] = {}
     for result in published_results():
         if result.dataset == dataset:
             settings.setdefault(result.setting, []).append(result)
     compared = [_comparison(dataset, name, comparable, theirs) for name, theirs in settings.items()]
     return [comparison for comparison in compared if comparison.ours]
-
-
-def _on_papers_test(run: Run) -> bool:
-    record = run.provenance
-    return is_papers_test(record.dataset, record.split, record.images)
 
 
 def _comparison(

@@ -117,18 +117,14 @@ def _lanes(edges: Sequence[Relation]) -> list[int]:
     lane do not overlap."""
     lanes = [0] * len(edges)
     taken: list[list[tuple[int, int]]] = []
-    for i in sorted(range(len(edges)), key=lambda i: (_length(edges[i]), i)):
-        left, right = _span(edges[i])
+    spans_of = list(map(_span, edges))
+    for i, (left, right) in sorted(enumerate(spans_of), key=lambda span: span[1][1] - span[1][0]):
         free = [all(right <= a or b <= left for a, b in spans) for spans in taken]
         lanes[i] = free.index(True) if True in free else len(taken)
         if lanes[i] == len(taken):
             taken.append([])
         taken[lanes[i]].append((left, right))
     return lanes
-
-
-def _length(edge: Relation) -> int:
-    return abs(edge.subject - edge.object)
 
 
 def _lines(graph: Graph, index: int) -> list[str]:

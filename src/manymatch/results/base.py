@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from manymatch.system import files
 from manymatch.system.errors import DataError
+
+Count = Annotated[int, Field(ge=1)]
 
 _MAX_BYTES = 256 * 1024**2
 """A larger file is not a result file, and is not read into memory."""

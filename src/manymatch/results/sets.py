@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from manymatch.results.base import Record, Result
+from manymatch.results.base import Count, Record, Result
 from manymatch.results.retrieval import (
     OfCaption,
     OfImage,
@@ -24,7 +24,6 @@ PLANE_SIDE = 1000
 """The side of the square in which `evaluation.sets.projection` places elements."""
 
 Modality = Literal["images", "texts"]
-Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.001)]
 
 

@@ -122,39 +122,15 @@ def test_files_that_do_not_fit(data, side: str, key: str, change: Any, reason: s
     assert reason in refusal(data)
 
 
-def test_an_archive_under_the_name_of_an_array(data: dict[str, Any]) -> None:
-    path = Path(data["sketches"]["classes"])
-    np.savez(path.with_suffix(".npz"), a=np.load(path))
-    path.with_suffix(".npz").replace(path)
-    assert "an archive of arrays, not one" in refusal(data)
-
-
 def test_parts_of_different_width(data: dict[str, Any]) -> None:
     spoil(data["images"][1]["features"], lambda rows: rows[:, 1:])
     assert f"{WIDTH - 1} numbers in a row, but {WIDTH}" in refusal(data)
 
 
-class Bomb:
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> Any:
-        return Path.touch, (self.trace,)
-
-
 @pytest.mark.parametrize("key", ["features", "classes"])
-def test_code_is_not_run(data: dict[str, Any], key: str, tmp_path: Path) -> None:
-    bomb = np.array([Bomb(tmp_path / "ran")], object)
-    np.save(data["sketches"][key], bomb, allow_pickle=True)
-    refusal(data)
-    assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize("key", ["features", "classes"])
-@pytest.mark.parametrize("kept", [0, 60, 400])
-def test_a_file_that_is_cut_off(data: dict[str, Any], key: str, kept: int) -> None:
+def test_a_file_that_is_cut_off(data: dict[str, Any], key: str) -> None:
     file = Path(data["sketches"][key])
-    file.write_bytes(file.read_bytes()[:kept])
+    file.write_bytes(file.read_bytes()[:400])
     assert str(file) in refusal(data)
     file.unlink()
     assert "no such file" in refusal(data)
@@ -288,24 +264,3 @@ def test_the_committed_experiments_are_valid(path: Path) -> None:
     assert experiment.plan.dataset in {
         published_result.dataset for published_result in published_results()
     }
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"points": {"a": {"wait": 1}}}, "did you mean 'weight'?"),
-        ({"data": {"sketches": []}}, "made.yaml: data.sketches"),
-    ],
-)
-def test_a_faulty_file_is_one_line(
-    change: dict[str, Any], message: str, data, tmp_path: Path, monkeypatch, capsys
-) -> None:
-    whole = {"experiment": "sketches", "dataset": "x", "data": data, "points": {"a": {}}} | change
-    (tmp_path / "made.yaml").write_text(yaml.safe_dump(whole))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.yaml").touch()
-    monkeypatch.setattr("sys.argv", ["manymatch", "experiment", "made.yaml"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    error = capsys.readouterr().err.strip()
-    assert ended.value.code == 1 and message in error and "\n" not in error

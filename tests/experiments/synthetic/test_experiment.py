@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,8 @@ import yaml
 
 from manymatch import cli
 from manymatch.config.layout import Layout
-from manymatch.experiments.engine import perform
-from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file
 from manymatch.experiments.plan import points
-from manymatch.experiments.synthetic.experiment import SyntheticPairs, SyntheticPlan
 from manymatch.experiments.synthetic.run import RunSettings
 from manymatch.system.errors import ConfigError
 
@@ -31,52 +29,10 @@ SMALL: dict[str, Any] = {
 }
 
 
-def small(
-    folder: Path, name: str = "small", jobs: int | None = None, **change: Any
-) -> SyntheticPairs:
-    plan = SyntheticPlan.model_validate(SMALL | change)
-    return SyntheticPairs(name, plan, Layout(folder), Options(jobs=jobs))
-
-
-def record(path: Path) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(path.read_text())
-    return value
-
-
 def settings_in(path: Path) -> dict[str, RunSettings]:
     """The settings of the points of a file, by label."""
     experiment = experiment_of_file(path, Layout(ROOT))
     return {point.label: experiment.settings(point, 0) for point in points(experiment.plan)}
-
-
-def test_every_point_has_a_run_of_every_seed(worked: list[str], tmp_path: Path) -> None:
-    written = record(perform(small(tmp_path, seeds=[0, 3])))
-    assert worked == [f"{p}, seed {s}" for p in ("contrastive", "SwAMP") for s in (0, 3)]
-    assert [point["label"] for point in written["points"]] == ["contrastive", "SwAMP"]
-    assert [run["seed"] for run in written["points"][1]["runs"]] == [0, 3]
-    assert written["points"][1]["settings"]["n_classes"] == 20
-    assert (written["name"], written["baseline"]) == ("small", "contrastive")
-
-
-def test_finished_runs_are_not_done_again(worked: list[str], tmp_path: Path) -> None:
-    first = perform(small(tmp_path)).read_text()
-    worked.clear()
-    assert perform(small(tmp_path)).read_text() == first
-    assert worked == []
-    more = {"SwAMP too": {}, "hard": {"assignment": "hard"}}
-    perform(small(tmp_path, "other", points=more, baseline=None))
-    assert worked == ["hard, seed 0"]
-
-
-@pytest.mark.slow
-def test_processes_give_the_same_numbers(tmp_path: Path) -> None:
-    experiment = small(tmp_path, jobs=2)
-    written = record(perform(experiment))
-    for point, planned in zip(written["points"], points(experiment.plan), strict=True):
-        here = experiment.run(experiment.settings(planned, 0), 0, tmp_path)
-        assert {kind: point["runs"][0][kind] for kind in ("pair", "class", "epoch")} == {
-            kind: here[kind] for kind in ("pair", "class", "epoch")
-        }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -135,47 +91,44 @@ def test_faults_are_one_line(change: dict[str, Any], message: str, tmp_path: Pat
     assert message in str(fault.value) and "\n" not in str(fault.value)
 
 
-def test_the_command_prints_the_table(
-    worked: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def command(
+    worked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., object]:
+    """Runs `manymatch experiment small.yaml` with more words; returns the exit code."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").touch()
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL, sort_keys=False))
-    monkeypatch.setattr(sys, "argv", ["manymatch", "experiment", "small.yaml", "--seeds", "4"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert not ended.value.code
+
+    def run(*words: str) -> object:
+        monkeypatch.setattr(sys, "argv", ["manymatch", "experiment", "small.yaml", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code
+
+    return run
+
+
+def test_the_command_prints_the_table(
+    command: Callable[..., object], worked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not command("--seeds", "4")
     message = capsys.readouterr().out
     assert worked == ["contrastive, seed 4", "SwAMP, seed 4"]
     assert "| SwAMP |" in message and "SwAMP against contrastive, pair R@1" in message
-    assert (tmp_path / "reports" / "synthetic" / "small.json").is_file()
+    written = json.loads(Path("reports/synthetic/small.json").read_text())
+    assert [point["label"] for point in written["points"]] == ["contrastive", "SwAMP"]
+    assert written["points"][1]["settings"]["n_classes"] == 20
+    assert written["points"][1]["runs"][0]["seed"] == 4
+    assert (written["name"], written["baseline"]) == ("small", "contrastive")
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("small.yaml --seeds one", "seeds.0"),
-        ("small.yaml --dataset coco", "--dataset"),
-        ("small.yaml --device cpu", "--device"),
-        ("small.yaml --keep", "--keep"),
-    ],
+    "words", [("--seeds", "one"), ("--dataset", "coco"), ("--device", "cpu"), ("--keep",)]
 )
 def test_faults_of_the_command_are_one_line(
-    words: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: Callable[..., object], words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.yaml").touch()
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL, sort_keys=False))
-    monkeypatch.setattr(sys, "argv", ["manymatch", "experiment", *words.split()])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 1
+    assert command(*words) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ") and message in line
+    assert line.startswith("error: ") and words[0].strip("-") in line

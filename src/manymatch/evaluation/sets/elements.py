@@ -184,16 +184,13 @@ def nearest_items(queries: Tensor, gallery: Tensor, depth: int = ITEMS_PER_ELEME
     elements = Embeddings(normalize(queries, dim=2).flatten(0, 1)[:, None])
     items = Embeddings(normalize(gallery, dim=2))
     depth = min(depth, len(items))
-    best = [scores.topk(depth, dim=1) for _, scores in whole_rows(_best_cosine, elements, items)]
+    rows = whole_rows(lambda one, other: mil(one.vectors, other.vectors), elements, items)
+    best = [scores.topk(depth, dim=1) for _, scores in rows]
     shape = *queries.shape[:2], depth
     return NearestItems(
         torch.cat([block.indices for block in best]).cpu().view(shape),
         torch.cat([block.values for block in best]).cpu().view(shape),
     )
-
-
-def _best_cosine(elements: Embeddings, items: Embeddings) -> Tensor:
-    return mil(elements.vectors, items.vectors)
 
 
 def matching_elements(queries: Tensor, gallery: Tensor, items: Tensor) -> Tensor:

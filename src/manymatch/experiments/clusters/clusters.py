@@ -85,12 +85,13 @@ def clusters(model: Path, shards: Path, target: Path, *, split: str, parser: str
     captions = _classes(labels, subject.embedded.texts.vectors)
     images = _classes(labels, subject.embedded.images.vectors)
     words = words_of(load_model(parser), [caption.text for caption in subject.captions])
+    agree = captions == images[subject.embedded.image_index]
     members = _members(captions, images).items()
     Clusters(
         **subject.identity(),
         n_classes=labels.n_classes,
         used=UsedClasses(captions=len(captions.unique()), images=len(images.unique())),
-        agreement=_agreement(captions, images[subject.embedded.image_index]),
+        agreement=round(100 * float(agree.double().mean()), 2),
         classes=[
             _cluster(subject, number, rows, words, PICTURES if position < SHOWN else 0)
             for position, (number, rows) in enumerate(members)
@@ -122,10 +123,6 @@ def _members(captions: Tensor, images: Tensor) -> dict[int, Members]:
             members.setdefault(number, Members([], []))[column].append(row)
     order = sorted(members, key=lambda n: (-len(members[n].captions), -len(members[n].images), n))
     return {number: members[number] for number in order}
-
-
-def _agreement(captions: Tensor, images: Tensor) -> float:
-    return round(100 * float((captions == images).double().mean()), 2)
 
 
 def _cluster(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle, islice
-from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -80,6 +79,7 @@ def cost_of(
     """
     method, embedded = trained.method, trained.embedded
     one = slice(0, 1)
+    texts = (entry.text for stored in samples(trained.shards, split) for entry in stored.captions)
     return Cost(
         name=trained.folder.name,
         method=trained.preset.method,
@@ -96,7 +96,7 @@ def cost_of(
             method,
             trained.vocabulary,
             embedded.images,
-            _captions(trained.shards, split, queries),
+            _repeated(texts, queries),
             sizes,
             parse,
             device,
@@ -161,11 +161,6 @@ def rank_seconds(
         return ranked(len(split.images)), None
     images = max(first, int(len(split.images) * math.sqrt(most_seconds / expected)))
     return ranked(images), images
-
-
-def _captions(shards: Path, split: str, count: int) -> list[str]:
-    texts = (entry.text for sample in samples(shards, split) for entry in sample.captions)
-    return _repeated(texts, count)
 
 
 def _repeated(items: Iterable[_Item], count: int) -> list[_Item]:

@@ -59,7 +59,8 @@ def read_data(settings: DataSettings) -> Data:
     """
     sides = [_read_side(parts) for parts in (settings.sketches, settings.images)]
     shared = set.intersection(*(set(names) for _, names in sides))
-    unseen = _unseen(settings.unseen)
+    stated = settings.unseen
+    unseen = _read_classes(Path(stated)) if isinstance(stated, str) else list(stated)
     for name in unseen:
         if name not in shared:
             raise DataError(
@@ -153,9 +154,3 @@ def class_of(text: str) -> str:
     head, _, last = text.strip().rpartition(" ")
     name = PurePosixPath(head if head and last.isdigit() else text.strip())
     return name.parent.name or name.name
-
-
-def _unseen(names_or_file: Sequence[str] | str) -> list[str]:
-    if isinstance(names_or_file, str):
-        return _read_classes(Path(names_or_file))
-    return list(names_or_file)

@@ -42,7 +42,9 @@ def entity_retrieval(subject: Subject) -> Study[EntityQuery]:
     """
     vocabulary = EntityVocabulary.of(caption.graph for caption in subject.captions)
     pairs = true_pairs(vocabulary, subject.captions, subject.embedded.image_index)
-    embedded = _entities(subject.embed(vocabulary.captions))
+    embedded = subject.embed(vocabulary.captions)
+    if embedded.entities is not None:  # the only entity of each caption
+        embedded = Embeddings(embedded.entities[:, None])
     score, images = subject.trained.method.score, subject.embedded.images
     parts = list(relevant_ranks(score, images, embedded, pairs))
     recalls = recall_metrics(torch.cat([part.ranks[:, 0] for part in parts]))
@@ -116,11 +118,6 @@ def true_pairs(
         for row in implied[name, frozenset(attributes)]
     }
     return torch.tensor(sorted(pairs))
-
-
-def _entities(texts: Embeddings) -> Embeddings:
-    """The embedding of the only entity of each caption."""
-    return texts if texts.entities is None else Embeddings(texts.entities[:, None])
 
 
 def _samples(

@@ -56,7 +56,8 @@ def parse_errors(subject: Subject, seed: int = 0) -> Study[results.GraphError]:
             with_errors(captions, error, sizes[-1], f"{seed + repeat} {name}")
             for repeat in range(REPEATS)
         ]
-        rsums.append([name, whole, *(_mean_rsum(subject, draws, count) for count in sizes)])
+        means = (fmean(_rsum(subject, changed, count) for changed in draws) for count in sizes)
+        rsums.append([name, whole, *map(rounded, means)])
         counts.append([name, 0, *(min(count, len(draws[0])) for count in sizes)])
         samples += _samples(name, captions, draws[0])
     columns = ["Error", "none", *(f"{part:.0%}" for part in PARTS)]
@@ -84,11 +85,6 @@ def with_errors(captions: list[CaptionEntry], error: GraphError, count: int, see
         if graph is not None:
             changed[row] = replace(caption, graph=graph)
     return changed
-
-
-def _mean_rsum(subject: Subject, draws: list[Changed], count: int) -> float:
-    mean: float = rounded(fmean(_rsum(subject, changed, count) for changed in draws))
-    return mean
 
 
 def _rsum(subject: Subject, changed: Changed, count: int) -> float:

@@ -110,8 +110,8 @@ def _table(measured: Sequence[tuple[Run, SetMetrics]], styles: dict[str, int]) -
             [
                 Cell(run.preset, style=styles[run.preset]),
                 *map(_variance, sides),
-                *(_of_size(side, side.winners) if side else Cell() for side in sides),
-                *(_of_size(side, side.distinct) if side else Cell() for side in sides),
+                *(_of_size(side, "winners") for side in sides),
+                *(_of_size(side, "distinct") for side in sides),
                 Cell.number(metrics.rsum),
                 *_rsums(metrics.images, of_images),
                 *_rsums(metrics.texts, of_texts),
@@ -133,9 +133,11 @@ def _variance(side: ElementMetrics | None) -> Cell:
     return Cell(f"{value:.2f}", value, badges=("collapsed",) if value < COLLAPSED else ())
 
 
-def _of_size(side: ElementMetrics, value: float | None) -> Cell:
-    size = sum("+" not in name for name in side.rsum_of)
-    return Cell() if value is None else Cell(f"{value:.1f} of {size}", value)
+def _of_size(side: ElementMetrics | None, name: str) -> Cell:
+    value = getattr(side, name, None)
+    if side is None or value is None:
+        return Cell()
+    return Cell(f"{value:.1f} of {sum('+' not in name for name in side.rsum_of)}", value)
 
 
 def _rsums(side: ElementMetrics | None, selections: Sequence[str]) -> list[Cell]:

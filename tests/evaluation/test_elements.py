@@ -1,0 +1,196 @@
+"""Elements of sets: selections, the papers' formulas of variance and pairs, what single elements
+retrieve, and the plane that they are drawn in."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from naive_nearest import naive_nearest
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch.config.params import Elements
+from manymatch.config.strict import validate
+from manymatch.evaluation.ranking import blocks
+from manymatch.evaluation.samples import draw_queries
+from manymatch.evaluation.sets.elements import (
+    Selection,
+    circular_variance,
+    element_pairs,
+    log_circular_variance,
+    matching_elements,
+    nearest_items,
+    select,
+    selections,
+    winners,
+)
+from manymatch.evaluation.sets.projection import plane, project
+from manymatch.methods.base import Embeddings
+from manymatch.results.sets import PLANE_SIDE
+from manymatch.system.errors import ConfigError, DataError
+
+
+def _vectors(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def test_choices_are_each_element_and_the_wanted_selections_that_exist() -> None:
+    images, texts = Embeddings(_vectors(2, 3, 4)), Embeddings(_vectors(2, 1, 4))
+    wanted = Elements(images=((1, 3), (1, 4), (2,)), texts=((1,),))
+    choices = selections(images, texts, wanted)
+    assert [choice.name for choice in choices] == ["1", "2", "3", "1+3"]
+    assert {choice.modality for choice in choices} == {"images"}
+
+
+def test_selections_of_elements_are_checked() -> None:
+    assert validate(Elements, {"images": [[1, 3, 4]]}, "params.yaml").images == ((1, 3, 4),)
+    for faulty in ([[0]], [[]], [1]):
+        with pytest.raises(ConfigError, match=r"params.yaml: texts"):
+            validate(Elements, {"texts": faulty}, "params.yaml")
+
+
+def test_cut_keeps_the_chosen_elements_in_every_part() -> None:
+    whole = Embeddings(_vectors(2, 3, 4), attention=_vectors(2, 3, 5), globals=_vectors(2, 4))
+    cut = select(whole, (3, 1))
+    assert cut.attention is not None
+    assert torch.equal(cut.vectors, whole.vectors[:, [2, 0]])
+    assert torch.equal(cut.attention, whole.attention[:, [2, 0]])
+    assert cut.globals is whole.globals
+    images, texts = Selection("texts", (2,)).apply(whole, whole)
+    assert (images.vectors.shape[1], texts.vectors.shape[1]) == (3, 1)
+
+
+def test_element_pairs_by_hand() -> None:
+    """One image with two captions: the first likes image element 1, the second element 2."""
+    images = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
+    texts = torch.tensor([[[3.0, 0.0], [3.0, 4.0]], [[0.0, 5.0], [0.0, -1.0]]])
+    pairs = element_pairs(images, texts, torch.tensor([0, 0]))
+    # cosines: caption 1 [[1, .6], [0, .8]], caption 2 [[0, 0], [1, -1]]
+    torch.testing.assert_close(pairs.share, torch.tensor([[0.5, 0.0], [0.5, 0.0]]).double())
+    torch.testing.assert_close(pairs.cosine, torch.tensor([[0.5, 0.3], [0.5, -0.1]]).double())
+    assert winners(pairs.share.sum(1)) == pytest.approx(2.0)
+    assert winners(pairs.share.sum(0)) == pytest.approx(1.0)
+
+
+def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, texts = _vectors(3, 2, 4), _vectors(7, 3, 4, seed=1)
+    index = torch.tensor([0, 0, 1, 1, 1, 2, 2])
+    whole = element_pairs(images, texts, index)
+    monkeypatch.setattr("manymatch.evaluation.sets.elements._PAIRS_AT_ONCE", 2)
+    parts = element_pairs(images, texts, index)
+    torch.testing.assert_close(parts.share, whole.share)
+    torch.testing.assert_close(parts.cosine, whole.cosine)
+    assert whole.share.sum().item() == pytest.approx(1.0)
+
+
+def _naive_variance(vectors: Tensor, power: int = 1) -> list[float]:
+    values = []
+    for elements in vectors.tolist():
+        mean = [0.0] * len(elements[0])
+        for element in elements:
+            length = math.sqrt(sum(x * x for x in element))
+            mean = [m + x / length / len(elements) for m, x in zip(mean, element, strict=True)]
+        values.append(1 - math.sqrt(sum(m * m for m in mean)) ** power)
+    return values
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("elements", [1, 2, 4])
+def test_circular_variance_is_the_formula(elements: int, squared: bool) -> None:
+    """1 - ||mean|| of DivE, 1 - ||mean||^2 of MaxMatch."""
+    vectors = 3 * _vectors(5, elements, 7)
+    expected = torch.tensor(_naive_variance(vectors, 1 + squared), dtype=torch.float64)
+    variances = circular_variance(vectors, squared=squared)
+    torch.testing.assert_close(variances, expected, atol=1e-9, rtol=0)
+    variance = log_circular_variance(vectors, squared=squared)
+    if elements > 1:
+        assert variance == pytest.approx(math.log(expected.mean().item()), abs=1e-9)
+
+
+def test_circular_variance_of_equal_and_of_opposite_elements() -> None:
+    one = _vectors(4, 1, 6).float()
+    assert circular_variance(one.expand(4, 3, 6)).max() < 1e-12
+    assert -40 < log_circular_variance(one.expand(4, 3, 6)) < -20  # a number, for JSON
+    opposite = torch.cat([one, -5 * one], 1)
+    torch.testing.assert_close(circular_variance(opposite), torch.ones(4, dtype=torch.float64))
+    right_angle = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
+    assert circular_variance(right_angle).item() == pytest.approx(1 - math.sqrt(0.5), abs=1e-12)
+
+
+@pytest.mark.parametrize(("k", "l"), [(3, 2), (1, 4), (4, 1)])
+def test_nearest_items_of_each_element_are_those_of_a_loop(k: int, l: int) -> None:  # noqa: E741
+    queries, gallery = 2 * _vectors(5, k, 6), 3 * _vectors(9, l, 6, seed=1)
+    nearest = nearest_items(queries, gallery, depth=4)
+    expected = naive_nearest(queries, gallery, 4)
+    assert nearest.items.tolist() == [[[i for _, i, _ in of] for of in item] for item in expected]
+    torch.testing.assert_close(nearest.cosines, torch.tensor(expected, dtype=torch.float64)[..., 0])
+    met = matching_elements(queries, gallery, nearest.items)
+    assert met.tolist() == [[[e for *_, e in of] for of in item] for item in expected]
+    firsts = [len({of[0][1] for of in item}) for item in expected]
+    assert nearest.distinct == pytest.approx(sum(firsts) / len(firsts))
+
+
+def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, gallery = _vectors(5, 3, 6), _vectors(9, 2, 6, seed=1)
+    whole = nearest_items(queries, gallery)
+    monkeypatch.setattr(blocks, "CAPTIONS_PER_BLOCK", 2)
+    monkeypatch.setattr(blocks.whole_rows, "__defaults__", (None, 20))
+    parts = nearest_items(queries, gallery)
+    assert torch.equal(parts.items, whole.items)
+    torch.testing.assert_close(parts.cosines, whole.cosines)
+
+
+def test_distinct_items_of_dead_and_of_lively_sets() -> None:
+    one = _vectors(6, 1, 5)
+    assert nearest_items(one.expand(6, 3, 5), _vectors(9, 2, 5, seed=1)).distinct == 1
+    nearest = nearest_items(torch.eye(4).expand(2, 4, 4), torch.eye(4)[:, None])
+    assert nearest.distinct == 4
+    assert nearest.items.shape == (2, 4, 3)
+    assert nearest_items(one, one[:2]).items.shape == (6, 1, 2)  # there are no three items
+
+
+def test_vectors_that_are_not_finite_are_one_line() -> None:
+    queries = _vectors(2, 2, 4)
+    queries[1, 0, 0] = torch.nan
+    with pytest.raises(DataError, match="not finite"):
+        nearest_items(queries, _vectors(3, 2, 4))
+
+
+def test_projection_has_the_places_of_whole_sets_and_is_the_same_again() -> None:
+    images, texts = _vectors(40, 3, 6).float(), _vectors(50, 2, 6, seed=1).float()
+    projection = project(images, texts, None)
+    assert np.shape(projection.images.places) == (40, 3, 2)
+    assert np.shape(projection.texts.places) == (50, 2, 2)
+    assert (projection.images.vectors, projection.texts.vectors) == (120, 100)
+    assert projection == project(images, texts, 150)
+
+
+def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets() -> None:
+    """The drawn vectors lie where they would if nothing else were there, in the drawn order."""
+    images, texts = _vectors(40, 3, 6).float(), _vectors(50, 2, 6, seed=1).float()
+    projection = project(images, texts, 30)
+    drawn = draw_queries(40, 50, 10)
+    assert (projection.images.vectors, projection.texts.vectors) == (120, 100)
+    alone = project(images[drawn.images], texts[drawn.captions], None)
+    assert projection.images.places == alone.images.places
+    assert projection.texts.places == alone.texts.places
+
+
+def test_projection_keeps_what_is_near_together() -> None:
+    """Two bundles of vectors: a point's nearest other point is of its own bundle."""
+    bundle = torch.arange(60) % 2
+    vectors = normalize(torch.eye(8)[bundle] + 0.05 * _vectors(60, 8).float(), dim=1)
+    places = torch.from_numpy(plane(vectors.numpy())).double()
+    assert (places.amin(), places.amax()) == (0, PLANE_SIDE)
+    distances = torch.cdist(places, places).fill_diagonal_(torch.inf)
+    assert torch.equal(bundle[distances.argmin(1)], bundle)
+
+
+def test_projection_of_one_point_many_times_and_of_very_few() -> None:
+    assert (plane(np.ones((9, 4), np.float32)) == PLANE_SIDE // 2).all()
+    assert plane(np.eye(2, dtype=np.float32)).shape == (2, 2)
+    assert plane(np.eye(3, dtype=np.float32)).dtype == int
