@@ -12,6 +12,7 @@ import typer
 
 from manymatch.cli import check, code, data, models, results, studies
 from manymatch.system.errors import ManyMatchError
+from manymatch.system.parent import end_with_dvc
 from manymatch.system.progress import say
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; a user's error is printed in one line, with exit code 1."""
+    end_with_dvc()
     try:
         app()
     except ManyMatchError as error:

@@ -30,16 +30,14 @@ class Curves:
     """
 
     def __init__(self, folder: Path, history: History) -> None:
-        self._folder = folder
+        self._folder, self._history = folder, history
         self._live: Any = None
         if not first_process():
             return
         if Live is None:
             say("no training curves: dvclive is missing. Run pip install 'manymatch[pipeline]'.")
             return
-        self._live = Live(str(folder), dvcyaml=False, save_dvc_exp=False)
-        for row in history.rows:
-            self.add(row)
+        self._start()
 
     def __enter__(self) -> Curves:
         return self
@@ -51,12 +49,22 @@ class Curves:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
+            if kind is None:
+                # DVC removes a stage's curves before it runs the stage, even if another process
+                # trains the same preset at that time. The stage then waits for that process.
+                self._start()
             # `end` removes a file that all runs of a checkout share: when runs end together,
             # another run may have removed the file.
             with suppress(FileNotFoundError):
                 self._live.end()
             # dvclive's summary is no output of the stage, and the report depends on this folder.
             (self._folder / "metrics.json").unlink(missing_ok=True)
+
+    def _start(self) -> None:
+        """Write the epochs so far. `Live` removes all earlier curves."""
+        self._live = Live(str(self._folder), dvcyaml=False, save_dvc_exp=False)
+        for row in self._history.rows:
+            self.add(row)
 
     def add(self, row: dict[str, float]) -> None:
         """Write the values of the next epoch."""
