@@ -66,8 +66,9 @@ def _in_stage(process: psutil.Process) -> bool:
 def _end() -> None:
     with contextlib.suppress(OSError):  # DVC's end may have closed the standard error
         say("DVC has ended, and so does this stage")
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(GRACE)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # a shell's `dvc repro &` ignores it
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(GRACE)
     os._exit(1)
 
 
