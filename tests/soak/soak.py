@@ -129,7 +129,9 @@ class Soak:
         self.counts["dvc repro" if command[0] == "dvc" else "stages by hand"] += 1
         self.counts["waits for a lock"] += output.count(": waiting for process")
         self.counts["works found done"] += output.count("nothing is left to do")
-        if code and not killed:
+        if "is busy, it is being blocked by" in output:
+            self.counts["refusals by DVC because of another DVC"] += 1
+        elif code and not killed:
             self.counts["undisturbed commands that failed"] += 1
             last = [line for line in output.splitlines() if line.strip()][-6:]
             self.log(f"[{process.pid}] said: " + " | ".join(last))
@@ -246,7 +248,9 @@ def main() -> int:
         folders = [Path(root, name) for name in ("undisturbed", "disturbed")]
         for folder in folders:
             folder.mkdir()
-        undisturbed, disturbed = make_workspace(ROOT, folders[0]), make(ROOT, folders[1])
+        # The copied sources: an edit of this checkout meanwhile must not change the stages.
+        undisturbed = make_workspace(ROOT, folders[0]).with_own_sources()
+        disturbed = make(ROOT, folders[1]).with_own_sources()
         undisturbed.run("dvc", "repro")
         expected = contents(undisturbed)
         soak = Soak(disturbed, options.seed, 60 * options.minutes)

@@ -1,4 +1,4 @@
-"""After the end of `dvc repro` alone, its stage ends too, and the next `dvc repro` succeeds."""
+"""A stage of `dvc repro` beside the same stage by hand, or after a `dvc repro` that was killed."""
 
 from __future__ import annotations
 
@@ -50,6 +50,22 @@ def test_the_next_repro_ends_with_the_same_model(
     process.stdout.close()
     assert "resuming after epoch" in workspace.run(*TRAIN)
     assert trained(workspace.folder) == undisturbed and len(undisturbed) > 5
+
+
+def test_dvc_takes_over_what_a_stage_by_hand_finishes(
+    prepared: New, undisturbed: dict[str, bytes]
+) -> None:
+    """DVC removes the outputs of the stage at its start, while the other process trains."""
+    workspace = prepared()
+    process = workspace.start("manymatch", "train", "scenes", "vsepp")
+    assert process.stdout is not None
+    while "epoch 2/30" not in (line := process.stdout.readline()):
+        assert line
+    output = workspace.run(*TRAIN)
+    process.communicate()
+    assert process.returncode == 0
+    assert f"waiting for process {process.pid}" in output and "nothing is left" in output
+    assert trained(workspace.folder) == undisturbed
 
 
 def trained(folder: Path) -> dict[str, bytes]:
