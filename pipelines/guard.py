@@ -1,9 +1,8 @@
-"""`python guard.py COMMAND ...` runs a command that ends when the starter of the guard ends.
+"""`python guard.py STARTER COMMAND ...` runs a command that ends when its starter ends.
 
-The starter holds the other end of standard input. When the starter closes that end, even because
-`kill -9` ended it, the guard ends its process group: itself, the command and all children. So no
-orphaned stage holds DVC's lock or writes at the same time as the next run. The guard imports only
-the standard library, because it must start at once.
+When the process with the id STARTER ends, even because of `kill -9`, the guard ends its process
+group: itself, the command and all children. So no orphaned command holds DVC's lock or writes at
+the same time as the next run. The guard imports little, because it must start at once.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from functools import partial
 
-GRACE = 5.0
-"""Seconds between the interrupt and the kill of a stage."""
+from manymatch.system.parent import GRACE, call_when_parent_ends
 
 
 def end_group(group: int) -> None:
@@ -28,18 +26,14 @@ def end_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _end_with_starter() -> None:
-    os.read(0, 1)
-    end_group(os.getpgrp())
-
-
 def main() -> int:
     """Run the command; returns its exit code, as a shell gives it."""
     # A starter in the background may ignore interrupts, and children inherit that.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+    starter, *command = sys.argv[1:]
+    process = subprocess.Popen(command)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_starter, daemon=True).start()
+    call_when_parent_ends(partial(end_group, os.getpgrp()), int(starter))
     code = process.wait()
     # Processes that the command left would keep the output open, and the starter would wait.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -37,13 +37,13 @@ def run(
     """Run `command` in `folder`, pass each line of its output to `tell`, return its exit code.
 
     No process of the command's group survives this function. An exception, such as a cancelled
-    run, interrupts the command and kills it after `guard.GRACE` seconds. Exceptions reach only the
-    main thread, so in other threads `wanted` is called every second; the command ends in the same
-    way when `wanted` returns False.
+    run, interrupts the command and kills it after `parent.GRACE` seconds. Exceptions reach only
+    the main thread, so in other threads `wanted` is called every second; the command ends in the
+    same way when `wanted` returns False.
     """
     process = subprocess.Popen(
-        [sys.executable, guard.__file__, *command],
-        stdin=subprocess.PIPE,
+        [sys.executable, guard.__file__, str(os.getpid()), *command],
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=os.environ | OWN | dict(environment or {}),

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 
 from manymatch.system import files
-from pipelines import guard
+from manymatch.system.parent import GRACE
 
-_SECONDS_TO_END = guard.GRACE + 20.0
+_SECONDS_TO_END = GRACE + 20.0
 """Time between two signals: a stage is interrupted first, and then its run reports."""
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from workspace import Workspace, stages_run
+from workspace import Workspace, make_workspace, stages_run
 
 ROOT = Path(__file__).parents[1]
-TINY = {"train": 48, "validation": 16, "test": 16}
-SMALL_MODEL = {"training.epochs": 2, "training.images_per_batch": 16}
-CONFIGURED = ("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "presets", "experiments")
-SHOWN = (*CONFIGURED, "src", "README.md")
 
 
 @pytest.fixture(scope="session")
@@ -37,28 +32,7 @@ def new_workspace(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
     """Make fresh tiny workspaces."""
 
     def make() -> Workspace:
-        folder = tmp_path_factory.mktemp("workspace")
-        for name in SHOWN:
-            source, target = root / name, folder / name
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, target)
-        (folder / ".dvc").mkdir()
-        for kept in (root / "reports").glob("*/.gitkeep"):
-            (folder / "reports" / kept.parent.name).mkdir(parents=True)
-            (folder / "reports" / kept.parent.name / ".gitkeep").touch()
-        shutil.copy(root / ".dvc" / "config", folder / ".dvc" / "config")
-        workspace = Workspace(folder)
-        workspace.run("git", "init", "-q")
-        runs = {"datasets": ["scenes"], "presets": ["vsepp", "cora"], "features": ["lite0"]}
-        workspace.edit("params.yaml", {**runs, "ensembles": [], "experiments": {}})
-        workspace.edit("params.yaml", {f"sources.scenes.{key}": n for key, n in TINY.items()})
-        workspace.edit("params.yaml", {"shards.images_per_shard": 16, "evaluation.samples": 3})
-        for preset in ("vsepp", "cora"):
-            workspace.edit(f"presets/scenes/{preset}.yaml", SMALL_MODEL)
-        workspace.commit("Start")
-        return workspace
+        return make_workspace(root, tmp_path_factory.mktemp("workspace"))
 
     return make
 

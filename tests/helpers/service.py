@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import socket
 import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
-from workspace import Workspace
+from workspace import Workspace, make_workspace
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
@@ -137,6 +139,18 @@ class Service(Workspace):
             yield
             time.sleep(0.3)
         raise AssertionError(f"{what} did not come in {seconds} s")
+
+
+def make_service(root: Path, folder: Path) -> Service:
+    """A tiny checkout in `folder` with all that a service needs; the service is not started."""
+    make_workspace(root, folder)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(root / "pipelines", folder / "pipelines", ignore=ignored)
+    for name in ("prefect.yaml", "prefect.toml"):
+        shutil.copy(root / name, folder)
+    service = Service(folder, port=free_ports())
+    service.commit("Service")
+    return service
 
 
 def run_id(output: str) -> str:

@@ -15,6 +15,11 @@ from typing import Any
 
 import yaml
 
+_IMAGES = {"train": 48, "validation": 16, "test": 16}
+_SMALL_MODEL = {"training.epochs": 2, "training.images_per_batch": 16}
+_CONFIGURED = ("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "presets", "experiments")
+_COPIED = (*_CONFIGURED, "src", "README.md")
+
 
 @dataclass
 class Workspace:
@@ -77,6 +82,31 @@ class Workspace:
     def commit(self, message: str) -> None:
         self.run("git", "add", "-A")
         self.run("git", "-c", "user.name=T", "-c", "user.email=t@t", "commit", "-qm", message)
+
+
+def make_workspace(root: Path, folder: Path) -> Workspace:
+    """A tiny pipeline in the empty `folder`, committed: the checkout `root` with small settings."""
+    for name in _COPIED:
+        source, target = root / name, folder / name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    (folder / ".dvc").mkdir()
+    for kept in (root / "reports").glob("*/.gitkeep"):
+        (folder / "reports" / kept.parent.name).mkdir(parents=True)
+        (folder / "reports" / kept.parent.name / ".gitkeep").touch()
+    shutil.copy(root / ".dvc" / "config", folder / ".dvc" / "config")
+    workspace = Workspace(folder)
+    workspace.run("git", "init", "-q")
+    runs = {"datasets": ["scenes"], "presets": ["vsepp", "cora"], "features": ["lite0"]}
+    workspace.edit("params.yaml", {**runs, "ensembles": [], "experiments": {}})
+    workspace.edit("params.yaml", {f"sources.scenes.{key}": n for key, n in _IMAGES.items()})
+    workspace.edit("params.yaml", {"shards.images_per_shard": 16, "evaluation.samples": 3})
+    for preset in ("vsepp", "cora"):
+        workspace.edit(f"presets/scenes/{preset}.yaml", _SMALL_MODEL)
+    workspace.commit("Start")
+    return workspace
 
 
 def kill(process: subprocess.Popen[str]) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from service import Service, free_ports
-from workspace import Workspace
+from service import Service, make_service
 
 from pipelines.graph import Graph, read_graph
 
@@ -19,16 +17,9 @@ def graph(root: Path) -> Graph:
 
 
 @pytest.fixture(scope="session")
-def service(root: Path, new_workspace: Callable[[], Workspace]) -> Iterator[Service]:
+def service(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A tiny checkout that is served; nothing of it is run yet."""
-    folder = new_workspace().folder
-    shutil.copytree(
-        root / "pipelines", folder / "pipelines", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    for name in ("prefect.yaml", "prefect.toml"):
-        shutil.copy(root / name, folder)
-    served = Service(folder, port=free_ports())
-    served.commit("Service")
+    served = make_service(root, tmp_path_factory.mktemp("service"))
     try:
         served.serve()
         yield served

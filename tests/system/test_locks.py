@@ -2,42 +2,140 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-from manymatch.system.locks import locked
+from manymatch.system import locks
+from manymatch.system.errors import StorageError
+from manymatch.system.locks import lock_path, locked
 
 HOLD = """
 import sys
 from pathlib import Path
 from manymatch.system.locks import locked
-with locked(Path(sys.argv[1]), "waiting"):
+with locked(Path(sys.argv[1]), Path("output"), "work"):
     print("held", flush=True)
     sys.stdin.read()
 """
+Process = subprocess.Popen[bytes]
 
 
-def test_a_lock_is_waited_for_and_ends_with_its_process(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "x.lock"
-    held = threading.Event()
-
-    def hold() -> None:
-        with locked(path, "waiting for the other process"):
-            held.set()
-
+@contextmanager
+def holder(path: Path) -> Iterator[Process]:
+    """A process that does the work `work` under the lock until its input ends."""
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout and process.stdout.readline() == b"held\n"
-        thread = threading.Thread(target=hold)
+        yield process
+
+
+@pytest.mark.parametrize(
+    ("end", "work", "expected"),
+    [("finish", "work", True), ("finish", "other", False), ("kill", "work", False)],
+)
+def test_a_lock_is_waited_for_and_tells_whether_the_work_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], end: str, work: str, expected: bool
+) -> None:
+    path = tmp_path / "new" / "x.lock"
+    answers: list[bool] = []
+
+    def wait() -> None:
+        with locked(path, Path("output"), work) as finished:
+            answers.append(finished)
+
+    with holder(path) as process:
+        thread = threading.Thread(target=wait)
         thread.start()
-        assert not held.wait(0.3)
+        thread.join(0.5)
+        assert answers == []
+        if end == "kill":
+            process.kill()
+        else:
+            process.communicate()
+    thread.join(10)
+    assert answers == [expected]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and str(process.pid) in lines[0] and str(path) in lines[0]
+    assert list(path.parent.iterdir()) == []
+
+
+def test_the_file_of_a_killed_process_is_no_lock(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.lock"
+    with holder(path) as process:
         process.kill()
-    assert held.wait(10)
-    thread.join()
-    assert capsys.readouterr().err == "waiting for the other process\n"
+    assert path.exists()
+    with locked(path, Path("output"), "work") as finished:
+        assert not finished
+    assert not path.exists() and capsys.readouterr().err == ""
+
+
+def test_threads_hold_one_lock_in_turn(tmp_path: Path) -> None:
+    inside, most = [0], [0]
+
+    def enter() -> None:
+        for _ in range(3):
+            with locked(tmp_path / "x.lock", Path("output")):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.01)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=enter) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] and list(tmp_path.iterdir()) == []
+
+
+def test_work_that_fails_is_not_finished_and_releases_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    with pytest.raises(ZeroDivisionError), locked(path, Path("output"), "work"):
+        raise ZeroDivisionError
+    assert not path.exists()
+
+
+def test_an_interrupt_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "x.lock"
+    with holder(path) as process:
+        monkeypatch.setattr(locks.time, "sleep", interrupt)
+        with pytest.raises(KeyboardInterrupt), locked(path, Path("output")):
+            pass
+        assert path.exists()
+        process.communicate()
+
+
+@pytest.mark.parametrize("folder", ["file", "link"])
+def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "not mounted" / "here")
+    path = lock_path(tmp_path / folder / "output")
+    with pytest.raises(StorageError, match="cannot be written") as error:
+        locked(path, Path("output")).__enter__()
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSYS, "no locks")
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    with locked(tmp_path / "x.lock", Path("output")):
+        pass
+    assert "no locks" in capsys.readouterr().err

@@ -108,7 +108,7 @@ def test_a_part_that_another_makes_is_waited_for(
         path.touch()
     other.join(10)
     assert seen == [None]
-    assert "waiting for the process" in capsys.readouterr().err
+    assert "waiting for process" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -1,7 +1,8 @@
-"""Training curves on a full disk."""
+"""Training curves on a full disk, and beside another process."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,16 @@ def test_a_full_disk_is_one_line_and_keeps_the_finished_epochs(
     kept = read_curves(tmp_path)
     assert len(kept) == 2
     assert all(0 < len(curve.points) < EPOCHS for curve in kept.values())
+
+
+def test_curves_that_dvc_removed_meanwhile_are_complete(tmp_path: Path) -> None:
+    history = History()
+    with Curves(tmp_path / "curves", history) as curves:
+        for loss in (3.0, 2.0, 1.0):
+            row = {"train/loss": loss}
+            history.rows.append(row)
+            curves.add(row)
+            if loss == 2.0:
+                shutil.rmtree(tmp_path / "curves" / "plots" / "metrics")
+    (file,) = (tmp_path / "curves").rglob("*.tsv")
+    assert file.read_text().split() == ["step", "loss", "0", "3.0", "1", "2.0", "2", "1.0"]

@@ -15,6 +15,7 @@ import typer
 from manymatch.cli import check, code, data, models, results, studies
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.files import storage_error
+from manymatch.system.parent import end_with_dvc
 from manymatch.system.progress import say
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ def main() -> None:
     Faults of the file system count as a user's errors, because the file's name says more than a
     traceback.
     """
+    end_with_dvc()
     try:
         _refuse_empty(sys.argv[1:])
         app()

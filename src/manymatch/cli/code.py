@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from manymatch.cli import project
+from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
 from manymatch.system.progress import say
@@ -19,6 +20,7 @@ _RECORDED = "manymatch.config.params:Evaluation", "manymatch:__version__"
 
 
 @commands.command()
+@writes(LAYOUT.code, reads=[])
 def code() -> None:
     """Write the hashes of the code that each stage can reach: data/code."""
     from manymatch.system import files

@@ -10,6 +10,7 @@ import typer
 
 from manymatch.cli import project
 from manymatch.cli.options import DatasetName, FeaturesName, PartName
+from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Published
 from manymatch.system.errors import ConfigError
@@ -18,6 +19,7 @@ commands = typer.Typer()
 
 
 @commands.command()
+@writes(LAYOUT.raw, reads=[])
 def download(dataset: DatasetName) -> None:
     """Fetch or generate a dataset's own files: data/raw/DATASET."""
     from manymatch.datasets import download as stage
@@ -26,6 +28,7 @@ def download(dataset: DatasetName) -> None:
 
 
 @commands.command()
+@writes(LAYOUT.captions, LAYOUT.vocabulary, LAYOUT.relevance, reads=[LAYOUT.raw])
 def captions(dataset: DatasetName) -> None:
     """Write the caption table, the training vocabulary and the judged pairs: data/captions."""
     from manymatch.datasets import captions as stage
@@ -41,6 +44,7 @@ def captions(dataset: DatasetName) -> None:
 
 
 @commands.command()
+@writes(LAYOUT.features, reads=[LAYOUT.raw, LAYOUT.captions])
 def features(
     dataset: DatasetName,
     features: FeaturesName,
@@ -91,6 +95,7 @@ def _import_features(dataset: str, features: str, published: Published) -> None:
 
 
 @commands.command("scene-graphs")
+@writes(LAYOUT.scene_graphs, reads=[LAYOUT.captions])
 def scene_graphs(
     dataset: DatasetName,
     processes: Annotated[
@@ -115,6 +120,7 @@ def scene_graphs(
 
 
 @commands.command()
+@writes(LAYOUT.shards, reads=[LAYOUT.captions, LAYOUT.scene_graphs, LAYOUT.features, LAYOUT.raw])
 def shards(dataset: DatasetName, features: FeaturesName, part: PartName = None) -> None:
     """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES."""
     from manymatch.shards import write as stage

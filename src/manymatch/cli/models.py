@@ -17,12 +17,56 @@ from manymatch.cli.options import (
     check_name,
     check_names,
 )
+from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 
 commands = typer.Typer()
 
 
+def _model(dataset: str, preset: str, name: str | None) -> list[Path]:
+    trained = model_name(name) if name else preset
+    return [LAYOUT.model(dataset, trained), LAYOUT.curves(dataset, trained) / "plots" / "metrics"]
+
+
+def _source_model(dataset: str, preset: str, overrides: list[str] | None) -> list[Path]:
+    """The model of the preset's warm start, if it has one."""
+    start = project.preset(dataset, preset, overrides).warm_start
+    return [LAYOUT.models / start.model] if start else []
+
+
+def _result(dataset: str, preset: str) -> list[Path]:
+    result = LAYOUT.result(dataset, preset)
+    return [result.full, result.metrics, result.provenance, result.run]
+
+
+def _reranked_result(dataset: str, preset: str) -> list[Path]:
+    from manymatch.evaluation.rerank import SUFFIX
+
+    return _result(dataset, preset + SUFFIX)
+
+
+def _joined_result(dataset: str, members: list[str]) -> list[Path]:
+    from manymatch.evaluation.ensemble import JOINED_BY
+
+    return _result(dataset, JOINED_BY.join(members))
+
+
+def _scored_result(dataset: str, name: str | None) -> list[Path]:
+    """Without a name the command writes no file."""
+    return [*_result(dataset, model_name(name)), LAYOUT.study(dataset, name)] if name else []
+
+
+def _data(dataset: str) -> list[Path]:
+    """What every evaluation of a model of `dataset` reads besides models."""
+    return [LAYOUT.shards(dataset, ""), LAYOUT.captions(dataset), LAYOUT.relevance(dataset)]
+
+
+def _models(dataset: str) -> Path:
+    return LAYOUT.models / dataset
+
+
 @commands.command()
+@writes(_model, reads=[_data, LAYOUT.vocabulary, _source_model])
 def train(
     dataset: DatasetName,
     preset: PresetName,
@@ -57,6 +101,7 @@ def train(
 
 
 @commands.command("import-howto100m")
+@writes(LAYOUT.model("howto100m", "released"), reads=[lambda file: file])
 def import_howto100m(
     file: Annotated[Path, typer.Argument(help="howto100m_pt_model.pth, as published.")],
 ) -> None:
@@ -68,6 +113,7 @@ def import_howto100m(
 
 
 @commands.command()
+@writes(_result, reads=[LAYOUT.model, _data])
 def evaluate(
     dataset: DatasetName,
     preset: PresetName,
@@ -87,6 +133,7 @@ def evaluate(
 
 
 @commands.command()
+@writes(_reranked_result, reads=[_models, _data])
 def rerank(
     dataset: DatasetName,
     preset: Annotated[
@@ -116,6 +163,7 @@ def rerank(
 
 
 @commands.command()
+@writes(_joined_result, reads=[_models, _data])
 def ensemble(
     members: Annotated[
         list[str],
@@ -148,6 +196,7 @@ def ensemble(
 
 
 @commands.command()
+@writes(_scored_result)
 def score(
     dataset: DatasetName,
     scores: Annotated[

@@ -8,12 +8,17 @@ import typer
 
 from manymatch import __version__
 from manymatch.cli import project
+from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 
 commands = typer.Typer()
 
 
+_REPORT = "index.html", "pages", "leaderboard.csv", "leaderboard.md", "leaderboard.tex"
+
+
 @commands.command()
+@writes(*(LAYOUT.reports / name for name in _REPORT))
 def report() -> None:
     """Write reports/index.html, reports/pages and the leaderboard from all results."""
     from manymatch.reporting import report as stage
@@ -23,6 +28,7 @@ def report() -> None:
 
 
 @commands.command()
+@writes(Path("README.md"), Path("docs/results.md"))
 def readme() -> None:
     """Copy the results into docs/results.md and README.md, between the markers."""
     from manymatch.reporting.readme import update_pages

@@ -9,6 +9,7 @@ import typer
 
 from manymatch.cli import project
 from manymatch.cli.options import DatasetName, PresetName, Split, check_name, check_names
+from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.system.errors import ConfigError
 
@@ -18,6 +19,11 @@ SettingsOfPoints = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting of every point, such as size=64."),
 ]
+
+
+def _shards(dataset: str) -> Path:
+    """The shards with all features of `dataset`."""
+    return LAYOUT.shards(dataset, "")
 
 
 @commands.command()
@@ -98,6 +104,7 @@ def experiment(
 
 
 @commands.command()
+@writes(LAYOUT.study, reads=[LAYOUT.model, _shards])
 def study(
     dataset: DatasetName,
     preset: PresetName,
@@ -122,6 +129,7 @@ def study(
 
 
 @commands.command()
+@writes(LAYOUT.clusters, reads=[LAYOUT.model, _shards])
 def clusters(
     dataset: DatasetName,
     preset: Annotated[
@@ -147,6 +155,7 @@ def clusters(
 
 
 @commands.command()
+@writes(LAYOUT.efficiency)
 def efficiency(
     dataset: DatasetName,
     presets: Annotated[

@@ -16,6 +16,7 @@ from manymatch.experiments.plan import Point, points
 from manymatch.experiments.run_folder import Numbers, Run, key_of
 from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
 from manymatch.system.errors import ManyMatchError
+from manymatch.system.locks import lock_path, locked
 from manymatch.system.progress import say
 
 
@@ -40,10 +41,11 @@ def perform(experiment: Experiment[Any, Any]) -> Path:
     ]
     numbers = _finish_all(experiment, [run for _, runs in rows for run in runs])
     finished = [Row(point, [(run, numbers[run.folder]) for run in runs]) for point, runs in rows]
-    experiment.publish(finished)
     result = experiment.result(finished)
     path = experiment.layout.reports / result.path.format_map(vars(result))
-    result.write(path)
+    with locked(lock_path(path), path):
+        experiment.publish(finished)
+        result.write(path)
     return path
 
 

@@ -48,8 +48,7 @@ class Run:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Wait until no other process works on this run, and keep other processes out."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder / "lock", f"{self.folder}: waiting for the same run"):
+        with locked(self.folder / "lock", self.folder):
             yield
 
     @contextlib.contextmanager

@@ -60,7 +60,11 @@ def storage_errors(target: Path) -> Iterator[None]:
 
 
 def partial_path(target: Path) -> Path:
-    """The temporary name of `target`, in the same folder, so that the final move is atomic."""
+    """The temporary name of `target`, in the same folder, so that the final move is atomic.
+
+    Every process uses the same name, so that the next run finds what a killed run left. The lock of
+    the output (`system.locks`) keeps other processes out.
+    """
     return target.with_name(target.name + ".partial")
 
 
@@ -83,15 +87,13 @@ def replacing(target: Path) -> Iterator[Path]:
 
 def move_into_place(partial: Path, target: Path) -> None:
     """Rename a finished file or folder to `target`, which is replaced."""
+    old = target.with_name(target.name + ".old.partial")
+    remove(old)
     if target.is_dir() and not target.is_symlink():
         # A folder cannot be renamed to a folder that contains files.
-        old = target.with_name(target.name + ".old.partial")
-        remove(old)
         target.rename(old)
-        partial.rename(target)
-        remove(old)
-    else:
-        partial.replace(target)
+    partial.replace(target)
+    remove(old)
 
 
 def remove(path: Path) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, RootModel, ValidationError
 
 from manymatch.system import files
+from manymatch.system.locks import lock_path, locked
 
 
 class Usage(BaseModel):
@@ -79,8 +80,9 @@ class Clock:
 
 def record(path: Path, stage: str, usage: Usage) -> None:
     """Add the usage of `stage` to the record in `path`; the entries of other stages stay."""
-    known = MachineRecord.read(path).root
-    files.write_json(path, MachineRecord({**known, stage: usage}).model_dump())
+    with locked(lock_path(path), path):
+        known = MachineRecord.read(path).root
+        files.write_json(path, MachineRecord({**known, stage: usage}).model_dump())
 
 
 def read_records(folder: Path) -> dict[str, MachineRecord]:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from manymatch.system.errors import ConfigError
 from manymatch.system.files import remove
-from manymatch.system.locks import locked
+from manymatch.system.locks import lock_path, locked
 from manymatch.system.progress import say
 
 Item = TypeVar("Item")
@@ -88,14 +88,11 @@ class Parts:
         except OSError as error:
             raise ConfigError(f"{self.folder}: cannot be created ({error.strerror})") from None
         path = self._path(self.wanted, identity)
-        lock = path.with_name(f"{path.name}.lock")
-        with locked(lock, f"{path}: waiting for the process that makes this part"):
+        with locked(lock_path(path), path):
             finished = path.exists()
             if finished:
                 say(f"{path}: this part is already finished")
             yield None if finished else path
-            if path.exists():
-                lock.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def joining(self, identity: Callable[[Part], str]) -> Iterator[list[Path]]:

@@ -33,22 +33,14 @@ class Curves:
     """
 
     def __init__(self, folder: Path, history: History) -> None:
-        self._folder = folder
+        self._folder, self._history = folder, history
         self._live: Any = None
         if not first_process():
             return
         if Live is None:
             say("no training curves: dvclive is missing. Run pip install 'manymatch[pipeline]'.")
             return
-        try:
-            with storage_errors(folder):
-                self._live = Live(str(folder), dvcyaml=False, save_dvc_exp=False)
-        except sqlite3.OperationalError as error:  # in DVC's cache of file hashes
-            raise StorageError(
-                f"{folder}: DVC cannot be started: {error}. Free some space"
-            ) from None
-        for row in history.rows:
-            self.add(row)
+        self._start()
 
     def __enter__(self) -> Curves:
         return self
@@ -61,6 +53,10 @@ class Curves:
     ) -> None:
         if self._live is None:
             return
+        if kind is None:
+            # DVC removes a stage's curves before it runs the stage, even if another process trains
+            # the same preset at that time. The stage then waits for that process.
+            self._start()
         # `end` removes a file that all runs of a checkout share: when runs end together, another
         # run may have removed the file. After an error of the training, that error is the cause.
         ignored = [FileNotFoundError] if error is None else [OSError, StorageError]
@@ -68,6 +64,18 @@ class Curves:
             self._live.end()
         # dvclive's summary is no output of the stage, and the report depends on this folder.
         (self._folder / "metrics.json").unlink(missing_ok=True)
+
+    def _start(self) -> None:
+        """Write the epochs so far. `Live` removes all earlier curves."""
+        try:
+            with storage_errors(self._folder):
+                self._live = Live(str(self._folder), dvcyaml=False, save_dvc_exp=False)
+        except sqlite3.OperationalError as error:  # in DVC's cache of file hashes
+            raise StorageError(
+                f"{self._folder}: DVC cannot be started: {error}. Free some space"
+            ) from None
+        for row in self._history.rows:
+            self.add(row)
 
     def add(self, row: dict[str, float]) -> None:
         """Write the values of the next epoch."""

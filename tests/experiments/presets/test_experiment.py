@@ -159,7 +159,7 @@ def test_results_of_other_code_count_only_if_told_so(
 
 def test_models_stay_only_if_told_so(checkout: Checkout, worked: list[str]) -> None:
     record(checkout, checkout.plan(over={"size": [4]}))
-    assert {path.name for path in checkout.runs[0].iterdir()} == {"result.json", "lock", "log.txt"}
+    assert {path.name for path in checkout.runs[0].iterdir()} == {"result.json", "log.txt"}
     record(checkout, checkout.plan(over={"size": [6]}), "kept", keep=True)
     weights = [run / "model" / "model.safetensors" for run in checkout.runs]
     assert [path.exists() for path in weights].count(True) == 1

@@ -1,0 +1,114 @@
+"""What a command writes: no other command writes the same files at the same time."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import manymatch
+from manymatch.cli.project import LAYOUT
+from manymatch.system.locks import lock_path, locked
+from manymatch.system.progress import say
+
+Command = TypeVar("Command", bound=Callable[..., None])
+Files = Path | Callable[..., Path | Sequence[Path]]
+"""A path, or a function that makes paths of arguments of the command, matched by name."""
+
+_SETTINGS = LAYOUT.params, LAYOUT.presets, Path(manymatch.__file__).parent
+"""What every command reads."""
+
+
+def writes(*outputs: Files, reads: Sequence[Files] | None = None) -> Callable[[Command], Command]:
+    """Make a function a command that holds the locks of its `outputs` while it runs.
+
+    If another process holds a lock, the command waits. If that process has finished the same
+    command with the same inputs meanwhile, this command has nothing left to do.
+
+    Args:
+        outputs: all files and folders that the command writes. None of them is locked if the
+            command makes a part (`--part`): parts have locks of their own.
+        reads: all inputs of the command besides settings and code. None: the command always does
+            its work.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            paths = [] if given.get("part") else sorted(_paths(outputs, given))
+            with _locked_all(paths, _work(command.__name__, given, reads)) as finished:
+                if finished and all(path.exists() for path in paths):
+                    say(f"{paths[0]}: that process has done this work; nothing is left to do")
+                else:
+                    command(**given)
+
+        run.outputs = outputs  # type: ignore[attr-defined]
+        return run  # type: ignore[return-value]
+
+    return decorate
+
+
+@contextlib.contextmanager
+def _locked_all(paths: Sequence[Path], work: str) -> Iterator[bool]:
+    """Hold the locks of all `paths`; yields whether another process finished `work` meanwhile.
+
+    Only the first of the processes of `torchrun` holds the locks, for all of them. The processes
+    work together, so none of them may find its work done.
+    """
+    several = "TORCHELASTIC_RUN_ID" in os.environ
+    if several and os.environ.get("RANK") != "0":
+        yield False
+        return
+    with contextlib.ExitStack() as stack:
+        # All processes take the locks in this order, so that no two wait for each other.
+        finished = [stack.enter_context(locked(lock_path(path), path, work)) for path in paths]
+        yield any(finished) and not several
+
+
+def _work(name: str, given: Mapping[str, Any], reads: Sequence[Files] | None) -> str:
+    """Hash of the command, its arguments and the state of all that it reads; "" if unknown."""
+    if reads is None:
+        return ""
+    states = list(map(_state, (*_SETTINGS, *_paths(reads, given))))
+    text = json.dumps([name, given, states], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _state(path: Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of every file in `path`; temporary files do not count."""
+    if not path.is_dir():
+        return [_file_state(path)]
+    states = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = filter(_counts, folders)
+        states += [_file_state(Path(folder, name)) for name in filter(_counts, names)]
+    return sorted(states)
+
+
+def _counts(name: str) -> bool:
+    return not name.endswith((".partial", "__pycache__"))
+
+
+def _file_state(path: Path) -> tuple[str, int, int]:
+    try:
+        state = path.stat()
+    except OSError:  # the command itself says what is wrong with its inputs
+        return str(path), -1, -1
+    return str(path), state.st_size, state.st_mtime_ns
+
+
+def _paths(files: Sequence[Files], given: Mapping[str, Any]) -> list[Path]:
+    paths: list[Path] = []
+    for file in files:
+        if callable(file):
+            made = file(**{name: given[name] for name in inspect.signature(file).parameters})
+            paths += [made] if isinstance(made, Path) else made
+        else:
+            paths.append(file)
+    return paths

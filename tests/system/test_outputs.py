@@ -1,0 +1,159 @@
+"""Every command holds the locks of what it writes; the same work is not done twice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from workspace import Workspace
+
+from manymatch.cli import app, outputs
+from manymatch.cli.outputs import writes
+from manymatch.system.errors import DataError
+
+WITHOUT = {
+    "check": "writes nothing",
+    "version": "writes nothing",
+    "experiment": "locks every run and its file of results",
+}
+ARGUMENTS = {
+    "dataset": "scenes",
+    "preset": "cora",
+    "features": "lite0",
+    "members": ["cora", "vsepp"],
+    "name": None,
+}
+
+
+def test_every_command_has_its_outputs() -> None:
+    commands = typer.main.get_group(app).commands
+    assert {name for name, command in commands.items() if not written(command)} == set(WITHOUT)
+
+
+def test_the_outputs_are_those_of_dvc(root: Path) -> None:
+    """All outputs of a stage must be there, or the stage is not finished."""
+    commands = typer.main.get_group(app).commands
+    stages = yaml.safe_load((root / "dvc.yaml").read_text())["stages"]
+    for name, stage in stages.items():
+        stage = stage.get("do", stage)
+        command = commands[stage["cmd"].split()[1]]
+        if command.name in WITHOUT:
+            continue
+        listed = [*stage["outs"], *stage.get("plots", ()), *stage.get("metrics", ())]
+        paths = [entry if isinstance(entry, str) else next(iter(entry)) for entry in listed]
+        known = {str(path) for path in outputs._paths(written(command), ARGUMENTS)}
+        for path in paths:
+            assert filled(path) in known, name
+
+
+def written(command: object) -> object:
+    return getattr(command.callback, "outputs", None)  # type: ignore[attr-defined]
+
+
+def filled(path: str) -> str:
+    for name, value in {**ARGUMENTS, "ensemble": "cora+vsepp"}.items():
+        path = path.replace(f"${{item.{name}}}", str(value))
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an input and settings."""
+    monkeypatch.chdir(tmp_path)
+    Path("params.yaml").touch()
+    Path("input").write_text("1")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "ends", "times"),
+    [
+        ("nothing", "well", 1),
+        ("input", "well", 2),
+        ("arguments", "well", 2),
+        ("output", "well", 2),
+        ("nothing", "badly", 2),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_the_second_of_two_commands_works_only_if_something_is_left(
+    change: str, ends: str, times: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun, go_on, calls = threading.Event(), threading.Event(), []
+
+    @writes(Path("output"), reads=[Path("input")])
+    def command(dataset: str) -> None:
+        calls.append(dataset)
+        begun.set()
+        assert go_on.wait(20)
+        if ends == "badly" and len(calls) == 1:
+            raise DataError
+        if change != "output" or len(calls) > 1:
+            Path("output").touch()
+
+    def run(dataset: str) -> None:
+        with contextlib.suppress(DataError):
+            command(dataset=dataset)
+
+    first = threading.Thread(target=run, args=["a"])
+    first.start()
+    assert begun.wait(20)
+    if change == "input":
+        Path("input").write_text("22")
+    second = threading.Thread(target=run, args=["b" if change == "arguments" else "a"])
+    second.start()
+    second.join(0.3)
+    assert second.is_alive() and len(calls) == 1
+    go_on.set()
+    first.join(20)
+    second.join(20)
+    assert len(calls) == times
+    assert Path("output").exists() and not list(Path().glob("*.partial"))
+    assert ("nothing is left" in capsys.readouterr().err) == (times == 1)
+
+
+@pytest.mark.usefixtures("project")
+def test_parts_and_the_processes_of_torchrun_run_side_by_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @writes(Path("output"), reads=[])
+    def command(part: str | None = None) -> None:
+        held.append(Path("output.lock.partial").exists())
+
+    held: list[bool] = []
+    command(part="1/2")
+    command(part=None)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    for rank in ("0", "1"):
+        monkeypatch.setitem(os.environ, "RANK", rank)
+        command(part=None)
+    assert held == [False, True, True, False]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("workspace")
+@pytest.mark.parametrize(
+    "command", ["shards scenes lite0", "download scenes", "train scenes vsepp"]
+)
+def test_a_stage_twice_at_once_ends_well_twice(finished: Workspace, command: str) -> None:
+    before = contents(finished)
+    first, second = (finished.start("manymatch", *command.split()) for _ in range(2))
+    texts = [process.communicate(timeout=600)[0] for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], texts
+    assert sum("nothing is left" in text for text in texts) == 1
+    assert contents(finished) == before
+
+
+def contents(workspace: Workspace) -> dict[str, bytes]:
+    """Every file of the data and the models."""
+    return {
+        str(path): path.read_bytes()
+        for root in ("data", "models", "reports/curves")
+        for path in sorted((workspace.folder / root).rglob("*"))
+        if path.is_file()
+    }

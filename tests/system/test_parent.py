@@ -1,0 +1,49 @@
+"""A stage ends with the DVC that started it; a command that a user started goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+STAGE = """
+import time
+from manymatch.system.parent import end_with_dvc
+end_with_dvc()
+print("begun", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+STARTER = """
+import os, subprocess, sys
+stage, environment, *shell = sys.argv[1:]
+command = [sys.executable, "-c", stage]
+if shell:  # a shell that stays
+    command = ["sh", "-c", '"$@"; true', "sh", *command]
+subprocess.run(command, env=os.environ | ({"DVC_STAGE": "train"} if environment else {}))
+"""
+
+
+@pytest.mark.parametrize("arguments", [["dvc"], ["dvc", "shell"]])
+def test_a_stage_ends_with_a_killed_dvc(arguments: list[str]) -> None:
+    stage = started_and_orphaned(*arguments)
+    stage.wait(15)
+
+
+def test_a_command_by_hand_survives_its_starter() -> None:
+    stage = started_and_orphaned("")
+    with pytest.raises(psutil.TimeoutExpired):
+        stage.wait(2)
+    stage.kill()
+
+
+def started_and_orphaned(*arguments: str) -> psutil.Process:
+    """A stage whose starter was killed."""
+    command = [sys.executable, "-c", STARTER, STAGE, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout and starter.stdout.readline() == b"begun\n"
+        stage = psutil.Process(starter.pid).children(recursive=True)[-1]
+        starter.kill()
+    return stage
