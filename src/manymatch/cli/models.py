@@ -24,7 +24,7 @@ commands = typer.Typer()
 
 
 def _model(dataset: str, preset: str, name: str | None) -> list[Path]:
-    trained = model_name(name) if name else preset
+    trained = name or preset
     return [LAYOUT.model(dataset, trained), LAYOUT.curves(dataset, trained) / "plots" / "metrics"]
 
 
@@ -53,7 +53,7 @@ def _joined_result(dataset: str, members: list[str]) -> list[Path]:
 
 def _scored_result(dataset: str, name: str | None) -> list[Path]:
     """Without a name the command writes no file."""
-    return [*_result(dataset, model_name(name)), LAYOUT.study(dataset, name)] if name else []
+    return [*_result(dataset, name), LAYOUT.study(dataset, name)] if name else []
 
 
 def _data(dataset: str) -> list[Path]:
