@@ -11,6 +11,7 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, PresetName, Split, check_name, check_names
 from manymatch.cli.project import LAYOUT
 from manymatch.system.errors import ConfigError
+from manymatch.system.progress import show
 
 commands = typer.Typer()
 
@@ -94,7 +95,7 @@ def experiment(
         "synthetic": lambda: synthetic.to_markdown(SyntheticExperiment.read(written)),
         "sketches": lambda: sketches.view(SketchExperiment.read(written)).to_markdown(),
     }
-    typer.echo(tables[described.kind]())
+    show(tables[described.kind]())
 
 
 @commands.command()
@@ -177,4 +178,4 @@ def efficiency(
     written = LAYOUT.efficiency(dataset)
     split = split or params.evaluation.split
     stage.measure(dataset, sources, written, split, params.scene_graphs.model)
-    typer.echo(costs.to_markdown(Costs.read(written)))
+    show(costs.to_markdown(Costs.read(written)))
