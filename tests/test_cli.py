@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
+from command_line import configured, fails
 
 from manymatch import cli
 
@@ -58,27 +58,7 @@ TYPOS = {
 @pytest.fixture
 def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with configuration and nothing else."""
-    shutil.copy(root / "params.yaml", tmp_path)
-    shutil.copytree(root / "presets", tmp_path / "presets")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def fails(
-    command: str | list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> str:
-    """The one line that the command ends with."""
-    words = command.split() if isinstance(command, str) else command
-    monkeypatch.setattr(sys, "argv", ["manymatch", *words])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 1
-    lines = capfd.readouterr().err.splitlines()
-    assert len([line for line in lines if line.startswith("error: ")]) == 1
-    assert lines[-1].startswith("error: ") and "Traceback" not in lines
-    return lines[-1]
+    return configured(root, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("command", STAGES)
@@ -201,59 +181,6 @@ def test_the_command_line_starts_without_the_heavy_libraries() -> None:
     code = "import sys, manymatch.cli; print([m for m in ('torch', 'spacy') if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
-
-
-HOSTILE = [
-    *("", ".", "..", "../flickr8k/vsepp", "/tmp/x", "a/b", "-x", ".hidden", "x.partial"),
-    *("a\0b", "a\n", "\x1b[31m", "\u202e", "\udc80", "x" * 300),
-]
-"""Texts that are not names."""
-NAMES = {
-    *("dataset", "preset", "features", "split", "name", "part"),
-    *("members", "presets"),  # several names
-}
-"""The parameters of commands that are names."""
-OTHERS = {
-    *("overrides", "over", "seeds", "jobs", "processes", "device", "keep", "accept_stale"),
-    *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
-    *("file", "scores", "images", "texts", "image_ids", "caption_ids", "captions", "relevance"),
-}
-GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "members": "vsepp"}
-COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
-PLACES = [
-    (command, parameter.name)
-    for command in COMMANDS
-    for parameter in COMMANDS[command].params
-    if parameter.name in NAMES
-]
-
-
-def test_every_parameter_is_known_as_a_name_or_another_value() -> None:
-    known = NAMES | OTHERS
-    assert {part.name for command in COMMANDS.values() for part in command.params} <= known
-
-
-@pytest.mark.parametrize(("command", "name"), PLACES)
-def test_no_name_is_a_path(
-    checkout: Path,
-    command: str,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    before = sorted(checkout.rglob("*"))
-    for value in HOSTILE:
-        options, arguments = [], []
-        for part in COMMANDS[command].params:
-            text = value if part.name == name else GOOD.get(part.name)
-            if part.param_type_name == "argument" and text is not None:
-                arguments.append(text)
-            elif part.name == name:
-                options.append(f"{part.opts[-1]}={value}")
-        line = fails([command, *options, "--", *arguments], monkeypatch, capfd)
-        assert line.isprintable() and len(line) < 1100
-        assert "is not a name" in line or "empty" in line or name == "part"
-    assert sorted(checkout.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

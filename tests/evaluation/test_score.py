@@ -472,12 +472,12 @@ def test_the_command_prints_and_writes(
     assert Path("reports/runs/cub/theirs/t2i.trec").is_file()
     with pytest.raises(ConfigError, match=r"no dataset 'cuub'; did you mean 'cub'\?.*--protocol"):
         app([words[0], "cuub", *words[2:]], standalone_mode=False)
-    with pytest.raises(ConfigError, match=r"'\.\./\.\./x': a name is letters"):
+    with pytest.raises(ConfigError, match="is not a name"):
         outside = [words[0], "../../x", *words[2:], "--protocol", "pairs", "--as", "x"]
         app(outside, standalone_mode=False)
     mine = [words[0], "mine", *words[2:], "--protocol", "pairs", "--scores", matrix]
     app(mine, standalone_mode=False)
     with pytest.raises(ConfigError, match="no similarity 'cosin'; did you mean 'cosine'"):
         app([*words, "--similarity", "cosin"], standalone_mode=False)
-    with pytest.raises(ConfigError, match="a name is letters"):
+    with pytest.raises(ConfigError, match="is not a name"):
         app([*words, "--as", "a/b"], standalone_mode=False)

@@ -6,10 +6,12 @@ draws about 10,000 at random.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import resource
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,22 +38,27 @@ settings.load_profile(os.environ.get("MANYMATCH_FUZZ", "quick"))
 
 @pytest.fixture(autouse=True)
 def limits() -> Iterator[Any]:
-    """A function that starts the time of a case. A case has 30 s and 2 GiB more memory."""
+    """A context manager for one case, which has 30 s and 2 GiB more memory."""
 
     def interrupt(*_: object) -> None:
         raise AssertionError(f"still reading after {_SECONDS} s")
 
-    def begin() -> None:
+    @contextlib.contextmanager
+    def case() -> Iterator[None]:
         signal.alarm(_SECONDS)
-        faulthandler.dump_traceback_later(2 * _SECONDS, exit=True)  # for loops inside libraries
+        # For loops inside libraries.
+        faulthandler.dump_traceback_later(2 * _SECONDS, exit=True, file=sys.__stderr__)
+        try:
+            yield
+        finally:
+            signal.alarm(0)
+            faulthandler.cancel_dump_traceback_later()
 
     earlier = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + _BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, earlier[1]))
     handler = signal.signal(signal.SIGALRM, interrupt)
-    yield begin
-    signal.alarm(0)
-    faulthandler.cancel_dump_traceback_later()
+    yield case
     signal.signal(signal.SIGALRM, handler)
     resource.setrlimit(resource.RLIMIT_AS, earlier)

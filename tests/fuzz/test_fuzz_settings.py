@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import shutil
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from damage import damaged, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,89 +53,6 @@ EXPERIMENT = {
     "points": {"a": {"size": 4}, "b": {"training.epochs": 2, "preset": "cora"}},
     "seeds": [0, 1],
 }
-FRAGMENTS = st.sampled_from(
-    [
-        *(
-            "[",
-            "]",
-            "{",
-            "}",
-            "- ",
-            ": ",
-            "? ",
-            "\n",
-            "\t",
-            "'",
-            '"',
-            ",",
-            "#",
-            "|",
-            ">",
-            "---",
-            "%YAML 9",
-        ),
-        *(
-            "&a ",
-            "*a",
-            "&a [*a, *a]",
-            "<<: *a",
-            "<<: [*a, *a]",
-            "!!int ''",
-            "!!bool x",
-            "!x ",
-            "!!set ",
-        ),
-        *("[" * 3000, "{a: " * 2000, "- " * 3000, "x" * 3000, "9" * 5000, "0x" + "f" * 5000),
-        *("true", "null", "~", "-1", ".nan", ".inf", "1e999", "1:1:1.5", "2026-13-01", "=", "0o9"),
-        *("../../x", "/", "\0", "\x1b[2J", "\u202e", "\ud800", "\ufeff", "\x85", "\u2028", "é"),
-    ]
-)
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.integers(min_value=2**60, max_value=2**70),
-    st.floats(),
-    st.text(max_size=20),
-    st.dates(),
-    FRAGMENTS.filter(lambda text: text.isprintable()),
-)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
-    ),
-    max_leaves=8,
-)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, text: str) -> bytes:
-    """`text` with pieces replaced by fragments."""
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(text)))
-        end = start + draw(st.integers(0, 30))
-        text = text[:start] + draw(FRAGMENTS | st.text(max_size=10)) + text[end:]
-    return text.encode("utf-8", "surrogatepass")
-
-
-@st.composite
-def changed(draw: st.DrawFn, stated: Any) -> Any:
-    """`stated` with one value replaced, at any depth, or one key added."""
-    if not isinstance(stated, dict | list) or not stated or draw(st.integers(0, 3)) == 0:
-        return draw(VALUES)
-    if isinstance(stated, list):
-        at = draw(st.integers(0, len(stated) - 1))
-        return [*stated[:at], draw(changed(stated[at])), *stated[at + 1 :]]
-    key = draw(st.sampled_from(sorted(stated)) | st.text(max_size=8))
-    return {**stated, key: draw(changed(stated.get(key)))}
-
-
-def texts(stated: dict[str, Any], write: Callable[[Any], str]) -> st.SearchStrategy[bytes]:
-    """Damaged files with the content `stated`."""
-    return damaged(write(stated)) | changed(stated).map(
-        lambda value: write(value).encode("utf-8", "surrogatepass")
-    )
 
 
 def to_yaml(value: Any) -> str:
@@ -167,7 +84,6 @@ FILES = {
 @given(data=st.data())
 def test_damaged_settings(name: str, data: st.DataObject, checkout: Path, limits: Any) -> None:
     content = data.draw(texts(FILES[name], to_yaml))
-    limits()
     path = checkout / name
     whole = path.read_bytes()
     shown = io.StringIO()
@@ -177,7 +93,8 @@ def test_damaged_settings(name: str, data: st.DataObject, checkout: Path, limits
         patch.setattr(sys, "stderr", shown)
         path.write_bytes(content)
         try:
-            cli.main()
+            with limits():
+                cli.main()
         finally:
             path.write_bytes(whole)
     lines = shown.getvalue().splitlines()
@@ -187,23 +104,23 @@ def test_damaged_settings(name: str, data: st.DataObject, checkout: Path, limits
 
 @given(text=damaged("training.optimizer.lr=1e-4") | damaged("model.a.b={c: [1, 2]}"))
 def test_damaged_overrides(text: bytes, checkout: Path, limits: Any) -> None:
-    limits()
     preset = checkout / "presets" / "scenes" / "cora.yaml"
-    refused_or(
-        lambda: read_preset(preset, dict([project.override(text.decode("utf-8", "replace"))]))
-    )
+    with limits():
+        refused_or(
+            lambda: read_preset(preset, dict([project.override(text.decode("utf-8", "replace"))]))
+        )
 
 
 @given(pattern=damaged(r"^(image|text)\.sets\.(.*)*x?[a-z]{2,4}$|(?:\w+\s?)*@"))
 def test_damaged_expressions(pattern: bytes, limits: Any) -> None:
     names = [f"text.encoder.layers.{number}.attention.weight" for number in range(50)]
-    limits()
 
     def match() -> None:
         stated = {"match": pattern.decode("utf-8", "replace")}
         names_matching(validate(ParameterGroup, stated, "group").match, names, "match")
 
-    refused_or(match)
+    with limits():
+        refused_or(match)
 
 
 def refused_or(read: Callable[[], object]) -> None:
@@ -214,86 +131,51 @@ def refused_or(read: Callable[[], object]) -> None:
         assert str(error).isprintable()
 
 
-def _run_of(path: Path) -> Any:
+def run_of(path: Path) -> Any:
     return Run("a", {}, 0, "code", path.parent).numbers()
 
 
-def _rows(path: Path) -> Any:
+def rows_of(path: Path) -> Any:
     return list(read_csv(path, ["video_id", "sentence"]))
 
 
 JSON = {
     "index.json": (
         lambda path: read_index(path.parent),
-        {
-            "dataset": "scenes",
-            "features": "lite0",
-            "width": 4,
-            "max_regions": 2,
-            "boxes": False,
-            "attributes": {"a": "b"},
-            "splits": {"test": {"images": 3, "captions": 6}},
-        },
+        """{"dataset": "scenes", "features": "lite0", "width": 4, "max_regions": 2, "boxes": false,
+        "attributes": {"a": "b"}, "splits": {"test": {"images": 3, "captions": 6, "sha256": ["0"],
+        "shards": ["test-0.tar"], "shard_images": [3]}}}""",
     ),
-    "vocabulary.json": (Vocabulary.load, {"words": ["<pad>", "<unk>", "<mask>", "a", "cat"]}),
+    "vocabulary.json": (Vocabulary.load, '{"words": ["<pad>", "<unk>", "<mask>", "a", "cat"]}'),
     "machine.json": (
         MachineRecord.read,
-        {
-            "train": {
-                "date": "x",
-                "host": "h",
-                "device": "cpu",
-                "seconds": 1.0,
-                "peak_memory_mb": 3.0,
-            }
-        },
+        """{"train": {"date": "2026-01-01", "host": "h", "device": "cpu", "seconds": 1.0,
+        "peak_memory_mb": 3.0}}""",
     ),
-    "model.json": (lambda path: feature_width(path.parent), {"feature_width": 4}),
-    "result.json": (_run_of, {"numbers": {"a": 1}, "code": "code"}),
+    "model.json": (lambda path: feature_width(path.parent), '{"feature_width": 4}'),
+    "result.json": (run_of, '{"numbers": {"a": 1}, "code": "code"}'),
     "provenance/scenes/cora.json": (
         Provenance.read,
-        {
-            "dataset": "scenes",
-            "preset": "cora",
-            "method": "cora",
-            "split": "test",
-            "seed": 0,
-            "features": "lite0",
-            "setting": "small-scale",
-            "images": 3,
-            "captions": 4,
-            "members": [{"preset": "a"}],
-        },
+        """{"dataset": "scenes", "preset": "cora", "method": "cora", "split": "test", "seed": 0,
+        "features": "lite0", "setting": "small-scale", "images": 3, "captions": 4, "members":
+        [{"preset": "a", "method": "b", "seed": 1, "features": "c"}]}""",
     ),
     "archive.zip.json": (
         lambda path: Unfinished(path.with_suffix("")).origin,
-        {"url": "http://host/x", "validator": None, "pieces": [9, 3, [0, 1]]},
+        '{"url": "http://host/x", "validator": null, "pieces": [9, 3, [0, 1]]}',
     ),
-    "object.json": (read_object, {"images": [{"sentences": [{"raw": "a"}]}]}),
+    "object.json": (read_object, '{"images": [{"sentences": [{"raw": "a"}]}]}'),
 }
 CSV = {
-    "rows.csv": (_rows, [["video_id", "sentence"], ["v1", "a man, runs"], ["v2", 'a "cat"']]),
+    "rows.csv": (rows_of, 'video_id,sentence\nv1,"a man, runs"\nv2,"a ""cat"""\n'),
     "table.csv": (
         lambda path: read_split(path, "test"),
-        [
-            ["image_id", "caption_id", "split", "labels"],
-            ["a", "a#0", "test", "1 2"],
-            ["b", "b#0", "test", ""],
-        ],
+        "image_id,caption_id,split,labels\na,a#0,test,1 2\nb,b#0,test,\n",
     ),
-    "ids.txt": (read_ids, [["a"], ["b"]]),
-    "plots/metrics/loss.tsv": (
-        lambda path: read_curves(path.parents[2]),
-        [["step\tloss"], ["0\t1.5"]],
-    ),
+    "ids.txt": (read_ids, "a\nb\n"),
+    "plots/metrics/loss.tsv": (lambda path: read_curves(path.parents[2]), "step\tloss\n0\t1.5\n"),
 }
 DEEP = st.sampled_from([b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5_000, b""])
-
-
-def to_csv(rows: list[list[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue()
 
 
 @pytest.mark.parametrize("name", [*JSON, *CSV])
@@ -302,13 +184,14 @@ def test_damaged_files(
     name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, limits: Any
 ) -> None:
     if name in JSON:
-        read, stated = JSON[name]
-        content = data.draw(texts(stated, lambda value: json.dumps(value, default=str)) | DEEP)
+        read, whole = JSON[name]
+        cases = texts(json.loads(whole), lambda value: json.dumps(value, default=str))
     else:
-        read, rows = CSV[name]
-        content = data.draw(damaged(to_csv(rows)) | DEEP)
-    limits()
+        read, whole = CSV[name]
+        cases = damaged(whole)
+    content = data.draw(cases | DEEP)
     path = tmp_path_factory.getbasetemp() / "files" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    refused_or(lambda: read(path))
+    with limits():
+        refused_or(lambda: read(path))

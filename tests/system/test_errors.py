@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from manymatch.system.errors import ConfigError, one_line
-from manymatch.system.progress import say
+from manymatch.system.progress import say, show
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,9 @@ def test_control_characters_are_escaped(
     text: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     say(text)
-    assert capsys.readouterr().err == f"{shown}\n"
+    show(f"first\n{text}" if "\n" not in text else shown)
+    printed = capsys.readouterr()
+    assert printed.err == f"{shown}\n" and printed.out.endswith(f"{shown}\n")
     assert str(ConfigError(text)) == one_line(text) == shown
 
 

@@ -57,6 +57,7 @@ def preset(name: str) -> dict[str, Any]:
 def make_checkout(root: Path) -> None:
     """Shards and presets of the data set `tiny` in the folder `root`."""
     layout = Layout(root)
+    layout.params.touch()
     data: TinyData = make_data(root, width=WIDTH, variable=True)
     data.write_shards()
     shutil.copytree(data.shards, layout.shards("tiny", "grid"))

@@ -61,9 +61,9 @@ def main() -> None:
 
 def _refuse_empty(arguments: list[str]) -> None:
     """An empty text, such as that of an unset variable of the shell, is not the default."""
-    for before, argument in pairwise(["", *arguments]):
+    for before, argument in pairwise(["manymatch", *arguments]):
         if _EMPTY.fullmatch(argument):
-            option = argument if argument else before
+            option = argument or before
             raise ConfigError(f"{option}: the value is empty. Give a value, or leave it out.")
 
 

@@ -12,6 +12,7 @@ from manymatch.cli.options import DatasetName, PresetName, Split, check_name, ch
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.system.errors import ConfigError
+from manymatch.system.progress import show
 
 commands = typer.Typer()
 
@@ -100,7 +101,7 @@ def experiment(
         "synthetic": lambda: synthetic.to_markdown(SyntheticExperiment.read(written)),
         "sketches": lambda: sketches.view(SketchExperiment.read(written)).to_markdown(),
     }
-    typer.echo(tables[described.kind]())
+    show(tables[described.kind]())
 
 
 @commands.command()
@@ -186,4 +187,4 @@ def efficiency(
     written = LAYOUT.efficiency(dataset)
     split = split or params.evaluation.split
     stage.measure(dataset, sources, written, split, params.scene_graphs.model)
-    typer.echo(costs.to_markdown(Costs.read(written)))
+    show(costs.to_markdown(Costs.read(written)))

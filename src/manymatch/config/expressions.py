@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -19,8 +20,9 @@ such as `(.*)*x` doubles with every character of a name."""
 
 def _compiles(expression: str) -> str:
     try:
-        re.compile(expression)  # refuses the recursion and fuzzy matching of `regex`
-        regex.compile(expression)
+        with warnings.catch_warnings(action="ignore"):  # of syntax that Python may change
+            re.compile(expression)  # refuses the recursion and fuzzy matching of `regex`
+            regex.compile(expression)
     except (re.error, regex.error, RecursionError, OverflowError, MemoryError) as error:
         raise ValueError(f"not a regular expression: {error}") from None
     return expression

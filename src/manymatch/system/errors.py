@@ -19,10 +19,14 @@ def one_line(text: str) -> str:
     texts from files and servers could otherwise operate the terminal, hide a part of the line or
     imitate a message of the program.
     """
-    text = _cut(text)
+    return _cut(printable(_cut(text)))
+
+
+def printable(text: str) -> str:
+    """`text` with escapes for the characters that cannot be printed."""
     if text.isprintable():
         return text
-    return _cut("".join(sign if sign.isprintable() else _escape(sign) for sign in text))
+    return "".join(sign if sign.isprintable() else _escape(sign) for sign in text)
 
 
 def _cut(text: str) -> str:

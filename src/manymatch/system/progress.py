@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import track as rich_track
 
-from manymatch.system.errors import one_line
+from manymatch.system.errors import one_line, printable
 
 Item = TypeVar("Item")
 _SECONDS_BETWEEN_LINES = 10.0
@@ -43,3 +43,8 @@ def _lines(items: Iterable[Item], description: str, total: int | None) -> Iterat
 def say(line: str) -> None:
     """Print one line for the user on standard error; see `one_line`."""
     print(one_line(line), file=sys.stderr, flush=True)
+
+
+def show(table: str) -> None:
+    """Print the lines of a result on standard output; see `printable`."""
+    print(*map(printable, table.split("\n")), sep="\n", flush=True)

@@ -1,0 +1,65 @@
+"""Every name on the command line is checked before it becomes a path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from command_line import configured, fails
+
+from manymatch import cli
+
+HOSTILE = [
+    *("", ".", "..", "../flickr8k/vsepp", "/tmp/x", "a/b", "-x", ".hidden", "x.partial"),
+    *("a\0b", "a\n", "\x1b[31m", "\u202e", "\udc80", "x" * 300),
+]
+"""Texts that are not names."""
+NAMES = {
+    *("dataset", "preset", "features", "split", "name", "part"),
+    *("members", "presets"),  # several names
+}
+"""The parameters of commands that are names."""
+OTHERS = {
+    *("overrides", "over", "seeds", "jobs", "processes", "device", "keep", "accept_stale"),
+    *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
+    *("file", "scores", "images", "texts", "image_ids", "caption_ids", "captions", "relevance"),
+}
+GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "members": "vsepp"}
+COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+PLACES = [
+    (command, parameter.name)
+    for command in COMMANDS
+    for parameter in COMMANDS[command].params
+    if parameter.name in NAMES
+]
+
+
+def test_every_parameter_is_known_as_a_name_or_another_value() -> None:
+    known = NAMES | OTHERS
+    assert {part.name for command in COMMANDS.values() for part in command.params} <= known
+
+
+@pytest.mark.parametrize(("command", "name"), PLACES)
+def test_no_name_is_a_path(
+    root: Path,
+    tmp_path: Path,
+    command: str,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    checkout = configured(root, tmp_path, monkeypatch)
+    before = sorted(checkout.rglob("*"))
+    for value in HOSTILE:
+        options, arguments = [], []
+        for part in COMMANDS[command].params:
+            text = value if part.name == name else GOOD.get(part.name)
+            if part.param_type_name == "argument" and text is not None:
+                arguments.append(text)
+            elif part.name == name:
+                options.append(f"{part.opts[-1]}={value}")
+        line = fails([command, *options, "--", *arguments], monkeypatch, capfd)
+        assert line.isprintable() and len(line) < 1100
+        assert "is not a name" in line or "empty" in line or name == "part"
+    assert sorted(checkout.rglob("*")) == before
