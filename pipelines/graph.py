@@ -80,8 +80,8 @@ def is_unchanged(root: Path, name: str) -> bool:
         with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
             (stage,) = repo.stage.collect(name)
             return not stage.changed()
-    except LockError:
-        return False
+    except DvcException:
+        return False  # `dvc repro` waits, or reports the error
 
 
 def is_made(root: Path, name: str, pull: bool) -> bool:

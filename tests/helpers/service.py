@@ -65,6 +65,9 @@ class Service(Workspace):
     def state(self, run: str) -> dict[str, Any]:
         return self._call("GET", f"flow_runs/{run}")["state"]
 
+    def name(self, run: str) -> str:
+        return self._call("GET", f"flow_runs/{run}")["name"]
+
     def stored_state(self, run: str) -> str:
         """The kind of the run's state as it is on the disk: there need not be a server."""
         with contextlib.closing(sqlite3.connect(self.folder / ".prefect" / "prefect.db")) as base:
@@ -107,11 +110,11 @@ class Service(Workspace):
         return {artifact["key"]: artifact["data"] for artifact in found}
 
     def processes(self, *words: str) -> list[psutil.Process]:
-        """Those that work in this checkout and have all these words among their arguments."""
+        """Those that work in this checkout or its worktrees with all these words as arguments."""
         return [
             process
             for process in psutil.process_iter(["cmdline", "cwd"])
-            if process.info["cwd"] == str(self.folder)
+            if Path(process.info["cwd"] or "/").is_relative_to(self.folder)
             and set(words) <= {part.rpartition("/")[2] for part in process.info["cmdline"] or ()}
         ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 
+import httpx
 import psutil
 import pytest
 from service import Service, run_id
@@ -27,7 +28,9 @@ LONG = {"overrides": ["training.epochs=2000"]}
 
 def test_train_cora_as_typed(service: Service) -> None:
     output = service.run("prefect", "deployment", "run", "train-cora", "--watch")
-    assert "finished successfully" in output
+    for text in ("train-cora scenes/cora 1", "7/8 train@scenes-cora", "epoch 2/2: loss", "rsum"):
+        assert text in output
+    assert "finished successfully" in output and "lock file" not in output
     run = run_id(output)
     assert set(service.stages(run).values()) == {"Completed"}
     assert sorted(service.stages(run)) == sorted(CORA)
@@ -38,14 +41,21 @@ def test_train_cora_as_typed(service: Service) -> None:
     log = service.log(run)
     assert "> manymatch train scenes cora" in log and "epoch 2/2: loss" in log
     artifacts = service.artifacts(run)
-    assert "| cora | small-scale |" in artifacts["metrics"]
+    assert "| cora | small-scale |" in artifacts["metrics-scenes-cora"]
     assert "rsum" in artifacts["metrics-diff"]
+    (link,) = re.findall(r"http:[^\s)]+", artifacts["report"])
+    assert "cora" in httpx.get(link).raise_for_status().text
+    service.commit("Results")
 
 
 def test_unchanged_stages_are_cached_and_the_report_is_linked(service: Service) -> None:
+    assert service.run("git", "status", "--porcelain") == ""
     runs = [service.begin("train/train-cora"), service.begin("report/report")]
     cached, made = (service.ended(run) for run in runs)
     assert cached["message"] == "0 stages ran, 8 had not changed"
+    assert [service.name(run) for run in runs] == ["train-cora scenes/cora 2", "report 1"]
+    assert "no stage had to run" in service.log(runs[0])
+    assert service.artifacts(runs[0])["metrics-diff"].startswith("No metric differs")
     assert set(service.stages(runs[0]).values()) == {"Cached"}
     assert made["type"] == "COMPLETED" and service.stages(runs[1]) == {
         "code": "Cached",
@@ -73,13 +83,41 @@ def test_names_that_cannot_be_resolved_are_one_line(service: Service) -> None:
 def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
     service: Service, name: str, parameters: dict[str, str], message: str
 ) -> None:
-    before = service.run("git", "status", "--short", "--untracked-files=no")
+    before = service.run("git", "status", "--porcelain")
     run = service.begin(name, parameters=parameters)
     state = service.ended(run)
     assert state["type"] == "FAILED" and "\n" not in state["message"]
     assert message in state["message"]
     assert service.stages(run) == {}
-    assert service.run("git", "status", "--short", "--untracked-files=no") == before
+    assert service.run("git", "status", "--porcelain") == before
+
+
+def test_runs_with_overrides_are_experiments_side_by_side(service: Service) -> None:
+    before = service.run("git", "status", "--porcelain")
+    parameters = [{"overrides": [f"seed={seed}"]} for seed in (1, 2)]
+    runs = [
+        service.begin("train/train-cora", parameters=given, work_queue_name=queue, name=name)
+        for given, queue, name in zip(parameters, ("gpu", "cpu"), ("one", "two"), strict=True)
+    ]
+    assert {service.ended(run)["type"] for run in runs} == {"COMPLETED"}
+    assert service.run("git", "status", "--porcelain") == before
+    assert len(service.run("git", "worktree", "list").splitlines()) == 1
+    shown = service.run("dvc", "exp", "show", "--json")
+    assert '"one"' in shown and '"two"' in shown
+    for run, name in zip(runs, ("one", "two"), strict=True):
+        link = service.artifacts(run)["report"]
+        assert f"/service/experiments/{name}/index.html" in link
+    metrics = {}
+    for name in ("one", "two"):
+        service.run("dvc", "exp", "apply", name)
+        metrics[name] = service.results()
+    assert metrics["one"] != metrics["two"]
+    # The numbers of the run alone, without DVC's cache.
+    for stage in CORA[-2:]:
+        service.run("dvc", "repro", "--force", "--single-item", stage)
+    assert service.results() == metrics["two"]
+    service.run("git", "checkout", ".")
+    service.run("dvc", "checkout", "--force", "--allow-missing")
 
 
 def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes(
@@ -87,7 +125,7 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
 ) -> None:
     first = service.begin("train/train-cora", parameters=LONG)
     message = service.says(first, "epoch 3/2000")
-    assert "presets/scenes/cora.yaml: training.epochs is now 2000 (was 2) and stays so" in message
+    assert "presets/scenes/cora.yaml: training.epochs is 2000" in message
     (worker,) = service.processes("prefect", "worker", "start")
     worker.kill()
     assert service.ended(first, within=40)["type"] == "CRASHED"
@@ -95,9 +133,8 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
     service.gone("manymatch", within=10)
 
     service.serve()
-    second = service.begin("train/train-cora")
-    message = service.says(second, "resuming after epoch")
-    assert "presets/scenes/cora.yaml differs from the last commit" in message
+    second = service.begin("train/train-cora", parameters=LONG)
+    service.says(second, "resuming after epoch")
     service.says(second, "/2000: loss")
     for stage in service.processes("manymatch", "train"):
         stage.kill()
@@ -107,12 +144,14 @@ def test_a_killed_worker_and_a_killed_stage_end_the_run_and_the_next_one_resumes
     assert re.search(r"exited with (-9|137)\b", state["message"])
     assert "/2000: loss" in state["message"]
     assert "start the run again" in state["message"]
+    assert len(service.run("git", "worktree", "list").splitlines()) == 1
 
 
 def test_runs_queue_cancel_and_survive_a_new_server(service: Service) -> None:
     service.edit("presets/scenes/cora.yaml", {"training.epochs": 2000})
     first = service.begin("train/train-cora")
-    service.says(first, "/2000: loss")
+    message = service.says(first, "/2000: loss")
+    assert "presets/scenes/cora.yaml differs from the last commit" in message
     # Another queue, so that both run at once and meet at DVC's lock.
     second = service.begin("train/train-cora", work_queue_name="cpu")
     third = service.begin("train/train-cora")
