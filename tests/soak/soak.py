@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,6 +56,8 @@ TARGETS = (
 )
 """Stages that `dvc repro --force` repeats although nothing has changed."""
 DEPLOYMENTS = "train/train-cora", "prepare/prepare-data", "reproduce/reproduce", "report/report"
+SPARED = "pipelines.serve", "prefect server"
+"""Commands that are not killed: the start of a service takes a minute on a busy machine."""
 SIGNALS = signal.SIGTERM, signal.SIGKILL, signal.SIGINT
 COMPARED = "data", "models", "reports"
 SECONDS_BETWEEN_KILLS = 5.0
@@ -158,19 +161,20 @@ class Soak:
     def _kill(self, choice: random.Random) -> None:
         while not self.over:
             self._sleep(choice.expovariate(1 / SECONDS_BETWEEN_KILLS))
-            processes = self.processes()
-            if not processes:
-                continue
-            victim, sent = choice.choice(processes), choice.choice(SIGNALS)
-            with contextlib.suppress(psutil.Error, ProcessLookupError):
-                session, command = os.getsid(victim.pid), victim.cmdline()
-                whole = choice.random() < 0.2 and os.getpgid(victim.pid) == session
+            with contextlib.suppress(psutil.Error, ProcessLookupError, IndexError):
+                victim, sent = choice.choice(self.processes()), choice.choice(SIGNALS)
+                command = " ".join(Path(part).name for part in victim.cmdline())
+                if any(spared in command for spared in SPARED):
+                    continue
+                session = os.getsid(victim.pid)
                 self.disturbed.add(session)
-                (os.killpg if whole else os.kill)(victim.pid if not whole else session, sent)
+                if choice.random() < 0.2 and os.getpgid(victim.pid) == session:
+                    os.killpg(session, sent)
+                    self.log(f"{sent.name} to all of [{session}], found by: {command[:70]}")
+                else:
+                    victim.send_signal(sent)
+                    self.log(f"{sent.name} to {victim.pid} of [{session}]: {command[:70]}")
                 self.counts["kills"] += 1
-                shown = " ".join(Path(part).name for part in command)[:70]
-                group = " and its group" if whole else ""
-                self.log(f"{sent.name} to {victim.pid}{group} of [{session}]: {shown}")
 
     def _sleep(self, seconds: float) -> None:
         time.sleep(max(0.0, min(seconds, self.deadline - time.monotonic())))
@@ -253,6 +257,13 @@ def main() -> int:
         disturbed = make(ROOT, folders[1]).with_own_sources()
         undisturbed.run("dvc", "repro")
         expected = contents(undisturbed)
+        # The soak begins with everything made, so that every stage has its inputs.
+        for name in (*COMPARED, ".dvc/cache", "dvc.lock"):
+            source, target = undisturbed.folder / name, disturbed.folder / name
+            if source.is_dir():
+                shutil.copytree(source, target, dirs_exist_ok=True)
+            else:
+                shutil.copy(source, target)
         soak = Soak(disturbed, options.seed, 60 * options.minutes)
         try:
             soak.run()

@@ -23,7 +23,7 @@ def prepared(finished: Workspace, new_workspace: New) -> New:
     def make() -> Workspace:
         workspace = new_workspace()
         workspace.copy_data_from(finished)
-        workspace.edit("presets/scenes/vsepp.yaml", {"training.epochs": 30})
+        workspace.edit("presets/scenes/vsepp.yaml", {"training.epochs": 60})
         return workspace
 
     return make
@@ -43,7 +43,7 @@ def test_the_next_repro_ends_with_the_same_model(
     workspace = prepared()
     process = workspace.start(*TRAIN)
     assert process.stdout is not None
-    while "epoch 2/30" not in (line := process.stdout.readline()):
+    while "epoch 2/60" not in (line := process.stdout.readline()):
         assert line
     process.send_signal(sent)
     process.wait()
@@ -59,7 +59,7 @@ def test_dvc_takes_over_what_a_stage_by_hand_finishes(
     workspace = prepared()
     process = workspace.start("manymatch", "train", "scenes", "vsepp")
     assert process.stdout is not None
-    while "epoch 2/30" not in (line := process.stdout.readline()):
+    while "epoch 2/60" not in (line := process.stdout.readline()):
         assert line
     output = workspace.run(*TRAIN)
     process.communicate()

@@ -97,7 +97,7 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
 
 def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
     """Acquire `lock`; returns the last holder that was waited for, as it ended, or None."""
-    named: _Holder | None = None
+    named = ""
     with contextlib.ExitStack() as stack:
         note: FileIO | None = None
         while True:
@@ -115,9 +115,9 @@ def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
                 say(f"{path}: this file system has no locks. Do not run this command twice at once")
                 return None
             holder = None if note is None else _read(note)
-            if holder is not None and holder != named:
-                named = holder
-                say(f"{what}: waiting for {holder}")
+            if holder is not None and str(holder) != named:
+                named = str(holder)
+                say(f"{what}: waiting for {named}")
             time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
 
 
