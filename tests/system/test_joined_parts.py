@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hashed_files import flipped_bits
 from PIL import Image
 from tiny_data import TinyData, make_data, write_table
 from workspace import Workspace
@@ -208,12 +209,17 @@ def test_a_damaged_part_of_graphs_is_named(tmp_path: Path) -> None:
     for part in HALVES:
         parsed(path, part)
     (damaged,) = (tmp_path / "parts").glob("1-of-2-*")
+    whole = damaged.read_bytes()
     for content in (b"", b"ARROW1 and no more"):
         damaged.write_bytes(content)
         with pytest.raises(DataError, match="damaged") as fault:
             parsed(path)
         assert str(damaged) in str(fault.value) and "\n" not in str(fault.value)
         assert not (tmp_path / "graphs.parquet").exists()
+    damaged.write_bytes(whole)
+    for _ in flipped_bits(damaged, 20):
+        with pytest.raises(DataError, match="damaged"):
+            parsed(path)
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ REAL: dict[str, dict[str, Any]] = {
         slow("manymatch.training.curves.Curves.add", 3, 3),  # the state is, the curves are not
         slow("manymatch.training.train.save_model", 1, 4),
         slow(MOVE, 17, 4),  # the model is written, not in place
-        slow("manymatch.training.train.remove", 1, 4),  # the model is in place
+        slow("manymatch.training.checkpoints.Checkpoints.remove", 1, 4),  # the model is in place
     ],
 )
 def test_killed_and_resumed(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from hashed_files import flipped_bits
 from killing import kill_during
 from tiny_data import TinyData
 from tiny_run import Run, preset
@@ -100,6 +101,14 @@ def test_what_does_not_fit_is_one_line(
     with pytest.raises(CheckpointError, match=message) as caught:
         load(models, build(OTHERS, **model), **settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.json", "model.json"])
+def test_a_damaged_source_is_one_line(models: Path, name: str) -> None:
+    for _ in flipped_bits(models / "scenes" / "tiny" / name, 10):
+        with pytest.raises(CheckpointError, match=name) as caught:
+            find_source(starting(), models)
+        assert "\n" not in str(caught.value)
 
 
 CONTRASTIVE = {"size": 16, "word_size": 16, "objective": "info_nce"}

@@ -73,7 +73,7 @@ class Checkpoints:
         Without such a checkpoint the history has no rows.
         """
         faults: list[str] = []
-        for record in sorted(self.folder.glob("epoch-*.json"), reverse=True):
+        for record in self._records():
             try:
                 return self._read(record), "; ".join(faults)
             except CheckpointError as error:
@@ -140,6 +140,16 @@ class Checkpoints:
         }
         write_hashed_object(state.with_suffix(".json"), record)
         self._remove_earlier(history)
+
+    def remove(self) -> None:
+        """Remove the folder. The records go first, so that a kill leaves whole checkpoints."""
+        for record in self._records():
+            remove(record)
+        remove(self.folder)
+
+    def _records(self) -> list[Path]:
+        """The records of all checkpoints, the last epoch first."""
+        return sorted(self.folder.glob("epoch-*.json"), reverse=True)
 
     def _remove_earlier(self, history: History) -> None:
         """Keep the checkpoint of `history` and the one before."""

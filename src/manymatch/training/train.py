@@ -14,7 +14,6 @@ from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import save_model
 from manymatch.shards.read import Index, read_index
 from manymatch.system.errors import ConfigError
-from manymatch.system.files import remove
 from manymatch.system.machine import Clock, record
 from manymatch.system.progress import say
 from manymatch.text.vocabulary import Vocabulary
@@ -185,5 +184,5 @@ def _write(
     if source is not None:
         facts["warm_start_sha256"] = source.sha256
     save_model(folder, learner.method, preset, learner.data.vocabulary, index.width, **facts)
-    remove(store.folder)
+    store.remove()
     say(f"{folder}: epoch {best + 1} of {len(history.rows)}, validation rsum {rsum:.1f}")

@@ -1,0 +1,68 @@
+"""No damaged table is read as another table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hashed_files import flipped_bits
+
+from manymatch.foreign.parquet_file import open_table, read_table, table_writer
+from manymatch.system.errors import DataError
+
+SCHEMA = pa.schema(
+    [("caption_id", pa.string()), ("labels", pa.list_(pa.int64()))], {"complete": "true"}
+)
+ROWS = pa.table(
+    [[f"caption {n}" for n in range(300)], [[n, n % 7] for n in range(300)]], schema=SCHEMA
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with table_writer(tmp_path / "table.parquet", SCHEMA) as writer:
+        writer.write_table(ROWS)
+        writer.write_table(ROWS)
+    return tmp_path / "table.parquet"
+
+
+def test_there_and_back(path: Path) -> None:
+    for table in (
+        read_table(path, SCHEMA),
+        open_table(path, SCHEMA.names, "captions").read(),
+        pq.read_table(path, page_checksum_verification=True),  # other programs read the table too
+    ):
+        assert table.to_pylist() == 2 * ROWS.to_pylist()
+        assert table.schema.metadata == SCHEMA.metadata
+
+
+def test_every_flipped_bit_is_one_line(path: Path) -> None:
+    expected = read_table(path, SCHEMA)
+    for at in flipped_bits(path, 60):
+        for read in (
+            lambda: read_table(path, SCHEMA),
+            lambda: open_table(path, SCHEMA.names, "captions").read(),
+        ):
+            try:
+                table = read()
+            except DataError as error:
+                assert str(path) in str(error) and "\n" not in str(error)
+            else:
+                assert table.equals(expected, check_metadata=True), at
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"\xff" * 8, b"\0" * 200 + b"PAR1"])
+def test_other_files_are_one_line(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"table\.parquet"):
+        open_table(path, SCHEMA.names, "captions")
+
+
+def test_a_damaged_page_of_another_programs_table_is_one_line(path: Path) -> None:
+    pq.write_table(ROWS, path, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"caption 217", b"caption 218"))
+    with pytest.raises(DataError, match="not a table"):
+        read_table(path, SCHEMA)
