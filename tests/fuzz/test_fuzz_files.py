@@ -214,7 +214,7 @@ def torches():
 def jsons():
     yield b'{"images": [{"filename": "a.jpg", "sentences": ["\\u00e4", 1.5e3]}, {}], "b": null}'
     yield b'\xef\xbb\xbf{"images": [' + b'{"a": [' * 300 + b"]}" * 300 + b"]}"
-    yield b'{"a": ' * 50_000
+    yield b'{"a": ' * 5000
     yield b'{"images": [' + b"9" * 6000 + b", 1e999999, NaN]}"
     yield b'{"images": ["\\ud800", "' + bytes(range(256)) + b'"]}'
 
@@ -384,9 +384,9 @@ def attempt(name, content, read, limits):
         room = Path(folder) / "room"
         room.mkdir()
         (room / name).write_bytes(content)
-        limits()
         try:
-            read(room / name)
+            with limits():
+                read(room / name)
             return True
         except ManyMatchError as error:
             assert len(str(error)) < 10_000
