@@ -48,9 +48,9 @@ def test_any_answer_gives_the_right_file_or_a_fault(many, known, limits, monkeyp
         queue[:] = answers
         with tempfile.TemporaryDirectory() as folder:
             target = Path(folder) / "waiting" / "file.bin"
-            limits()
             try:
-                fetch([url], target, expected, "the file", connections=many)
+                with limits():
+                    fetch([url], target, expected, "the file", connections=many)
             except ManyMatchError:
                 assert not target.exists()
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,4 +59,14 @@ def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
     if not isinstance(array, np.ndarray):
         array.close()
         raise DataError(f"{path}: an archive of arrays, not one array. Rename the file to .npz")
+    if array.dtype.kind == "V" or not is_text(array):
+        raise DataError(f"{path}: {array.dtype} are neither numbers nor text")
     return array
+
+
+def is_text(array: NDArray[Any]) -> bool:
+    """Whether all characters of an array of text exist. Arrays of other types pass."""
+    if array.dtype.kind != "U" or not array.nbytes:
+        return True
+    codes = np.ascontiguousarray(array).view(array.dtype.str[0] + "u4")
+    return bool(codes.max() <= sys.maxunicode)

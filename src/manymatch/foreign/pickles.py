@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from manymatch.foreign.numpy_file import is_text
 from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError, first_line
 
@@ -95,7 +96,10 @@ def _array(data: Any, kind: Any, shape: Any, order: Any) -> NDArray[Any]:
     dtype, sizes = kind.dtype(), tuple(map(int, shape))
     if min(sizes, default=0) < 0 or math.prod(sizes) * dtype.itemsize != len(raw):
         raise pickle.UnpicklingError(f"an array of shape {sizes} in {len(raw)} B")
-    return np.frombuffer(raw, dtype).reshape(sizes, order="F" if order == "F" else "C")
+    array = np.frombuffer(raw, dtype).reshape(sizes, order="F" if order == "F" else "C")
+    if not is_text(array):
+        raise pickle.UnpicklingError("an array of text with impossible characters")
+    return array
 
 
 def _reconstruct(*_: Any) -> PickledArray:

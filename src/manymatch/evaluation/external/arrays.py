@@ -21,7 +21,7 @@ from manymatch.foreign.regular_file import open_regular, regular_path
 from manymatch.system.errors import DataError, first_line
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
-_FAULTS = (*FAULTS, RuntimeError, SafetensorError, zipfile.BadZipFile, zlib.error)
+_FAULTS = (*FAULTS, *hdf5_file.FAULTS, SafetensorError, zipfile.BadZipFile, zlib.error)
 """The errors that the libraries raise for damaged files."""
 
 
