@@ -73,6 +73,7 @@ def evaluate(
         **project.ranking(split),
         elements=project.params().evaluation.elements,
     )
+    _show_result(dataset, preset)
 
 
 @commands.command()
@@ -100,15 +101,16 @@ def rerank(
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
     )
+    _show_result(dataset, preset + stage.SUFFIX)
 
 
 @commands.command()
 def ensemble(
-    members: Annotated[
+    dataset: DatasetName,
+    presets: Annotated[
         list[str],
-        typer.Argument(metavar="A B", help="Trained models: cora cora-1, or cora+cora-1."),
+        typer.Argument(metavar="PRESET", help="Trained models: cora cora-1, or cora+cora-1."),
     ],
-    dataset: Annotated[str, typer.Option(help="The dataset of these models.")] = "scenes",
     split: Split = None,
 ) -> None:
     """Rank with the mean of several models' scores: reports/results/DATASET/A+B.json.
@@ -117,7 +119,7 @@ def ensemble(
     """
     from manymatch.evaluation import ensemble as stage
 
-    names = [name for member in members for name in member.split(stage.JOINED_BY)]
+    names = [name for preset in presets for name in preset.split(stage.JOINED_BY)]
     joined = stage.JOINED_BY.join(names)
     stage.ensemble(
         [project.trained(dataset, name) for name in names],
@@ -126,6 +128,7 @@ def ensemble(
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
     )
+    _show_result(dataset, joined)
 
 
 @commands.command()
@@ -172,6 +175,9 @@ def score(
             "--as", metavar="NAME", help="Keep the result: reports/results/DATASET/NAME.json."
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all metrics as JSON instead of a table.")
+    ] = False,
 ) -> None:
     """Evaluate another model's embeddings or similarities by the data set's protocols.
 
@@ -185,6 +191,10 @@ def score(
     from manymatch.evaluation.external import score as stage
     from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
     from manymatch.experiments.studies.external import study_scores
+    from manymatch.reporting.blocks import Heading
+    from manymatch.reporting.leaderboard import both_ways
+    from manymatch.reporting.terminal import show
+    from manymatch.results.metrics import Metrics
 
     table = captions or LAYOUT.captions(dataset)
     if captions is None:
@@ -206,4 +216,23 @@ def score(
         identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}
         graphs = LAYOUT.scene_graphs(dataset)
         study_scores(scored.subject, table, graphs, LAYOUT.study(dataset, name), identity)
-    typer.echo(json.dumps(scored.values, indent=2))
+    if as_json:
+        typer.echo(json.dumps(scored.values, indent=2))
+    elif name:
+        _show_result(dataset, name)
+    else:
+        metrics = Metrics.model_validate(scored.values)
+        show([Heading(dataset, split), both_ways(metrics)])
+
+
+def _show_result(dataset: str, name: str) -> None:
+    """Print the metrics that a command has written."""
+    from manymatch.reporting.blocks import Heading, gallery
+    from manymatch.reporting.leaderboard import both_ways
+    from manymatch.reporting.terminal import show
+    from manymatch.results.metrics import Metrics
+    from manymatch.results.provenance import Provenance
+
+    written = LAYOUT.result(dataset, name)
+    size = gallery(Provenance.read(written.provenance))
+    show([Heading(f"{dataset} {name}", size), both_ways(Metrics.read(written.full))], written.full)

@@ -15,9 +15,12 @@ commands = typer.Typer()
 @commands.command()
 def report() -> None:
     """Write reports/index.html, reports/pages and the leaderboard from all results."""
+    from manymatch.reporting import leaderboard
     from manymatch.reporting import report as stage
+    from manymatch.reporting.terminal import show
 
-    stage.report(LAYOUT.reports)
+    runs = stage.report(LAYOUT.reports)
+    show(leaderboard.blocks(runs), LAYOUT.reports / "index.html")
 
 
 @commands.command()

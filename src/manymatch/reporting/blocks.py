@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 
 class Block:
@@ -91,3 +91,19 @@ class MachineFacts(Block):
 
     dataset: str
     template = "machine_facts.html"
+
+
+class Ranked(Protocol):
+    """A result, with the split and the numbers of images and captions that were ranked."""
+
+    @property
+    def split(self) -> str: ...
+    @property
+    def images(self) -> int: ...
+    @property
+    def captions(self) -> int: ...
+
+
+def gallery(result: Ranked) -> str:
+    """What was ranked: "test: 300 images, 1,500 captions"."""
+    return f"{result.split}: {result.images:,} images, {result.captions:,} captions"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from manymatch.reporting.blocks import Block, Heading, gallery
 from manymatch.reporting.published_costs import Published, published
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.costs import Cost, Costs, TestCost
@@ -32,8 +33,9 @@ PARTS_OF_QUERY = ("parse", "encode", "search", "query")
 """The parts of a text query; `query` is their sum."""
 
 
-def table(costs: Costs) -> Table:
-    """Our costs, then the papers'; columns without a figure are left out."""
+def table(costs: Costs, beside: Sequence[Published] | None = None) -> Table:
+    """Our costs, then those of `beside` (None: all that the papers print); columns without a figure
+    are left out."""
     one_vector = [cost.multiply_adds for cost in costs.rows if cost.method == "vse_infinity"]
     rows = [
         _row(
@@ -51,7 +53,7 @@ def table(costs: Costs) -> Table:
             _their_texts(entry),
             entry.hardware or "not named",
         )
-        for entry in published()
+        for entry in (published() if beside is None else beside)
     ]
     columns = [Column("Method", numeric=False), Column("From", numeric=False), *COLUMNS.values()]
     columns.append(Column("Hardware", numeric=False))
@@ -130,10 +132,10 @@ def scaled(value: float) -> str:
 
 def sizes(costs: Costs) -> str:
     """What was measured and where: "test: 300 images, 1,500 captions; Xeon, 2 threads"."""
-    return f"{costs.split}: {costs.images:,} images, {costs.captions:,} captions; {costs.hardware}"
+    return f"{gallery(costs)}; {costs.hardware}"
 
 
-def to_markdown(costs: Costs) -> str:
-    """The table below a line with the data set and the hardware."""
-    head = f"**What methods cost on {costs.dataset}** ({sizes(costs)})"
-    return "\n".join([head, "", *table(costs).to_markdown()]) + "\n"
+def blocks(costs: Costs) -> list[Block]:
+    """Our costs for a terminal. The papers' figures are on the page alone."""
+    ours = table(costs, beside=()).without("From", "Hardware")
+    return [Heading(f"What methods cost on {costs.dataset}", sizes(costs)), ours]

@@ -137,9 +137,3 @@ class ExperimentTable:
             Note(self.note),
             Bullets(self.differences),
         ]
-
-    def to_markdown(self) -> str:
-        lines = [f"- {sentence}" for sentence in self.differences]
-        table = self.table.to_markdown()
-        parts = [f"**{self.name}**: {self.about}", "", *table, "", self.note, "", *lines]
-        return "\n".join(parts).rstrip() + "\n"

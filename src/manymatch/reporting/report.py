@@ -9,17 +9,20 @@ from pathlib import Path
 from manymatch.reporting import ablations, claims, leaderboard, page
 from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
+from manymatch.results.runs import Run
 from manymatch.system import files
 from manymatch.system.machine import git_revision, read_records
-from manymatch.system.progress import say
 
 
-def report(reports: Path) -> None:
+def report(reports: Path) -> list[Run]:
     """Write `index.html`, `pages/*.html` and `leaderboard.{csv,md,tex}` in the folder `reports`.
 
     Reads all result files of the folder; curves and run files may be missing. The outputs are the
     same on every machine. What differs from run to run (date, revision, time, memory) is written
     to `machine/machine.js`, which the pages load if the file exists.
+
+    Returns:
+        The results of the leaderboard.
 
     Raises:
         DataError: there is no result, or a file is malformed. The message is one line with the
@@ -41,7 +44,7 @@ def report(reports: Path) -> None:
         folder.mkdir()
         for address, text in pages.items():
             (folder / Path(address).name).write_text(text, encoding="utf-8")
-    say(f"{len(results.runs)} results: open {reports / 'index.html'}")
+    return results.runs
 
 
 def _markdown(results: AllResults, methods: list[Ablation]) -> str:

@@ -104,8 +104,3 @@ def view(experiment: SyntheticExperiment) -> ExperimentTable:
         note(experiment),
         differences(experiment),
     )
-
-
-def to_markdown(experiment: SyntheticExperiment) -> str:
-    """The table, and a verdict for each point."""
-    return view(experiment).to_markdown()
