@@ -32,6 +32,18 @@ def readme() -> None:
     update_pages(Path("README.md"), Path("docs/results.md"), board)
 
 
+@commands.command("plots-page")
+def plots_page() -> None:
+    """Write .dvc/plots.html, with which 'dvc plots show' needs no network.
+
+    'dvc config --local plots.html_template plots.html' makes DVC use the page.
+    """
+    from manymatch.reporting.dvc_plots import offline_page
+    from manymatch.system import files
+
+    files.write_text(LAYOUT.plots_page, offline_page())
+
+
 @commands.command()
 def version() -> None:
     """Print the version."""

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from manymatch.reporting import ablations, claims, leaderboard, page
+from manymatch.reporting.dvc_plots import curve_tables
 from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Run
@@ -15,7 +16,8 @@ from manymatch.system.machine import git_revision, read_records
 
 
 def report(reports: Path) -> list[Run]:
-    """Write `index.html`, `pages/*.html` and `leaderboard.{csv,md,tex}` in the folder `reports`.
+    """Write `index.html`, `pages/*.html`, `leaderboard.{csv,md,tex}`, and what DVC draws,
+    `plots/**/*.tsv`, in the folder `reports`.
 
     Reads all result files of the folder; curves and run files may be missing. The outputs are the
     same on every machine. What differs from run to run (date, revision, time, memory) is written
@@ -44,6 +46,10 @@ def report(reports: Path) -> list[Run]:
         folder.mkdir()
         for address, text in pages.items():
             (folder / Path(address).name).write_text(text, encoding="utf-8")
+    with files.replacing(reports / "plots") as folder:
+        folder.mkdir()
+        for name, text in curve_tables(results.runs).items():
+            files.write_text(folder / name, text)
     return results.runs
 
 
