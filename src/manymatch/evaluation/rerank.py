@@ -21,6 +21,7 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError
 from manymatch.system.machine import Clock, record
+from manymatch.system.progress import track
 
 SUFFIX = "+rerank"
 """Follows the model's name in the name of the re-ranked result."""
@@ -96,7 +97,8 @@ def rsum_by_beta(
 ) -> dict[float, float]:
     """The rsum on an embedded split for each beta."""
     parts = embedded.images, embedded.texts, embedded.image_index
-    return {beta: recall(reranked(score, beta), *parts)["rsum"] for beta in betas}
+    tried = track(betas, "try the values of beta", len(betas), quiet=True)
+    return {beta: recall(reranked(score, beta), *parts)["rsum"] for beta in tried}
 
 
 def best_beta(rsums: dict[float, float]) -> float:

@@ -1,4 +1,4 @@
-"""What `dvc plots show` draws without a network: a chart for each logged value, with all presets."""
+"""What `dvc plots show` draws without a network: a chart of each logged value, with all presets."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Run
 from manymatch.system import files
 from manymatch.system.machine import git_revision, read_records
+from manymatch.system.progress import working
 
 
 def report(reports: Path) -> list[Run]:
@@ -32,7 +33,8 @@ def report(reports: Path) -> list[Run]:
     """
     results = AllResults.read(reports)
     methods = [ablation for ablation in results.ablations if ablation.of_methods]
-    pages = page.render(results)
+    with working("draw the pages"):
+        pages = page.render(results)
     outputs = {
         "leaderboard.csv": leaderboard.to_csv(results.runs),
         "leaderboard.md": _markdown(results, methods),

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, Score, checked, runs
 from manymatch.methods.base import Embeddings
+from manymatch.system.progress import track
 
 SCORES_AT_ONCE = 4_000_000
 """Scores in memory at once: 16 MB, and several times as much while they are sorted."""
@@ -33,7 +34,9 @@ def whole_rows(
     if included is None:
         included = torch.ones(len(queries), dtype=torch.bool)
     included = included.cpu()
-    for run in runs(len(queries), max(1, scores_at_once // max(1, len(gallery)))):
+    parts = list(runs(len(queries), max(1, scores_at_once // max(1, len(gallery)))))
+    what = f"compare {len(queries)} queries with {len(gallery)} items (blocks)"
+    for run in track(parts, what, len(parts), quiet=True):
         offsets = included[run].nonzero()[:, 0]
         if len(offsets):
             scores = _scores(score, queries.rows(run), gallery)

@@ -30,6 +30,7 @@ from manymatch.results.sets import (
     SetDetails,
     SetMetrics,
 )
+from manymatch.system.progress import track
 from manymatch.text.wordpieces import AnyVocabulary
 
 
@@ -69,6 +70,7 @@ def analyse_sets(
     images, texts = embedded.images.vectors, embedded.texts.vectors
     if max(images.shape[1], texts.shape[1]) == 1:
         return None
+    chosen = selections(embedded.images, embedded.texts, wanted)
     recalls = [
         (
             selection,
@@ -79,7 +81,7 @@ def analyse_sets(
                 t2i_score=method.t2i_score,
             ),
         )
-        for selection in selections(embedded.images, embedded.texts, wanted)
+        for selection in track(chosen, "rank by selected elements", len(chosen), quiet=True)
     ]
     pairs = element_pairs(images, texts, embedded.image_index)
     nearest = nearest_items(images, texts), nearest_items(texts, images)

@@ -10,6 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from manymatch.scene_graphs.parser import MAX_CHARACTERS
+from manymatch.system.progress import track
 
 _KINDS = {"NOUN": "nouns", "PROPN": "nouns", "VERB": "verbs"}
 
@@ -25,7 +26,8 @@ def words_of(model: Language, captions: Sequence[str]) -> list[Words]:
     """The words of each caption. Auxiliaries do not count as verbs; names count as nouns."""
     texts = (" ".join(caption[:MAX_CHARACTERS].split()) for caption in captions)
     # Lemmas and parts of speech do not depend on the parse, which would be most of the work.
-    return [_words(doc) for doc in model.pipe(texts, disable=["parser"])]
+    docs = model.pipe(texts, disable=["parser"])
+    return [_words(doc) for doc in track(docs, "words of captions", len(captions), quiet=True)]
 
 
 def _words(doc: Doc) -> Words:
