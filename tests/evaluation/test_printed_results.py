@@ -45,4 +45,4 @@ def test_the_table_is_on_standard_output_and_the_progress_on_standard_error(
         assert lines[-1] == path and Path(path).is_file(), command
         assert any(line.startswith("───") for line in lines), command
         assert max(map(len, lines)) <= 80 and "\x1b" not in out, command
-        assert command == "report" or "embed" in err and "embed" not in out, command
+        assert command == "report" or ("embed" in err and "embed" not in out), command

@@ -70,10 +70,15 @@ def _parts(table: Table, width: int) -> Iterator[rich_table.Table]:
     yield _part(columns, widths, rows, part)
 
 
+def _heading(column: Column) -> str:
+    """The heading, which is folded only before and after "R@1/5/10"."""
+    return column.heading.replace(" / ", "/")
+
+
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
     """The width of each column if only its heading is folded, between words."""
     return [
-        max(map(len, [*column.heading.split(), *(row[i].replace("**", "") for row in rows)]))
+        max(map(len, [*_heading(column).split(), *(row[i].replace("**", "") for row in rows)]))
         for i, column in enumerate(columns)
     ]
 
@@ -93,7 +98,7 @@ def _part(
     drawn = rich_table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding)
     for i in part:
         drawn.add_column(
-            _printable(columns[i].heading),
+            _printable(_heading(columns[i])),
             justify="right" if columns[i].numeric else "left",
             max_width=widths[i],
         )
