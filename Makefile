@@ -22,6 +22,9 @@ $(READY): pyproject.toml constraints.txt
 	$(VENV)/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
 # The service's data base, so that the first `make serve` is as quick as the others.
 	$(VENV)/bin/prefect server database upgrade --yes > /dev/null
+# Vega from its package in DVC's page, so that `dvc plots show` draws without a network.
+	$(VENV)/bin/manymatch plots-page
+	$(VENV)/bin/dvc config --local plots.html_template plots.html
 	@touch $@
 
 repro: $(READY)  ## run the whole pipeline of params.yaml (dvc repro) and say where the report is
@@ -62,4 +65,4 @@ freeze: $(READY)  ## write constraints.txt from the environment
 
 clean:  ## remove the environment and everything that the pipeline made
 	rm -rf $(VENV) data/* models/* reports/index.html reports/pages reports/leaderboard.{md,tex} \
-		reports/curves reports/runs reports/machine reports/service
+		reports/curves reports/runs reports/plots reports/machine reports/service dvc_plots

@@ -22,12 +22,12 @@ STAGES = {
     "shards scenes lite0": "captions",
     "train scenes vsepp": "shards",
     "evaluate scenes vsepp": "train",
-    "ensemble vsepp cora": "train",
-    "experiment --preset vsepp --over size=4,8": "shards",
+    "ensemble scenes vsepp cora": "train",
+    "experiment scenes vsepp --over size=4,8": "shards",
     "score scenes --scores s.npy": "captions",
     "clusters scenes swamp": "train",
     "efficiency scenes": "dvc repro",
-    "efficiency scenes --presets vsepp": "train",
+    "efficiency scenes vsepp": "train",
     "report": "dvc repro",
     "readme": "manymatch report",
 }
@@ -35,23 +35,31 @@ STAGES = {
 TYPOS = {
     "download flickr9k": "did you mean 'flickr8k'?",
     "features scenes lite": "did you mean 'lite0'?",
+    "features scene lite0": "did you mean 'scenes'?",
+    "scene-graphs scene": "did you mean 'scenes'?",
+    "shards scene lite0": "did you mean 'scenes'?",
+    "shards scenes lite": "did you mean 'lite0'?",
+    "efficiency scene": "did you mean 'scenes'?",
+    "experiment scene vsepp --over size=4": "did you mean 'scenes'?",
     "train scenes vsep": "did you mean 'vsepp'?",
     "train scenes vsepp --set training.epoch=3": "did you mean 'epochs'?",
     "train scenes vsepp --set epochs": "expected KEY=VALUE",
     "train scenes vsepp --set seed=[1": "--set seed=[1: not a YAML value",
-    "experiment --preset vsepp --over size=4} --set seed=1": "--over size=4}: not a YAML value",
     "train scenes vsepp --as a+b": "is not a name",
+    "experiment scenes vsepp --over size=4} --set seed=1": "--over size=4}: not a YAML value",
     "evaluate scenes vsep": "did you mean 'vsepp'?",
     "score scenes --similarity cosin": "did you mean 'cosine'?",
     "score scenes --scores s.npy --as a+b": "is not a name",
     "clusters scenes swam": "did you mean 'swamp'?",
-    "ensemble vsep cora": "did you mean 'vsepp'?",
-    "experiment --preset vsep --over size=4": "did you mean 'vsepp'?",
-    "experiment --preset vsepp --over siz=4": "did you mean 'size'?",
-    "experiment --preset vsepp --over size": "expected KEY=VALUE",
-    "experiment --preset vsepp": "FILE or --over KEY=V1,V2",
-    "experiment what.yaml --over size=4": "FILE and --preset or --over",
-    "efficiency scenes --presets vsepp,vsep": "did you mean 'vsepp'?",
+    "ensemble scenes vsep cora": "did you mean 'vsepp'?",
+    "experiment scenes vsep --over size=4": "did you mean 'vsepp'?",
+    "experiment scenes vsepp --over siz=4": "did you mean 'size'?",
+    "experiment scenes vsepp --over size": "expected KEY=VALUE",
+    "experiment scenes vsepp": "--over KEY=V1,V2",
+    "experiment what.yaml --over size=4": "Leave out PRESET and --over",
+    "experiment scenes vsepp cora --over preset=cora": "given twice",
+    "experiment scenes vsepp --dataset scenes": "Leave out --dataset",
+    "efficiency scenes vsepp vsep": "did you mean 'vsepp'?",
 }
 
 
@@ -123,6 +131,16 @@ def test_check_shows_all_faults(
     shown = capfd.readouterr().err
     for hint in ("'scenes'", "'cora'", "'swamp'", "extraction.x"):
         assert hint in shown
+
+
+def test_a_mistyped_command_gets_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["manymatch", "evalute"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert "Did you mean 'evaluate'?" in capfd.readouterr().err
 
 
 def test_check_refuses_an_unknown_method_and_its_unknown_settings(

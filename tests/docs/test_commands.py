@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,13 @@ def test_the_command_line_takes_it(text: str) -> None:
     values = command.make_context(name, words).params
     if name != "experiment":
         return
-    options = Options(seeds=values["seeds"])
-    if values["file"]:
-        experiment_of_file(ROOT / values["file"], Layout(ROOT), options).check()
+    subject, options = values["subject"], Options(seeds=values["seeds"])
+    if subject.endswith(".yaml"):
+        experiment_of_file(ROOT / subject, Layout(ROOT), options).check()
     else:
-        experiment_of_options(values["preset"], values["over"], Layout(ROOT), options).check()
+        options = replace(options, dataset=subject)
+        of_options = experiment_of_options(values["presets"], values["over"], Layout(ROOT), options)
+        of_options.check()
 
 
 def test_the_file_on_the_page_is_an_experiment(tmp_path: Path) -> None:

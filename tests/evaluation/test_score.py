@@ -463,12 +463,15 @@ def test_the_command_prints_and_writes(
     monkeypatch.chdir(files.folder)
     matrix = files.made("s.npy", files.table)
     words = ["score", "cub", "--scores", matrix, "--captions", str(files.captions)]
-    app(words, standalone_mode=False)
+    app([*words, "--json"], standalone_mode=False)
     printed = json.loads(capsys.readouterr().out)
     assert printed["classes"].keys() == {"all_classes", "zero_shot"}
     assert not Path("reports").exists()
     app([*words, "--as", "theirs"], standalone_mode=False)
     assert json.loads(Path("reports/results/cub/theirs.json").read_text()) == printed
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "reports/results/cub/theirs.json"
+    assert any(line.startswith("Text → image") for line in lines)
     assert Path("reports/runs/cub/theirs/t2i.trec").is_file()
     with pytest.raises(ConfigError, match=r"no dataset 'cuub'; did you mean 'cub'\?.*--protocol"):
         app([words[0], "cuub", *words[2:]], standalone_mode=False)

@@ -14,6 +14,7 @@ from report_pages import pages_of, section_of
 
 from manymatch.experiments.costs.measure import GALLERIES
 from manymatch.reporting import costs
+from manymatch.reporting.blocks import Heading
 from manymatch.reporting.costs import query_charts
 from manymatch.reporting.published import published_costs
 from manymatch.reporting.table import Table
@@ -168,11 +169,11 @@ def test_the_page_shows_a_data_sets_costs(reports: Path) -> None:
     assert section.count("<figure") == 12 and section.count("<tr>") == 1 + 10 + 13
 
 
-def test_markdown_rows_have_equally_many_cells(tmp_path: Path) -> None:
-    text = costs.to_markdown(measured(tmp_path))
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + 10 + 13 and len({line.count("|") for line in lines}) == 1
-    assert "| dive | small-scale | 4 \u00d7 256 |" in text
+def test_a_terminal_shows_our_costs_alone(tmp_path: Path) -> None:
+    heading, table = costs.blocks(measured(tmp_path))
+    assert isinstance(heading, Heading) and "2 threads" in heading.small
+    assert isinstance(table, Table) and len(table.rows) == 10
+    assert {"From", "Hardware"}.isdisjoint(column.title for column in table.columns)
 
 
 def test_galleries_are_those_that_the_table_shows() -> None:

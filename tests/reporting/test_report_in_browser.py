@@ -19,6 +19,7 @@ from made_sets import add_sets
 from made_studies import write_studies
 from small_methods import NAMES as METHODS
 
+from manymatch.reporting.dvc_plots import offline_page
 from manymatch.reporting.report import report
 
 client = pytest.importorskip("websockets.sync.client")
@@ -194,3 +195,22 @@ def test_no_text_of_a_scene_graph_meets_another(page: Page, reports: Path) -> No
     page.open((reports / "pages" / "scenes-queries.html").as_uri(), 1400)
     assert page.value("document.querySelectorAll('.drawing .relation').length") > 10
     assert page.value(OVERLAPS) == []
+
+
+def test_the_charts_of_dvc_are_drawn_without_a_network(
+    page: Page, complete: Path, root: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("js_lib_vega_embed")
+    project = complete.parent
+    (project / "dvc.yaml").write_text("plots: [reports/plots: {template: curves, x: step}]")
+    for words in ("init -q --no-scm", "config plots.html_template plots.html"):
+        subprocess.run(["dvc", *words.split()], cwd=project, check=True)
+    shutil.copytree(root / ".dvc" / "plots", project / ".dvc" / "plots")
+    (project / ".dvc" / "plots.html").write_text(offline_page(), encoding="utf-8")
+    subprocess.run(["dvc", "plots", "show"], cwd=project, check=True)
+    page.open((project / "dvc_plots" / "index.html").as_uri(), 1400)
+    values = [path.relative_to(complete) for path in (complete / "plots").rglob("*.tsv")]
+    assert page.value("document.querySelectorAll('canvas').length") == len(values) > 5
+    drawn = "[...document.querySelectorAll('canvas')].every(c => c.width > 100)"
+    assert page.value(drawn) and page.complaints() == []
+    assert {address.partition(":")[0] for address in page.requests()} <= {"file", "data", "blob"}

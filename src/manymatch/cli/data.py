@@ -71,7 +71,7 @@ def features(
     stage.extract(
         features,
         LAYOUT.raw(dataset),
-        LAYOUT.captions(dataset),
+        _captions(dataset),
         store,
         batch_size=settings.batch_size,
         device=device or settings.device,
@@ -81,6 +81,20 @@ def features(
     )
 
 
+def _captions(dataset: str) -> Path:
+    """The caption table.
+
+    Raises:
+        ConfigError: there is neither this table nor a dataset of this name.
+    """
+    from manymatch import datasets
+
+    table = LAYOUT.captions(dataset)
+    if not table.is_file():
+        datasets.entry_point(dataset)
+    return table
+
+
 def _import_features(dataset: str, features: str, published: Published) -> None:
     from manymatch.features.importers import importing as stage
 
@@ -88,7 +102,7 @@ def _import_features(dataset: str, features: str, published: Published) -> None:
         features,
         published.format,
         Path(published.path),
-        LAYOUT.captions(dataset),
+        _captions(dataset),
         LAYOUT.features(dataset, features),
         max_regions=published.max_regions,
     )
@@ -110,7 +124,7 @@ def scene_graphs(
     count = settings.processes if processes is None else processes
     table = LAYOUT.scene_graphs(dataset)
     stage.parse_captions(
-        LAYOUT.captions(dataset),
+        _captions(dataset),
         table,
         model=settings.model,
         processes=count or os.cpu_count() or 1,
@@ -125,15 +139,17 @@ def shards(dataset: DatasetName, features: FeaturesName, part: PartName = None) 
     """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES."""
     from manymatch.shards import write as stage
 
-    settings = project.params().shards
-    folder = LAYOUT.shards(dataset, features)
+    params = project.params()
+    folder, store = LAYOUT.shards(dataset, features), LAYOUT.features(dataset, features)
+    if not store.is_file():
+        params.extraction_of(features)
     stage.write_shards(
-        LAYOUT.captions(dataset),
+        _captions(dataset),
         LAYOUT.scene_graphs(dataset),
-        LAYOUT.features(dataset, features),
+        store,
         LAYOUT.raw(dataset),
         folder,
-        images_per_shard=settings.images_per_shard,
-        thumbnail=settings.thumbnail,
+        images_per_shard=params.shards.images_per_shard,
+        thumbnail=params.shards.thumbnail,
         parts=project.parts(folder, part),
     )

@@ -45,10 +45,10 @@ def _reranked_result(dataset: str, preset: str) -> list[Path]:
     return _result(dataset, preset + SUFFIX)
 
 
-def _joined_result(dataset: str, members: list[str]) -> list[Path]:
+def _joined_result(dataset: str, presets: list[str]) -> list[Path]:
     from manymatch.evaluation.ensemble import JOINED_BY
 
-    return _result(dataset, JOINED_BY.join(members))
+    return _result(dataset, JOINED_BY.join(presets))
 
 
 def _scored_result(dataset: str, name: str | None) -> list[Path]:
@@ -130,6 +130,7 @@ def evaluate(
         **project.ranking(split),
         elements=project.params().evaluation.elements,
     )
+    _show_result(dataset, preset)
 
 
 @commands.command()
@@ -160,22 +161,21 @@ def rerank(
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
     )
+    _show_result(dataset, preset + stage.SUFFIX)
 
 
 @commands.command()
 @writes(_joined_result, reads=[_models, _data])
 def ensemble(
-    members: Annotated[
+    dataset: DatasetName,
+    presets: Annotated[
         list[str],
         typer.Argument(
             callback=check_names,
-            metavar="A B",
+            metavar="PRESET",
             help="Trained models: cora cora-1, or cora+cora-1.",
         ),
     ],
-    dataset: Annotated[
-        str, typer.Option(callback=check_name, help="The dataset of these models.")
-    ] = "scenes",
     split: Split = None,
 ) -> None:
     """Rank with the mean of several models' scores: reports/results/DATASET/A+B.json.
@@ -184,7 +184,7 @@ def ensemble(
     """
     from manymatch.evaluation import ensemble as stage
 
-    names = [name for member in members for name in member.split(stage.JOINED_BY)]
+    names = [name for preset in presets for name in preset.split(stage.JOINED_BY)]
     joined = stage.JOINED_BY.join(names)
     stage.ensemble(
         [project.trained(dataset, name) for name in names],
@@ -193,6 +193,7 @@ def ensemble(
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
     )
+    _show_result(dataset, joined)
 
 
 @commands.command()
@@ -245,6 +246,9 @@ def score(
             help="Keep the result: reports/results/DATASET/NAME.json.",
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all metrics as JSON instead of a table.")
+    ] = False,
 ) -> None:
     """Evaluate another model's embeddings or similarities by the data set's protocols.
 
@@ -258,6 +262,10 @@ def score(
     from manymatch.evaluation.external import score as stage
     from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
     from manymatch.experiments.studies.external import study_scores
+    from manymatch.reporting.blocks import Heading
+    from manymatch.reporting.leaderboard import both_ways
+    from manymatch.reporting.terminal import show
+    from manymatch.results.metrics import Metrics
 
     table = captions or LAYOUT.captions(dataset)
     if captions is None:
@@ -279,4 +287,23 @@ def score(
         identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}
         graphs = LAYOUT.scene_graphs(dataset)
         study_scores(scored.subject, table, graphs, LAYOUT.study(dataset, name), identity)
-    typer.echo(json.dumps(scored.values, indent=2))
+    if as_json:
+        typer.echo(json.dumps(scored.values, indent=2))
+    elif name:
+        _show_result(dataset, name)
+    else:
+        metrics = Metrics.model_validate(scored.values)
+        show([Heading(dataset, split), both_ways(metrics)])
+
+
+def _show_result(dataset: str, name: str) -> None:
+    """Print the metrics that a command has written."""
+    from manymatch.reporting.blocks import Heading, gallery
+    from manymatch.reporting.leaderboard import both_ways
+    from manymatch.reporting.terminal import show
+    from manymatch.results.metrics import Metrics
+    from manymatch.results.provenance import Provenance
+
+    written = LAYOUT.result(dataset, name)
+    size = gallery(Provenance.read(written.provenance))
+    show([Heading(f"{dataset} {name}", size), both_ways(Metrics.read(written.full))], written.full)

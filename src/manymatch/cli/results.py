@@ -21,10 +21,13 @@ _REPORT = "index.html", "pages", "leaderboard.csv", "leaderboard.md", "leaderboa
 @writes(*(LAYOUT.reports / name for name in _REPORT))
 def report() -> None:
     """Write reports/index.html, reports/pages and the leaderboard from all results."""
+    from manymatch.reporting import leaderboard
     from manymatch.reporting import report as stage
+    from manymatch.reporting.terminal import show
 
     project.require_project()
-    stage.report(LAYOUT.reports)
+    runs = stage.report(LAYOUT.reports)
+    show(leaderboard.blocks(runs), LAYOUT.reports / "index.html")
 
 
 @commands.command()
@@ -36,6 +39,18 @@ def readme() -> None:
     project.require_project()
     board = LAYOUT.reports / "leaderboard.md"
     update_pages(Path("README.md"), Path("docs/results.md"), board)
+
+
+@commands.command("plots-page")
+def plots_page() -> None:
+    """Write .dvc/plots.html, with which 'dvc plots show' needs no network.
+
+    'dvc config --local plots.html_template plots.html' makes DVC use the page.
+    """
+    from manymatch.reporting.dvc_plots import offline_page
+    from manymatch.system import files
+
+    files.write_text(LAYOUT.plots_page, offline_page())
 
 
 @commands.command()

@@ -11,8 +11,8 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, PresetName, Split, check_name, check_names
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
+from manymatch.config.names import checked_name
 from manymatch.system.errors import ConfigError
-from manymatch.system.progress import show
 
 commands = typer.Typer()
 
@@ -29,28 +29,30 @@ def _shards(dataset: str) -> Path:
 
 @commands.command()
 def experiment(
-    file: Annotated[
-        Path | None, typer.Argument(help="The experiment: experiments/NAME.yaml.")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            callback=check_name,
-            help="Without FILE: the preset to vary, presets/DATASET/PRESET.",
+    subject: Annotated[
+        str,
+        typer.Argument(metavar="FILE|DATASET", help="experiments/NAME.yaml, or a dataset."),
+    ],
+    presets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            callback=check_names,
+            metavar="PRESET",
+            help="With DATASET: a preset to vary, or presets to compare.",
         ),
     ] = None,
     over: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=V1,V2",
-            help="Without FILE: what varies, such as similarity.alpha=1,4,16, "
-            "training.epochs=5,10 or preset=vsepp,cora. Several --over make a grid.",
+            help="With DATASET: what varies, such as similarity.alpha=1,4,16 or "
+            "training.epochs=5,10. Several --over make a grid.",
         ),
     ] = None,
     dataset: Annotated[
         str | None,
         typer.Option(
-            callback=check_name, help="The dataset of the presets, instead of FILE's or scenes."
+            callback=check_name, help="With FILE: the dataset of the presets, instead of FILE's."
         ),
     ] = None,
     seeds: Annotated[
@@ -69,6 +71,10 @@ def experiment(
 ) -> None:
     """Run every point of an experiment with every seed: one table of results.
 
+    The experiment is FILE, or presets of DATASET: 'experiment scenes dive --over
+    similarity.alpha=1,4,16' varies a setting, 'experiment scenes vsepp cora'
+    compares presets.
+
     The key `experiment` of FILE states the kind of the experiment:
     presets (the default), a preset with one thing changed at a time:
     reports/ablations/DATASET/NAME.json;
@@ -82,26 +88,34 @@ def experiment(
     from manymatch.experiments.experiment import Options
     from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
     from manymatch.reporting import ablations, sketches, synthetic
+    from manymatch.reporting.terminal import show
     from manymatch.results.ablations import Ablation
     from manymatch.results.sketches import SketchExperiment
     from manymatch.results.synthetic import SyntheticExperiment
 
-    if file and (preset or over):
-        raise ConfigError("experiment: FILE and --preset or --over do not go together. Give one")
+    file = Path(subject) if subject.endswith((".yaml", ".yml")) else None
+    if file and (presets or over):
+        raise ConfigError("experiment: a FILE names its presets. Leave out PRESET and --over")
+    if dataset and not file:
+        raise ConfigError("--dataset: the first argument is the dataset. Leave out --dataset")
     project.require_project()
+    if not file:
+        checked_name(subject, "experiment")
     settings = dict(project.override(text) for text in overrides or [])
-    options = Options(dataset, seeds, settings, jobs, device, keep, accept_stale)
+    options = Options(
+        dataset if file else subject, seeds, settings, jobs, device, keep, accept_stale
+    )
     if file:
         described = experiment_of_file(file, LAYOUT, options)
     else:
-        described = experiment_of_options(preset, over or [], LAYOUT, options)
+        described = experiment_of_options(presets or [], over or [], LAYOUT, options)
     written = perform(described)
-    tables = {
-        "presets": lambda: ablations.to_markdown(Ablation.read(written)),
-        "synthetic": lambda: synthetic.to_markdown(SyntheticExperiment.read(written)),
-        "sketches": lambda: sketches.view(SketchExperiment.read(written)).to_markdown(),
+    blocks = {
+        "presets": lambda: ablations.blocks(Ablation.read(written)),
+        "synthetic": lambda: synthetic.view(SyntheticExperiment.read(written)).blocks(),
+        "sketches": lambda: sketches.view(SketchExperiment.read(written)).blocks(),
     }
-    show(tables[described.kind]())
+    show(blocks[described.kind](), written)
 
 
 @commands.command()
@@ -120,13 +134,14 @@ def study(
 ) -> None:
     """Study a trained model further: reports/studies/DATASET/PRESET.json."""
     from manymatch.experiments.studies import study as stage
+    from manymatch.reporting.sections.studies import blocks_of
+    from manymatch.reporting.terminal import show
+    from manymatch.results.studies import Studies
 
-    stage.study(
-        *project.trained(dataset, preset),
-        LAYOUT.study(dataset, preset),
-        split=split or project.params().evaluation.split,
-        only=only or [],
-    )
+    written = LAYOUT.study(dataset, preset)
+    split = split or project.params().evaluation.split
+    stage.study(*project.trained(dataset, preset), written, split=split, only=only or [])
+    show(blocks_of([Studies.read(written)]), written)
 
 
 @commands.command()
@@ -145,14 +160,20 @@ def clusters(
 ) -> None:
     """Find keywords and members of a SwAMP's classes: reports/clusters/DATASET/PRESET.json."""
     from manymatch.experiments.clusters import clusters as stage
+    from manymatch.reporting.sections.clusters import heading, table
+    from manymatch.reporting.terminal import show
+    from manymatch.results.clusters import Clusters
 
     params = project.params()
+    written = LAYOUT.clusters(dataset, preset)
     stage.clusters(
         *project.trained(dataset, preset),
-        LAYOUT.clusters(dataset, preset),
+        written,
         split=split or params.evaluation.split,
         parser=params.scene_graphs.model,
     )
+    model = Clusters.read(written)
+    show([heading(model), table(model)], written)
 
 
 @commands.command()
@@ -160,10 +181,10 @@ def clusters(
 def efficiency(
     dataset: DatasetName,
     presets: Annotated[
-        str | None,
-        typer.Option(
+        list[str] | None,
+        typer.Argument(
             callback=check_names,
-            metavar="A,B",
+            metavar="PRESET",
             help="Trained models; default: those that params.yaml names.",
         ),
     ] = None,
@@ -177,14 +198,18 @@ def efficiency(
     about a minute, SCAN a few. The times are those of this machine: run nothing
     else on it meanwhile.
     """
+    from manymatch import datasets
     from manymatch.experiments.costs import measure as stage
     from manymatch.reporting import costs
+    from manymatch.reporting.terminal import show
     from manymatch.results.costs import Costs
 
     params = project.params()
-    names = presets.split(",") if presets else project.trained_names(params, dataset)
+    names = presets or project.trained_names(params, dataset)
+    if not names:
+        datasets.entry_point(dataset)
     sources = [stage.Source(*project.trained(dataset, name)) for name in names]
     written = LAYOUT.efficiency(dataset)
     split = split or params.evaluation.split
     stage.measure(dataset, sources, written, split, params.scene_graphs.model)
-    show(costs.to_markdown(Costs.read(written)))
+    show(costs.blocks(Costs.read(written)), written)

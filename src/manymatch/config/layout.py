@@ -47,6 +47,11 @@ class Layout:
         return self.root / "reports"
 
     @property
+    def plots_page(self) -> Path:
+        """The page that `dvc plots show` fills."""
+        return self.root / ".dvc" / "plots.html"
+
+    @property
     def code(self) -> Path:
         """The hashes of the code that each stage can reach."""
         return self.root / "data" / "code"

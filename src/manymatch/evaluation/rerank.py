@@ -21,6 +21,7 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError
 from manymatch.system.machine import Clock, record
+from manymatch.system.progress import track
 
 SUFFIX = "+rerank"
 """Follows the model's name in the name of the re-ranked result."""
@@ -95,7 +96,8 @@ def rsum_by_beta(
     score: Score, embedded: Embedded, betas: Sequence[float] = BETAS
 ) -> dict[float, float]:
     """The rsum on an embedded split for each beta."""
-    return {beta: recall(reranked(score, beta), *embedded.gallery)["rsum"] for beta in betas}
+    tried = track(betas, "try the values of beta", len(betas), quiet=True)
+    return {beta: recall(reranked(score, beta), *embedded.gallery)["rsum"] for beta in tried}
 
 
 def best_beta(rsums: dict[float, float]) -> float:

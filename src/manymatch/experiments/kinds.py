@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,21 +64,26 @@ def experiment_of_file(
 
 
 def experiment_of_options(
-    preset: str | None, over: list[str], layout: Layout, options: Options = DEFAULTS
+    presets: Sequence[str], over: Sequence[str], layout: Layout, options: Options = DEFAULTS
 ) -> Experiment[Any, Any]:
     """The experiment on presets that the options of the command line describe.
 
     Args:
+        presets: the preset to vary, or several presets to compare.
         over: `KEY=V1,V2` for each key that varies. The values are YAML.
 
     Raises:
         ConfigError: an option is faulty.
     """
-    if not over:
-        raise ConfigError("experiment: nothing varies. Give a FILE or --over KEY=V1,V2")
-    grid = dict(_values(text) for text in over)
-    if len(grid) < len(over):
+    varied = [_values(text) for text in over]
+    if len(presets) > 1:
+        varied = [(PRESET, list(presets)), *varied]
+    if not varied:
+        raise ConfigError("experiment: nothing varies. Name more presets or --over KEY=V1,V2")
+    grid = dict(varied)
+    if len(grid) < len(varied):
         raise ConfigError("--over: a key is given twice. Give all its values in one --over")
+    preset = presets[0] if len(presets) == 1 else None
     stated = {
         "dataset": options.dataset or "scenes",
         "preset": preset,

@@ -13,6 +13,7 @@ import torch
 from manymatch.system.device import pick_device
 from manymatch.system.errors import ManyMatchError
 from manymatch.system.processes import process_pool
+from manymatch.system.progress import working
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -59,7 +60,8 @@ def side_by_side(
     """
     threads = max(1, torch.get_num_threads() // workers)
     counter = multiprocessing.get_context("spawn").Value("i", 0)
-    with process_pool(workers, what, _set_up, (threads, gpus, counter)) as pool:
+    setup = _set_up, (threads, gpus, counter)
+    with process_pool(workers, what, *setup) as pool, working(f"{what}: {len(items)} runs"):
         waiting = {pool.submit(caught, work, item): item for item in items}
         for done in as_completed(waiting):
             yield waiting[done], done.result()

@@ -31,7 +31,7 @@ from manymatch.fetching.http import Span, answered_range, ask, blocks, changed, 
 from manymatch.fetching.unfinished import Origin, Unfinished
 from manymatch.system import files
 from manymatch.system.errors import ManyMatchError, SourceError, StorageError
-from manymatch.system.progress import say, track
+from manymatch.system.progress import say, track, working
 
 _PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
 """Seconds between the rounds over the mirrors."""
@@ -59,7 +59,8 @@ class Expected:
             return f"it has {size} bytes, expected {self.size}"
         if self.sha256 is None:
             return _refusal(self.check, path) if self.check else None
-        digest = files.sha256(path)
+        with working(f"check the sha256 of {path.name}"):
+            digest = files.sha256(path)
         return None if digest == self.sha256 else f"its sha256 is {digest}, expected {self.sha256}"
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from manymatch.reporting.blocks import Block, Heading, Note, gallery
 from manymatch.reporting.estimates import Estimate
 from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Cell, Column, Table, best_value
@@ -135,17 +136,23 @@ def _cell(point: AblationPoint, measure: Measure, best: float | None) -> Cell:
     )
 
 
-def gallery(ablation: Ablation) -> str:
-    """What was ranked: "test: 300 images, 1,500 captions"."""
-    return f"{ablation.split}: {ablation.images:,} images, {ablation.captions:,} captions"
-
-
 def sizes(ablation: Ablation) -> str:
     """The gallery and the seeds: "test: 300 images, 1,500 captions; seed 0"."""
     seeds = ", ".join(map(str, ablation.seeds))
     if len(ablation.seeds) == 1:
         return f"{gallery(ablation)}; seed {seeds}"
     return f"{gallery(ablation)}; mean ± standard deviation of seeds {seeds}"
+
+
+def blocks(ablation: Ablation) -> list[Block]:
+    """The table for a terminal, and what a paper prints of the same question."""
+    theirs = (
+        block
+        for table in tables_beside(ablation.name)
+        for block in (Heading("published", table.title), table)
+    )
+    about = [Note(ablation.about)] if ablation.about else []
+    return [Heading(ablation.name, sizes(ablation)), *about, table(ablation), *theirs]
 
 
 def to_markdown(ablation: Ablation) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, dataclass_transform
+from typing import ClassVar, Protocol, dataclass_transform
 
 
 @dataclass_transform(frozen_default=True)
@@ -82,3 +82,19 @@ class MachineFacts(Block):
     """Time and memory of one data set's runs, which the page reads from `machine/machine.js`."""
 
     dataset: str
+
+
+class Ranked(Protocol):
+    """A result, with the split and the numbers of images and captions that were ranked."""
+
+    @property
+    def split(self) -> str: ...
+    @property
+    def images(self) -> int: ...
+    @property
+    def captions(self) -> int: ...
+
+
+def gallery(result: Ranked) -> str:
+    """What was ranked: "test: 300 images, 1,500 captions"."""
+    return f"{result.split}: {result.images:,} images, {result.captions:,} captions"

@@ -24,7 +24,7 @@ _TITLES = {
     ("msrvtt", "test"): "MSR-VTT, JSFusion's 1,000 test clips",
     ("lsmdc", "test"): "LSMDC, 1,000 test clips",
 }
-_METRICS = {
+METRIC_LABELS = {
     "r1": "R@1",
     "r5": "R@5",
     "r10": "R@10",
@@ -35,7 +35,7 @@ _METRICS = {
     "map_at_200": "mAP@200",
     "p_at_200": "P@200",
 }
-_WAYS = {"i2t": "Image → text", "t2i": "Text → image"}
+WAY_LABELS = {"i2t": "Image → text", "t2i": "Text → image"}
 
 PAPERS_NAME = {
     "vsepp": "VSE++",
@@ -120,15 +120,15 @@ def _comparison(
 def _order(key: str) -> tuple[int, str, int]:
     """The sum first, then images to texts before texts to images, recalls before other metrics."""
     parts = key.split(".")
-    way = next((way for way in _WAYS if way in parts), "")
-    names = list(_METRICS)
+    way = next((way for way in WAY_LABELS if way in parts), "")
+    names = list(METRIC_LABELS)
     return ("rsum" not in parts, way, names.index(parts[-1]) if parts[-1] in names else len(names))
 
 
 def _column(key: str) -> Column:
     parts = key.split(".")
-    group = next((shown for way, shown in _WAYS.items() if way in parts), "")
-    return Column("PMRP" if parts[0] == "pmrp" else _METRICS.get(parts[-1], parts[-1]), group)
+    group = next((shown for way, shown in WAY_LABELS.items() if way in parts), "")
+    return Column("PMRP" if parts[0] == "pmrp" else METRIC_LABELS.get(parts[-1], parts[-1]), group)
 
 
 def _alike(results: Iterable[PublishedResult]) -> list[list[PublishedResult]]:

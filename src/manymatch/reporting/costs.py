@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
+from manymatch.reporting.blocks import Block, Grid, Heading, Note, View, gallery
 from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
 from manymatch.reporting.published import PublishedCost, published_costs
 from manymatch.reporting.table import Cell, Column, Table
@@ -37,8 +37,9 @@ PARTS_OF_QUERY = ("parse", "encode", "search", "query")
 """The parts of a text query; `query` is their sum."""
 
 
-def table(costs: Costs) -> Table:
-    """Our costs, then the papers'; columns without a figure are left out."""
+def table(costs: Costs, beside: Sequence[PublishedCost] | None = None) -> Table:
+    """Our costs, then those of `beside` (None: all that the papers print); columns without a figure
+    are left out."""
     one_vector = [cost.multiply_adds for cost in costs.rows if cost.method == "vse_infinity"]
     rows = [
         _row(
@@ -56,7 +57,7 @@ def table(costs: Costs) -> Table:
             _their_texts(entry),
             entry.hardware or "not named",
         )
-        for entry in published_costs()
+        for entry in (published_costs() if beside is None else beside)
     ]
     columns = [Column("Method", numeric=False), Column("From", numeric=False), *COLUMNS.values()]
     columns.append(Column("Hardware", numeric=False))
@@ -135,13 +136,13 @@ def scaled(value: float) -> str:
 
 def sizes(costs: Costs) -> str:
     """What was measured and where: "test: 300 images, 1,500 captions; Xeon, 2 threads"."""
-    return f"{costs.split}: {costs.images:,} images, {costs.captions:,} captions; {costs.hardware}"
+    return f"{gallery(costs)}; {costs.hardware}"
 
 
-def to_markdown(costs: Costs) -> str:
-    """The table below a line with the data set and the hardware."""
-    head = f"**What methods cost on {costs.dataset}** ({sizes(costs)})"
-    return "\n".join([head, "", *table(costs).to_markdown()]) + "\n"
+def blocks(costs: Costs) -> list[Block]:
+    """Our costs for a terminal. The papers' figures are on the page alone."""
+    ours = table(costs, beside=()).without("From", "Hardware")
+    return [Heading(f"What methods cost on {costs.dataset}", sizes(costs)), ours]
 
 
 _NOTE = Note(

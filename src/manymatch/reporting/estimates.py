@@ -130,12 +130,6 @@ class ExperimentTable:
             Bullets(self.differences),
         ]
 
-    def to_markdown(self) -> str:
-        lines = [f"- {sentence}" for sentence in self.differences]
-        table = self.table.to_markdown()
-        parts = [f"**{self.name}**: {self.about}", "", *table, "", self.note, "", *lines]
-        return "\n".join(parts).rstrip() + "\n"
-
 
 def section_of(title: str, experiments: Iterable[ExperimentTable]) -> View | None:
     """The section with all experiments of one kind."""

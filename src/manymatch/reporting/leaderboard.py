@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from manymatch.reporting import comparison
-from manymatch.reporting.blocks import Block, Note, Terms, View
+from manymatch.reporting.blocks import Block, Heading, Note, Terms, View, gallery
 from manymatch.reporting.chart import STYLES
 from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.all_results import AllResults
+from manymatch.results.metrics import Metrics
 from manymatch.results.runs import Kind, Run
 
 MEANING = {
@@ -130,6 +131,47 @@ def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
     return Table(title, columns, rows).without_empty_columns()
 
 
+def blocks(runs: Sequence[Run]) -> list[Block]:
+    """The compact tables of all data sets for a terminal, each below its setting and sizes."""
+    return [
+        block
+        for name, group in by_dataset(runs)
+        for table in tables(group, compact=True)
+        for of_table in [_of_table(group, table)]
+        for block in (
+            Heading(f"{name}, {of_table[0].provenance.setting}", sizes(of_table)),
+            table.without("Setting"),
+        )
+    ]
+
+
+def both_ways(metrics: Metrics) -> Table:
+    """The numbers of one result: a row for each direction, and one for sums over both.
+
+    Mean ranks and the numbers of set elements are left out.
+    """
+    rows: dict[str, dict[str, Cell]] = {way: {} for way in (*comparison.WAY_LABELS, "")}
+    names: dict[str, None] = {}
+    for key, value in metrics.numbers().items():
+        parts = key.split(".")
+        if parts[0] == "sets" or parts[-1] == "meanr":
+            continue
+        way = next((part for part in parts if part in comparison.WAY_LABELS), "")
+        labels = [comparison.METRIC_LABELS.get(part, part) for part in parts if part != way]
+        text = f"{value:g}" if parts[-1] == "medr" else f"{value:.1f}"
+        name = " ".join(labels)
+        names[name] = None
+        rows[way][name] = Cell(text, value)
+    return Table(
+        "Both directions",
+        [Column("", numeric=False), *map(Column, names)],
+        [
+            [Cell(comparison.WAY_LABELS.get(way, "Both")), *(cells.get(n, Cell()) for n in names)]
+            for way, cells in rows.items()
+        ],
+    )
+
+
 def _compact_metrics() -> list[Metric]:
     known = {metric.key: metric for metric in METRICS}
     return [
@@ -199,12 +241,7 @@ def _of_table(runs: list[Run], table: Table) -> list[Run]:
 
 def sizes(runs: Sequence[Run]) -> str:
     """The galleries on which the runs were scored: "test: 300 images, 1,500 captions"."""
-    records = [run.provenance for run in runs]
-    galleries = [(record.split, record.images, record.captions) for record in records]
-    return "; ".join(
-        f"{split}: {images:,} images, {captions:,} captions"
-        for split, images, captions in dict.fromkeys(galleries)
-    )
+    return "; ".join(dict.fromkeys(gallery(run.provenance) for run in runs))
 
 
 def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:

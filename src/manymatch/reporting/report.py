@@ -7,19 +7,25 @@ from datetime import date
 from pathlib import Path
 
 from manymatch.reporting import ablations, claims, leaderboard, page
+from manymatch.reporting.dvc_plots import curve_tables
 from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
+from manymatch.results.runs import Run
 from manymatch.system import files
 from manymatch.system.machine import git_revision, read_records
-from manymatch.system.progress import say
+from manymatch.system.progress import working
 
 
-def report(reports: Path) -> None:
-    """Write `index.html`, `pages/*.html` and `leaderboard.{csv,md,tex}` in the folder `reports`.
+def report(reports: Path) -> list[Run]:
+    """Write `index.html`, `pages/*.html`, `leaderboard.{csv,md,tex}`, and what DVC draws,
+    `plots/**/*.tsv`, in the folder `reports`.
 
     Reads all result files of the folder; curves and run files may be missing. The outputs are the
     same on every machine. What differs from run to run (date, revision, time, memory) is written
     to `machine/machine.js`, which the pages load if the file exists.
+
+    Returns:
+        The results of the leaderboard.
 
     Raises:
         DataError: there is no result, or a file is malformed. The message is one line with the
@@ -27,7 +33,8 @@ def report(reports: Path) -> None:
     """
     results = AllResults.read(reports)
     methods = [ablation for ablation in results.ablations if ablation.of_methods]
-    pages = page.render(results)
+    with working("draw the pages"):
+        pages = page.render(results)
     outputs = {
         "leaderboard.csv": leaderboard.to_csv(results.runs),
         "leaderboard.md": _markdown(results, methods),
@@ -41,7 +48,11 @@ def report(reports: Path) -> None:
         folder.mkdir()
         for address, text in pages.items():
             (folder / Path(address).name).write_text(text, encoding="utf-8")
-    say(f"{len(results.runs)} results: open {reports / 'index.html'}")
+    with files.replacing(reports / "plots") as folder:
+        folder.mkdir()
+        for name, text in curve_tables(results.runs).items():
+            files.write_text(folder / name, text)
+    return results.runs
 
 
 def _markdown(results: AllResults, methods: list[Ablation]) -> str:

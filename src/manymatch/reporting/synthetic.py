@@ -101,10 +101,5 @@ def view(experiment: SyntheticExperiment) -> ExperimentTable:
     )
 
 
-def to_markdown(experiment: SyntheticExperiment) -> str:
-    """The table, and a verdict for each point."""
-    return view(experiment).to_markdown()
-
-
 def section(results: AllResults) -> View | None:
     return section_of("Synthetic pairs", map(view, results.synthetic))

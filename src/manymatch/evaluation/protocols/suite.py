@@ -11,7 +11,7 @@ from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject
 from manymatch.system.errors import ConfigError, nearest
-from manymatch.system.progress import say
+from manymatch.system.progress import say, working
 
 PROTOCOLS: dict[str, Callable[[Subject], dict[str, Any]]] = {
     "coco_1k": coco_1k,
@@ -42,7 +42,8 @@ def of_dataset(dataset: str, subject: Subject) -> dict[str, Any]:
     numbers = {}
     for name in OF_DATASET.get(dataset, ()):
         try:
-            numbers[name] = PROTOCOLS[name](subject)
+            with working(f"protocol {name}"):
+                numbers[name] = PROTOCOLS[name](subject)
         except DoesNotApply as reason:
             say(f"{dataset}: left out {name}: {reason}")
     return numbers

@@ -23,6 +23,7 @@ from manymatch.evaluation.ranking.blocks import (
 )
 from manymatch.methods.base import Embeddings
 from manymatch.system.parallel_map import on_one_core
+from manymatch.system.progress import track
 
 
 class Top:
@@ -123,7 +124,9 @@ def rank(
     directions = [score] if t2i_score is None else [score, t2i_score]
     threads = torch.get_num_threads()
     with torch.inference_mode(), on_one_core():
-        for number, scores in enumerate(_prefetched(directions, images, texts, pairs, threads)):
+        scored = _prefetched(directions, images, texts, pairs, threads)
+        what = f"rank {len(images)} images and {len(texts)} captions (blocks)"
+        for number, scores in enumerate(track(scored, what, len(pairs), quiet=True)):
             rows, columns = pairs[number]
             annotated = _annotated(image_index, rows, columns) if number < len(blocks) else None
             scores = [checked(block) for block in scores]

@@ -35,6 +35,7 @@ from manymatch.results.sets import (
     SetDetails,
     SetMetrics,
 )
+from manymatch.system.progress import track
 from manymatch.text.wordpieces import AnyVocabulary
 
 
@@ -68,6 +69,7 @@ def analyse_sets(
     images, texts = embedded.images.vectors, embedded.texts.vectors
     if max(images.shape[1], texts.shape[1]) == 1:
         return None
+    chosen = selections(embedded.images, embedded.texts, wanted)
     recalls = [
         (
             selection,
@@ -78,7 +80,7 @@ def analyse_sets(
                 t2i_score=method.t2i_score,
             ),
         )
-        for selection in selections(embedded.images, embedded.texts, wanted)
+        for selection in track(chosen, "rank by selected elements", len(chosen), quiet=True)
     ]
     pairs = element_pairs(images, texts, embedded.image_index)
     nearest = nearest_items(images, texts), nearest_items(texts, images)

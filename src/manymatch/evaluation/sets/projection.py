@@ -9,6 +9,7 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.samples import draw_queries
 from manymatch.results.sets import PLANE_SIDE, ProjectedSets, Projection
+from manymatch.system.progress import working
 
 _PERPLEXITY = 30
 """The usual perplexity of t-SNE; smaller with fewer than three times as many points."""
@@ -65,7 +66,7 @@ def plane(vectors: np.ndarray) -> np.ndarray:
         random_state=0,
     )
     # The sums of several threads would depend on their timing, and waiting costs more here.
-    with threadpool_limits(1):
+    with threadpool_limits(1), working(f"t-SNE of {len(vectors)} vectors"):
         points: np.ndarray = model.fit_transform(vectors)
     low, high = points.min(0), points.max(0)
     scale = PLANE_SIDE / (high - low).max()

@@ -23,7 +23,7 @@ from manymatch.shards.read import read_index
 from manymatch.system.device import pick_device
 from manymatch.system.errors import ConfigError
 from manymatch.system.machine import git_revision
-from manymatch.system.progress import say
+from manymatch.system.progress import say, working
 
 GALLERIES = (10, 100, 1_000, 10_000, 100_000)
 """Sizes of the galleries that a text query searches, in images, as in CORA's section 7."""
@@ -57,10 +57,12 @@ def measure(
     for source in sources:
         trained = embed_split(source.model, source.shards, split, device)
         graphs = parse if trained.method.reads_graphs else None
-        costs.append(cost_of(trained, split, graphs, GALLERIES, device))
+        with working(f"measure {source.model.name}"):
+            costs.append(cost_of(trained, split, graphs, GALLERIES, device))
         _report(costs[-1])
     size = min(cost.size for cost in costs)
-    costs.append(cross_attention_cost(trained, split, size, GALLERIES, device))
+    with working("measure SCAN's cross-attention"):
+        costs.append(cross_attention_cost(trained, split, size, GALLERIES, device))
     _report(costs[-1])
     Costs(
         dataset=dataset,

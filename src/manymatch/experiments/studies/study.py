@@ -10,7 +10,7 @@ from manymatch.evaluation.rerank import check_entities
 from manymatch.experiments.studies import STUDIES, study_kind
 from manymatch.experiments.studies.subject import Subject
 from manymatch.results.studies import Studies, StudiesByName, Study
-from manymatch.system.progress import say
+from manymatch.system.progress import say, working
 
 
 def study(
@@ -34,7 +34,8 @@ def study(
         if kind.entities:
             check_entities(subject.trained.method, subject.embedded, f"study '{name}'")
         say(f"study {name}")
-        studies[name] = kind.load()(subject)
+        with working(f"study {name}"):
+            studies[name] = kind.load()(subject)
     Studies(**identity, studies=StudiesByName.model_validate(studies)).write(target)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.blocks import Block, Heading, Note, View
+from manymatch.reporting.table import Cell, Column, Table, names
 from manymatch.results.all_results import AllResults
-from manymatch.results.clusters import Cluster, Keyword
+from manymatch.results.clusters import Cluster, Clusters, Keyword
 
 MAX_CLASSES, MAX_CAPTIONS, MAX_WORDS = 12, 4, 5
 """The most classes of a model, and captions and words of a class, that the page shows."""
@@ -33,13 +34,8 @@ class ClusterGrid(Block):
 def section(results: AllResults) -> View | None:
     blocks: list[Block] = []
     for model in results.clusters:
-        summary = (
-            f"{model.split}: {model.used.captions:,} of {model.n_classes:,} classes hold captions, "
-            f"{model.used.images:,} hold images; {model.agreement:.1f}% of captions are in the "
-            "class of their image"
-        )
         classes = [_view(cluster) for cluster in model.classes[:MAX_CLASSES]]
-        blocks += [Heading(model.preset, summary), ClusterGrid(classes)]
+        blocks += [heading(model), ClusterGrid(classes)]
     note = Note(
         "SwAMP assigns images and captions to classes, and learns the class of each sample from "
         "the sample's partner. No class was labelled by a person. The page shows the classes "
@@ -47,6 +43,33 @@ def section(results: AllResults) -> View | None:
         "captions that have the word)."
     )
     return View("Classes without labels", "Classes", [note, *blocks]) if blocks else None
+
+
+def heading(model: Clusters) -> Heading:
+    """The model, the number of classes that it uses, and how well its classes agree."""
+    return Heading(
+        model.preset,
+        f"{model.split}: {model.used.captions:,} of {model.n_classes:,} classes hold captions, "
+        f"{model.used.images:,} hold images; {model.agreement:.1f}% of captions are in the "
+        "class of their image",
+    )
+
+
+def table(model: Clusters) -> Table:
+    """The classes with most captions, for a terminal."""
+    titles = {"Class": True, "Captions": True, "Images": True, "Nouns": False, "Verbs": False}
+    return Table(
+        "The classes with most captions",
+        [Column(title, numeric=numeric) for title, numeric in titles.items()],
+        [
+            [
+                *(Cell.number(n, 0) for n in (c.number, len(c.captions), len(c.images))),
+                *names(_words(c.nouns), _words(c.verbs)),
+            ]
+            for c in model.classes[:MAX_CLASSES]
+        ],
+        caption=True,
+    )
 
 
 def _view(cluster: Cluster) -> ClusterView:

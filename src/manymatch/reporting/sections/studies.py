@@ -31,9 +31,14 @@ _DRAWN = ("reranking", "Validation")
 
 
 def section(results: AllResults) -> View | None:
-    by_name = studies_by_name(results.studies)
-    blocks = [block for name, studies in by_name.items() for block in study_blocks(name, studies)]
+    blocks = blocks_of(results.studies)
     return View("Studies", "Studies", blocks) if blocks else None
+
+
+def blocks_of(results: Sequence[Studies]) -> list[Block]:
+    """Every study with all models that it was made of."""
+    by_name = studies_by_name(results)
+    return [block for name, studies in by_name.items() for block in study_blocks(name, studies)]
 
 
 def studies_by_name(results: Sequence[Studies]) -> dict[str, ByPreset]:

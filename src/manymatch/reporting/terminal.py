@@ -1,0 +1,118 @@
+"""Results on a terminal: the blocks of the report that are text or tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich import box
+from rich import table as rich_table
+from rich.console import Console
+from rich.text import Text
+
+from manymatch.reporting.blocks import Block, Bullets, Heading, Note
+from manymatch.reporting.table import Column, Table
+
+_GAP = 2
+"""Spaces between two columns."""
+_NAME_WIDTH, _TEXT_WIDTH = 30, 20
+"""In a table that is too wide the first column, and other columns of text, are folded down to these
+widths."""
+
+
+def show(blocks: Sequence[Block], written: Path | None = None) -> None:
+    """Print headings, notes, lists and tables on standard output, then the path of the file.
+
+    A table that is wider than the terminal is printed in several parts, each with the first column.
+    Without a terminal the output is plain text, 80 columns wide unless the variable COLUMNS says
+    otherwise. Blocks of other kinds, such as charts, are left out.
+    """
+    console = Console(markup=False, highlight=False, emoji=False)
+    for block in blocks:
+        if isinstance(block, Heading):
+            small = _printable(f"  {block.small}" if block.small else "")
+            console.print(Text("\n").append(_printable(block.text, "bold")).append(small))
+        elif isinstance(block, Note):
+            console.print(Text("\n").append(_printable(block.text)))
+        elif isinstance(block, Bullets):
+            for item in block.items:
+                console.print(_printable(f"- {item}"))
+        elif isinstance(block, Table):
+            if block.caption:
+                console.print(Text("\n").append(_printable(block.title)))
+            for part in _parts(block, console.width):
+                console.print()
+                console.print(part)
+    if written is not None:
+        console.print(f"\n{written}", soft_wrap=True)
+
+
+def _parts(table: Table, width: int) -> Iterator[rich_table.Table]:
+    """The table in as few parts as fit into `width`. The numbers of a group stand in one column."""
+    columns, texts = table.merged()
+    rows = [["-" if set(text) <= {"-", "/", " "} else text for text in row] for row in texts]
+    widths = _widths(columns, rows)
+    if _total(widths) > width:
+        rows = [[text.replace(" / ", "/") for text in row] for row in rows]
+        widths = _widths(columns, rows)
+        of_text = [i for i, column in enumerate(columns) if not column.numeric]
+        room = width - _total(widths) + sum(widths[i] for i in of_text)
+        for i in of_text:
+            least = _TEXT_WIDTH if i else _NAME_WIDTH
+            widths[i] = min(widths[i], max(least, room // len(of_text)))
+    part = [0]
+    for index in range(1, len(columns)):
+        if len(part) > 1 and _total([widths[i] for i in [*part, index]]) > width:
+            yield _part(columns, widths, rows, part)
+            part = [0]
+        part.append(index)
+    yield _part(columns, widths, rows, part)
+
+
+def _heading(column: Column) -> str:
+    """The heading, which is folded only before and after "R@1/5/10"."""
+    return column.heading.replace(" / ", "/")
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """The width of each column if only its heading is folded, between words."""
+    return [
+        max(map(len, [*_heading(column).split(), *(row[i].replace("**", "") for row in rows)]))
+        for i, column in enumerate(columns)
+    ]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _part(
+    columns: Sequence[Column],
+    widths: Sequence[int],
+    rows: Sequence[Sequence[str]],
+    part: Sequence[int],
+) -> rich_table.Table:
+    # The line between two columns is one of the spaces.
+    padding = (0, _GAP - 1, 0, 0)
+    drawn = rich_table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding)
+    for i in part:
+        drawn.add_column(
+            _printable(_heading(columns[i])),
+            justify="right" if columns[i].numeric else "left",
+            max_width=widths[i],
+        )
+    for row in rows:
+        drawn.add_row(*(_marked(row[i]) for i in part))
+    return drawn
+
+
+def _marked(text: str) -> Text:
+    """The text, in bold where Markdown is."""
+    styles = itertools.cycle(["", "bold"])
+    return Text().join(_printable(*pair) for pair in zip(text.split("**"), styles, strict=False))
+
+
+def _printable(text: str, style: str = "") -> Text:
+    """The text without control characters, which could change the terminal."""
+    return Text("".join(sign if sign.isprintable() else " " for sign in text), style)

@@ -1,0 +1,48 @@
+"""Commands that compute numbers end with the table on standard output and the path of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny_checkout import make_checkout
+from tiny_data import TinyData
+from untrained import save_untrained
+
+from manymatch.cli import app
+from manymatch.config.layout import Layout
+
+WRITTEN = {
+    "evaluate tiny vsepp": "reports/results/tiny/vsepp.json",
+    "ensemble tiny vsepp cora": "reports/results/tiny/vsepp+cora.json",
+    "rerank tiny cora": "reports/results/tiny/cora+rerank.json",
+    "study tiny cora --only reranking": "reports/studies/tiny/cora.json",
+    "clusters tiny swamp": "reports/clusters/tiny/swamp.json",
+    "report": "reports/index.html",
+}
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """A checkout with an untrained model of each method that a command needs."""
+    work = tmp_path_factory.mktemp("work")
+    layout = make_checkout(tmp_path_factory.mktemp("checkout"), work).layout
+    settings = {"swamp": {"n_classes": 5, "queue": 8}}
+    for name in ("vsepp", "cora", "swamp"):
+        save_untrained(layout.model("tiny", name), TinyData(work), name, settings.get(name))
+    return layout
+
+
+def test_the_table_is_on_standard_output_and_the_progress_on_standard_error(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(layout.root)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for command, path in WRITTEN.items():
+        app(command.split(), standalone_mode=False)
+        out, err = capsys.readouterr()
+        lines = out.splitlines()
+        assert lines[-1] == path and Path(path).is_file(), command
+        assert any(line.startswith("───") for line in lines), command
+        assert max(map(len, lines)) <= 80 and "\x1b" not in out, command
+        assert command == "report" or ("embed" in err and "embed" not in out), command

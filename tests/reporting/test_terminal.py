@@ -1,0 +1,81 @@
+"""Results on a terminal: they fit the width, and the numbers are those of the report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from manymatch.reporting import ablations, leaderboard, synthetic
+from manymatch.reporting.blocks import Heading, Note
+from manymatch.reporting.sections.clusters import table as class_table
+from manymatch.reporting.sections.studies import blocks_of
+from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.terminal import show
+from manymatch.results.all_results import AllResults
+from manymatch.results.metrics import Metrics
+
+
+@pytest.fixture(scope="module")
+def results(root: Path) -> AllResults:
+    """The committed results."""
+    return AllResults.read(root / "reports")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_everything_fits_the_width(
+    results: AllResults,
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    show(leaderboard.blocks(results.runs))
+    show([block for ablation in results.ablations for block in ablations.blocks(ablation)])
+    show([block for item in results.synthetic for block in synthetic.view(item).blocks()])
+    show([class_table(model) for model in results.clusters])
+    show(blocks_of(results.studies))
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= width
+    assert "\x1b" not in text
+    # No number is folded: every mean stands beside its deviation.
+    assert not re.search(r"\d ±\s*$", text, re.MULTILINE)
+
+
+def test_a_narrow_terminal_shows_every_column_with_the_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    columns = [Column("Method", numeric=False), *(Column(f"metric {i}") for i in range(20))]
+    cells = [[Cell(name), *(Cell(f"{i}.25") for i in range(20))] for name in ("a", "b")]
+    show([Table("wide", columns, cells)])
+    lines = capsys.readouterr().out.splitlines()
+    assert {f"{i}.25" for i in range(20)} <= {word for line in lines for word in line.split()}
+    parts = sum(line.startswith("a ") for line in lines)
+    assert parts == sum(line.startswith("b ") for line in lines) > 1
+
+
+def test_both_directions_of_one_result(
+    results: AllResults, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = root / "reports" / "results" / "scenes" / "cora.json"
+    metrics = Metrics.read(path)
+    show([leaderboard.both_ways(metrics)], Path("reports/results/scenes/cora.json"))
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = [line.split() for line in lines if line.startswith("Image → text")]
+    assert row[3:6] == [
+        f"{value:.1f}" for value in (metrics.i2t.r1, metrics.i2t.r5, metrics.i2t.r10)
+    ]
+    assert lines[-1] == "reports/results/scenes/cora.json"
+
+
+def test_text_from_a_file_cannot_change_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show(
+        [
+            Heading("a\x1b[2Jb", "[red]c"),
+            Note("d\x07e"),
+            Table("t", [Column("x")], [[Cell("\x1b]f")]]),
+        ]
+    )
+    text = capsys.readouterr().out
+    assert "\x1b" not in text and "\x07" not in text and "[red]c" in text
