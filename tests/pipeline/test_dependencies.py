@@ -147,6 +147,7 @@ def stages(
 ) -> dict[str, list[str]]:
     """The entries of every stage, with the same presets for both data sets."""
     folder = tmp_path_factory.mktemp("checkout")
+    (folder / "params.yaml").touch()
     for dataset in params.datasets:
         (folder / "presets" / dataset).mkdir(parents=True)
         for name in params.presets:
