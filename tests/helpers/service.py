@@ -54,9 +54,9 @@ class Service(Workspace):
         """A deployment, by FLOW/DEPLOYMENT."""
         return self._call("GET", f"deployments/name/{name}")
 
-    def begin(self, name: str, **options: Any) -> str:
+    def begin(self, deployment: str, **options: Any) -> str:
         """Start a run of a deployment."""
-        place = f"deployments/{self.deployed(name)['id']}/create_flow_run"
+        place = f"deployments/{self.deployed(deployment)['id']}/create_flow_run"
         return self._call("POST", place, state={"type": "SCHEDULED"}, **options)["id"]
 
     def cancel(self, run: str) -> None:
