@@ -14,11 +14,11 @@ from PIL import Image
 from torch import Tensor
 
 from manymatch.features import build_backbone
+from manymatch.features.backbone import DetectorSources
 from manymatch.features.butd import boxes, operations, pooling
 from manymatch.features.butd.detector import ButdDetector, Limits
 from manymatch.features.butd.network import Convolution, Network, Sizes
 from manymatch.features.butd.weights import load_network
-from manymatch.features.detector import DetectorSources
 from manymatch.features.extract import Detection, extract
 from manymatch.features.image_list import ImageFile
 from manymatch.features.store import FeatureStore

@@ -6,10 +6,9 @@ from random import Random
 import pytest
 
 from manymatch.scenes.compose import compose
-from manymatch.scenes.generate import pair
 from manymatch.scenes.kinds import KINDS
 from manymatch.scenes.ties import allowed
-from manymatch.scenes.twins import CONTRASTS, compose_twins, exchange, holds
+from manymatch.scenes.twins import CONTRASTS, compose_twins, exchange, holds, pair
 from manymatch.scenes.world import Blueprint, Spec, Spot, Tie
 
 

@@ -13,8 +13,8 @@ from tokenizers import Tokenizer
 
 from manymatch.config.preset import Augmentation
 from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.shards.augment import CaptionAugmenter
 from manymatch.shards.numbering import Numbering
+from manymatch.shards.prepare import CaptionAugmenter
 from manymatch.shards.sample import CaptionEntry
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.text.vocabulary import Vocabulary

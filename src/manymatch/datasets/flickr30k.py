@@ -15,12 +15,14 @@ from pathlib import Path
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.karpathy import copy_karpathy, read_by_split, whole_karpathy
-from manymatch.datasets.multi30k import copy_multi30k, is_multi30k, read_multi30k
 from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp, read_precomp
 from manymatch.datasets.source_settings import ImageSettings
 from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.copying import copy_file
 from manymatch.fetching.gather import Sources, Usual
 from manymatch.fetching.sources import Source
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import DataError
 
 KARPATHY = "dataset_flickr30k.json"
 PRECOMP = "precomp"
@@ -97,3 +99,48 @@ def _images(raw: Path) -> Iterator[Image]:
             yield Image(image.file or f"{name}.jpg", image.split, image.captions)
     else:
         yield from read_multi30k(raw / MULTI30K)
+
+
+_SPLITS = {"train": "train", "validation": "val", "test": "test_2016"}
+_CAPTIONS = range(1, 6)
+
+
+def is_multi30k(folder: Path) -> bool:
+    """Return whether `folder` holds the lists and captions of task 2."""
+    return folder.is_dir() and (folder / "train_images.txt").is_file()
+
+
+def copy_multi30k(source: Path, target: Path) -> None:
+    """Copy the lists and captions of the three splits."""
+    target.mkdir()
+    for name in _SPLITS.values():
+        copy_file(source / f"{name}_images.txt", target / f"{name}_images.txt")
+        for number in _CAPTIONS:
+            path = _caption_file(source, name, number)
+            copy_file(path, target / path.name)
+
+
+def read_multi30k(folder: Path) -> Iterator[Image]:
+    """Yield the images of each split in the order of its list, which is Karpathy's and SCAN's.
+
+    The English captions of Multi30K's task 2 (Elliott et al. 2016) are all captions of Flickr30K: a
+    list of image files for each split, and for each caption of an image one file, whose lines
+    correspond to those of the list.
+    """
+    for split, name in _SPLITS.items():
+        files = list(numbered_lines(folder / f"{name}_images.txt"))
+        captions = [_captions(_caption_file(folder, name, k), len(files)) for k in _CAPTIONS]
+        for row, (_, file) in enumerate(files):
+            yield Image(file.strip(), split, [column[row] for column in captions])
+
+
+def _captions(path: Path, count: int) -> list[Line]:
+    lines = [Line(text, f"{path}:{number}") for number, text in numbered_lines(path)]
+    if len(lines) != count:
+        raise DataError(f"{path}: {len(lines)} captions, but the list has {count} images")
+    return lines
+
+
+def _caption_file(folder: Path, name: str, number: int) -> Path:
+    packed = folder / f"{name}.{number}.en.gz"
+    return packed if packed.is_file() else folder / f"{name}.{number}.en"

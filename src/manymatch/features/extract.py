@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from manymatch.features import build_backbone, entry_point
-from manymatch.features.detector import Detector, DetectorSources
-from manymatch.features.extractors import Detection, Extractor
+from manymatch.features.backbone import Detector, DetectorSources
+from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
-from manymatch.features.joining import Extracted, stored
 from manymatch.features.store import FeatureWriter
 from manymatch.system.code_hash import code_hash
 from manymatch.system.device import pick_device

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.features.backbone import Backbone, channels_last
-from manymatch.features.detector import Detector
+from manymatch.features.backbone import Backbone, Detector, channels_last
 from manymatch.features.image_list import ImageFile
-from manymatch.features.joining import Extracted
+from manymatch.features.store import FeatureStore
 from manymatch.foreign.images import read_crops, read_image
 from manymatch.system.parallel_map import side_by_side
 from manymatch.system.prefetch import map_ahead
@@ -136,3 +136,22 @@ class Detection:
 
     def _decode(self, image: ImageFile) -> tuple[ImageFile, Tensor]:
         return image, self.backbone.prepare(read_image(image.path))
+
+
+Extracted = tuple[ImageFile, NDArray[Any], NDArray[np.float32] | None]
+"""An image, its features (k, F) in float32, float16 or (for pixels) uint8, and its boxes (k, 4)."""
+
+
+def stored(paths: Sequence[Path], images: Iterable[ImageFile]) -> Iterator[Extracted]:
+    """Every image with its features and boxes, in the given order, from the stores `paths`.
+
+    Each image is in exactly one of the stores. One image is in memory at a time.
+    """
+    with contextlib.ExitStack() as opened:
+        stores = [opened.enter_context(FeatureStore(path)) for path in paths]
+        rows = {name: (store, row) for store in stores for row, name in enumerate(store.image_ids)}
+        for image in images:
+            store, row = rows[image.image_id]
+            features, counts, boxes = store.read([row])
+            count = int(counts[0])
+            yield image, features[0, :count], None if boxes is None else boxes[0, :count]

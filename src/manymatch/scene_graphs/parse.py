@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,11 +19,10 @@ from spacy.language import Language
 
 from manymatch.datasets.base import caption_columns
 from manymatch.foreign.parquet_file import read_table
-from manymatch.scene_graphs.batches import Parsed, read_parts, write_part
 from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, first_line
 from manymatch.system.files import replacing, sha256
 from manymatch.system.parts import Parts, identity_of
 from manymatch.system.processes import process_pool
@@ -145,3 +146,42 @@ def _report(dropped: Counter[str]) -> None:
     counts = ", ".join(f"{count} {part}" for part, count in sorted(dropped.items()) if count)
     if counts:
         say(f"scene graphs: beyond the limits, left out: {counts}")
+
+
+Parsed = tuple[pa.RecordBatch, Counter[str]]
+"""The graphs of a batch of captions (schema without the ids), and counts of dropped parts."""
+_DROPPED = "lost"
+
+
+def write_part(path: Path, schema: pa.Schema, results: Iterable[Parsed]) -> None:
+    """Write batches of graphs with the counts of dropped parts, one batch at a time.
+
+    Unlike Parquet, Arrow files keep the batches separate, so that the joined table is
+    byte-identical to the table from one process.
+    """
+    with replacing(path) as partial, pa.ipc.new_file(partial, schema) as writer:
+        for batch, dropped in results:
+            writer.write_batch(batch, custom_metadata={_DROPPED: json.dumps(dropped)})
+
+
+@contextlib.contextmanager
+def read_parts(paths: Sequence[Path]) -> Iterator[Iterator[Parsed]]:
+    """Yield all batches of the parts `paths`, in the order in which they were dealt to the parts.
+
+    Raises:
+        DataError: a part is damaged.
+    """
+    rounds = zip_longest(*map(_read_part, paths))
+    yield (parsed for parsed in chain.from_iterable(rounds) if parsed is not None)
+
+
+def _read_part(path: Path) -> Iterator[Parsed]:
+    try:
+        with pa.ipc.open_file(path) as part:
+            for number in range(part.num_record_batches):
+                batch, metadata = part.get_batch_with_custom_metadata(number)
+                batch.validate(full=True)
+                yield batch, Counter(json.loads(metadata[_DROPPED]))
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
+        reason = first_line(error)
+        raise DataError(f"{path}: damaged ({reason}). Remove the file and make it again") from None

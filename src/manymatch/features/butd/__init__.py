@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from manymatch.features.backbone import DetectorSources
 from manymatch.features.butd.detector import ButdDetector
 from manymatch.features.butd.weights import load_network
-from manymatch.features.detector import DetectorSources
 from manymatch.system.files import sha256
 
 
