@@ -10,6 +10,7 @@ which is also SCAN's order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from manymatch.datasets.base import Caption, Dataset
@@ -64,7 +65,7 @@ class Flickr30k(Dataset):
 
     def download(self, settings: Flickr30kSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are."""
-        gatherer = settings.gatherer("flickr30k", raw, USUAL, has_all=_has_all_splits)
+        gatherer = settings.gatherer("flickr30k", raw, USUAL, has_all=has_all_splits)
         _copy_captions(gatherer.one("captions", check=whole_karpathy(KARPATHY)), raw)
         images = None if settings.without_images else gatherer.all("images", _ADVICE, whole_archive)
         settle_images(images, raw, settings.only_present)
@@ -72,10 +73,6 @@ class Flickr30k(Dataset):
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows in Karpathy's order, training images first."""
         return caption_rows(raw, _images(raw))
-
-
-def _has_all_splits(path: Path) -> bool:
-    return not is_precomp(path) or has_all_splits(path)
 
 
 def _copy_captions(source: Path, raw: Path) -> None:
@@ -90,13 +87,10 @@ def _copy_captions(source: Path, raw: Path) -> None:
 def _images(raw: Path) -> Iterator[Image]:
     """Yield the images from whichever form of the captions is under `raw`."""
     if (raw / KARPATHY).is_file():
-        for entry in read_by_split(raw / KARPATHY):
-            lines = [Line(sentence.text, sentence.where) for sentence in entry.sentences]
-            yield Image(entry.file, entry.split, lines)
+        yield from read_by_split(raw / KARPATHY)
     elif (raw / PRECOMP).is_dir():
         for image in read_precomp(raw / PRECOMP):
-            name = image.id or f"{image.split}_{image.number}"
-            yield Image(image.file or f"{name}.jpg", image.split, image.captions)
+            yield replace(image, file=image.file or f"{image.id}.jpg", id=None)
     else:
         yield from read_multi30k(raw / MULTI30K)
 

@@ -24,6 +24,8 @@ class Sources:
     """The dataset's raw folder."""
     weights: str | None
     """A local file, folder or hub name. None: the backbone's default."""
+    regions: tuple[int, int] = (36, 36)
+    """The fewest and the most regions of an image, for a detector."""
 
 
 class Backbone(ABC):
@@ -63,14 +65,23 @@ class GridBackbone(Backbone):
     """A backbone on the whole image, resized to a square. Regions are cells of the final map."""
 
     def __init__(
-        self, network: nn.Module, *, size: int, width: int, cells: int, preprocessing: str
+        self,
+        network: nn.Module,
+        mean: list[float],
+        std: list[float],
+        *,
+        size: int,
+        width: int,
+        scaling: str,
     ) -> None:
+        """`network`: see `Normalised`; its map has one cell per 32 x 32 pixels."""
+        cells = size // 32
         super().__init__(
-            network,
+            Normalised(network, mean, std),
             size=size,
             width=width,
             max_regions=cells * cells,
-            preprocessing=preprocessing,
+            preprocessing=f"RGB, squashed to {size} x {size} bicubic, {scaling}",
         )
         self._boxes = grid_boxes(cells)
 
@@ -119,14 +130,6 @@ def _digest(network: nn.Module) -> str:
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         digest.update(value.detach().contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-
-@dataclass(frozen=True)
-class DetectorSources(Sources):
-    """What a detector is built from: also the numbers of regions."""
-
-    regions: tuple[int, int] = (36, 36)
-    """The minimum and maximum number of regions of an image."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from manymatch.features import build_backbone, entry_point
-from manymatch.features.backbone import Detector, DetectorSources
+from manymatch.features.backbone import Detector, Sources
 from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
 from manymatch.features.store import FeatureWriter
@@ -79,7 +79,7 @@ def _extractor(
     weights: str | None,
     regions: tuple[int, int],
 ) -> Extractor | Detection:
-    built = build_backbone(name, DetectorSources(raw, weights, regions))
+    built = build_backbone(name, Sources(raw, weights, regions))
     if isinstance(built, Detector):
         return Detection(name, built, device)
     return Extractor(name, built, device, batch_size)

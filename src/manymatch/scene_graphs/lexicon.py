@@ -11,8 +11,8 @@ _SPATIAL = """
     in front of, in back of, in between, in the middle of, in the center of, on top of,
     on the top of, on the back of, on the side of, at the side of, by the side of, on the edge of,
     at the edge of, on the left of, on the right of, to the left of, to the right of,
-    to the side of, on the other side of, left of, right of, next to, close to, in the background of,
-    adjacent to, away from, out of, inside of, outside of, off of
+    to the side of, on the other side of, left of, right of, next to, close to,
+    in the background of, adjacent to, away from, out of, inside of, outside of, off of
 """
 SPATIAL = frozenset(tuple(phrase.split()) for phrase in _SPATIAL.split(","))
 """Phrases that act as one preposition."""

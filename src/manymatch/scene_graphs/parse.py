@@ -91,15 +91,11 @@ def _collected(results: Iterable[Parsed]) -> pa.Table:
 def _read(captions: Path) -> tuple[pa.ChunkedArray, list[str], pa.Array]:
     """Return the caption ids, the distinct captions, and for each id the index of its caption."""
     table = read_table(captions, caption_columns("caption_id", "caption"))
-    _refuse_empty(captions, table)
-    coded = table["caption"].combine_chunks().dictionary_encode()
-    return table["caption_id"], coded.dictionary.to_pylist(), coded.indices
-
-
-def _refuse_empty(captions: Path, table: pa.Table) -> None:
     row = pc.index(pc.utf8_trim_whitespace(table["caption"]), "").as_py()
     if row >= 0:
         raise DataError(f"{captions}: caption '{table['caption_id'][row]}' is empty")
+    coded = table["caption"].combine_chunks().dictionary_encode()
+    return table["caption_id"], coded.dictionary.to_pylist(), coded.indices
 
 
 @contextlib.contextmanager

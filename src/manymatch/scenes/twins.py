@@ -77,7 +77,8 @@ def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
         (i, j, attribute)
         for i, j in combinations(range(len(blueprint.specs)), 2)
         for attribute in _WEIGHTS
-        if _differ(getattr(blueprint.specs[i], attribute), getattr(blueprint.specs[j], attribute))
+        for values in [{getattr(blueprint.specs[k], attribute) for k in (i, j)}]
+        if len(values) == 2 and None not in values
     ]
     # Weighted order without replacement (Efraimidis and Spirakis): each attribute
     # gets its share.
@@ -94,10 +95,6 @@ def _ease(blueprint: Blueprint, swap: tuple[int, int, str]) -> float:
     i, j, attribute = swap
     acting = any({i, j} == {t.subject, t.object} for t in blueprint.ties)
     return _ACTING if attribute == _WHOLE and acting else 1.0
-
-
-def _differ(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and one != other
 
 
 def _contrasts(
