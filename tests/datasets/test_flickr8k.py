@@ -128,10 +128,6 @@ def test_nothing_configured_says_what_to_set(stages):
     assert line.startswith("params.yaml: ")
 
 
-def test_a_folder_that_is_none(stages, tmp_path):
-    stages.refused({"folder": str(tmp_path / "no")}, SourceError, "no is not a folder here")
-
-
 @pytest.mark.parametrize(
     ("gone", "key"),
     [
@@ -347,11 +343,6 @@ def test_a_disk_full_while_unpacking_keeps_the_download(folder, server, stages, 
     assert [path.name for path in raw.parent.iterdir()] == [".downloads"]
     stages(settings)
     assert server.asked == ["/web/pics.tar"]
-
-
-def test_what_lies_in_the_folder_is_not_downloaded(folder, server, stages):
-    stages({"folder": str(folder.path), "images": f"{server.url}/pics.zip"})
-    assert server.asked == []
 
 
 def test_a_token_file_without_its_lists_is_passed_over_for_karpathys(folder, stages, raw):

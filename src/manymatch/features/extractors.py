@@ -39,9 +39,7 @@ class Extractor:
     def __init__(
         self, name: str, backbone: Backbone, device: torch.device, batch_size: int
     ) -> None:
-        self.name = name
-        self.backbone = backbone
-        self.device = device
+        self.name, self.backbone, self.device = name, backbone, device
         self.batch_size = batch_size
         self.crops_at_once = _CROPS_ON_CPU if device.type == "cpu" else batch_size
         network = backbone.network
@@ -107,9 +105,7 @@ class Detection:
     """Runs a detector over images, one after another."""
 
     def __init__(self, name: str, detector: Detector, device: torch.device) -> None:
-        self.name = name
-        self.backbone = detector
-        self.device = device
+        self.name, self.backbone, self.device = name, detector, device
         channels_last(detector.network.to(device))
 
     def run(self, images: Iterable[ImageFile]) -> Iterator[Extracted]:
