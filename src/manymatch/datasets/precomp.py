@@ -75,7 +75,7 @@ def _read_split(
     for number in range(len(captions) // CAPTIONS_PER_IMAGE):
         first = number * CAPTIONS_PER_IMAGE
         name = ids[number] if ids else f"{split}_{number}"
-        file = PurePosixPath(str(mapping.get(name, ""))).name
+        file = PurePosixPath(str(mapping.get(name) or "")).name
         yield Image(file, split, captions[first : first + CAPTIONS_PER_IMAGE], name)
 
 

@@ -104,13 +104,14 @@ def _writer(
     images: Sequence[ImageFile], extractor: Extractor | Detection, store: Path
 ) -> FeatureWriter:
     backbone = extractor.backbone
+    given = extractor.given_boxes(images[0].image_id)
     return FeatureWriter(
         store,
         [image.image_id for image in images],
         max_regions=backbone.max_regions,
         width=backbone.width,
         dtype=backbone.dtype,
-        boxes=extractor.has_boxes(images[0].image_id),
+        boxes=isinstance(extractor, Detection) or given is not None,
         attributes=_attributes(extractor),
         fingerprint=_fingerprint(extractor, images, _state),
     )

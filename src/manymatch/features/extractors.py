@@ -61,10 +61,6 @@ class Extractor:
         """(k, 4) the boxes of an image, which its features depend on; None without boxes."""
         return self.backbone.boxes(image_id)
 
-    def has_boxes(self, image_id: str) -> bool:
-        """Whether the image (and so every image) gets boxes."""
-        return self.given_boxes(image_id) is not None
-
     @property
     def state(self) -> str:
         """Device and batch, which the features depend on as well."""
@@ -88,17 +84,14 @@ class Extractor:
     def _forward_part(self, part: NDArray[np.uint8]) -> NDArray[np.float32]:
         missing = self.crops_at_once - len(part)
         full = np.pad(part, ((0, missing), (0, 0), (0, 0), (0, 0))) if missing else part
-        return self._forward_full(full)[: len(part)]
-
-    def _forward_full(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         assert self._network is not None
         # bfloat16 is 2.5 times faster on the CPU, but its results are 5% off.
         half = torch.autocast(self.device.type, torch.float16, enabled=self.device.type == "cuda")
         with torch.inference_mode(), half:
             # A (c, 3, S, S) view of (c, S, S, 3) already has the channels-last layout.
-            channels_first = torch.from_numpy(pixels).to(self.device).permute(0, 3, 1, 2)
+            channels_first = torch.from_numpy(full).to(self.device).permute(0, 3, 1, 2)
             cells: NDArray[np.float32] = self._network(channels_first).float().cpu().numpy()
-        return cells
+        return cells[: len(part)]
 
 
 class Detection:
@@ -120,10 +113,6 @@ class Detection:
 
     def given_boxes(self, image_id: str) -> None:
         """None: a detector finds the boxes itself."""
-
-    def has_boxes(self, image_id: str) -> bool:
-        """True: a detector finds boxes in every image."""
-        return True
 
     @property
     def state(self) -> str:
