@@ -66,40 +66,14 @@ def main() -> None:
         compare("store to shards", place.store, place.shards, place.pack, options)
 
 
-@dataclass(frozen=True)
 class Place:
     """The paths of all files."""
 
-    folder: Path
-    images: int
-
-    @property
-    def captions(self) -> Path:
-        return self.folder / "coco.parquet"
-
-    @property
-    def graphs(self) -> Path:
-        return self.folder / "graphs.parquet"
-
-    @property
-    def precomp(self) -> Path:
-        return self.folder / "precomp"
-
-    @property
-    def tsv(self) -> Path:
-        return self.folder / "trainval.tsv"
-
-    @property
-    def store(self) -> Path:
-        return self.folder / "butd.h5"
-
-    @property
-    def shards(self) -> Path:
-        return self.folder / "shards"
-
-    @property
-    def raw(self) -> Path:
-        return self.folder / "raw"
+    def __init__(self, folder: Path, images: int) -> None:
+        self.folder, self.images = folder, images
+        self.captions, self.graphs = folder / "coco.parquet", folder / "graphs.parquet"
+        self.precomp, self.tsv = folder / "precomp", folder / "trainval.tsv"
+        self.store, self.shards, self.raw = folder / "butd.h5", folder / "shards", folder / "raw"
 
     def write_tables(self) -> None:
         captions, graphs = [], []

@@ -19,13 +19,13 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import httpx
 from clones import Machine, clone, free_port
+from measuring import clocks
 
 LAST = "evaluate@scenes-cora"
 WANTED_START, WANTED_ADDED = 30.0, 5.0
@@ -68,7 +68,7 @@ def measure(folder: Path) -> Round:
     by_hand = clone(folder / "by_hand")
     served = clone(folder / "served", PREFECT_API_URL=f"http://127.0.0.1:{free_port()}/api")
     served.run("prefect", "server", "database", "upgrade", "--yes")  # as `make setup` does
-    plain = [seconds(lambda: by_hand.run("dvc", "repro", LAST)) for _ in range(2)]
+    plain = [clocks(lambda: by_hand.run("dvc", "repro", LAST))[0] for _ in range(2)]
     first_start, count, ran = served_run(served)
     start, _, unchanged = served_run(served)
     return Round(first_start, start, (ran - plain[0]) / count, (unchanged - plain[1]) / count)
@@ -83,12 +83,6 @@ def served_run(served: Machine) -> tuple[float, int, float]:
     finally:
         served.run("python", "-m", "pipelines.serve", "stop")
     return first - asked, count, seconds
-
-
-def seconds(work: Callable[[], object]) -> float:
-    started = time.monotonic()
-    work()
-    return time.monotonic() - started
 
 
 def run_of(served: Machine) -> tuple[float, int, float]:

@@ -29,7 +29,7 @@ from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.parse import parse_batch, parse_captions
 from manymatch.scene_graphs.parser import graphs, load_model
-from manymatch.scenes.generate import pair
+from manymatch.scenes.twins import pair
 from manymatch.system.parts import Parts
 
 MODEL = "en_core_web_sm"

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from manymatch.datasets import scenes as scenes_module
-from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.base import Caption
 from manymatch.datasets.scenes import Scenes, ScenesSettings
 from manymatch.scenes.forms import Form, Pattern
 from manymatch.system.errors import DataError
@@ -37,11 +37,6 @@ def contents(folder):
         for path in folder.rglob("*")
         if path.is_file()
     }
-
-
-def test_it_is_a_dataset():
-    scenes: Dataset = Scenes()
-    assert scenes
 
 
 def test_all_files_are_there(raw):

@@ -14,11 +14,11 @@ from PIL import Image
 from torch import Tensor
 
 from manymatch.features import build_backbone
+from manymatch.features.backbone import Sources
 from manymatch.features.butd import boxes, operations, pooling
 from manymatch.features.butd.detector import ButdDetector, Limits
 from manymatch.features.butd.network import Convolution, Network, Sizes
 from manymatch.features.butd.weights import load_network
-from manymatch.features.detector import DetectorSources
 from manymatch.features.extract import Detection, extract
 from manymatch.features.image_list import ImageFile
 from manymatch.features.store import FeatureStore
@@ -147,7 +147,7 @@ def test_weights_of_right_names_and_shapes_load_and_give_regions(tmp_path: Path)
         for name, shape in published_shapes().items()
     }
     torch.save(tensors, path)
-    built = build_backbone("butd", DetectorSources(tmp_path, str(path), (10, 100)))
+    built = build_backbone("butd", Sources(tmp_path, str(path), (10, 100)))
     assert isinstance(built, ButdDetector)
     assert (built.width, built.max_regions) == (2048, 100)
     folded = built.network.backbone.res2[0].conv1

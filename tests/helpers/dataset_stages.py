@@ -16,11 +16,12 @@ class Stages:
         self.raw = folder / "raw" / name
 
     def __call__(self, settings):
-        """The rows of the caption table."""
+        """The rows of the caption table; `pairs` are the judged ones."""
         download(self.name, settings, self.raw)
         outputs = [self.folder / name for name in ("table", "words", "pairs")]
         write_captions(self.name, self.raw, *outputs, minimum_count=1)
-        assert pq.read_table(outputs[2]).num_rows == 0
+        pairs = pq.read_table(outputs[2]).to_pylist()
+        self.pairs = [tuple(pair.values()) for pair in pairs]
         return pq.read_table(outputs[0]).to_pylist()
 
     def refused(self, settings, kind, words):

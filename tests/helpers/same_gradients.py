@@ -8,9 +8,14 @@ import torch
 from torch import Tensor
 
 
-def assert_same(value: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
-    """Equal scalars (), with equal gradients of the `inputs`, to 1e-9."""
-    assert value.shape == ()
-    torch.testing.assert_close(value, expected, atol=1e-9, rtol=0)
-    gradients = torch.autograd.grad(value, inputs)
-    torch.testing.assert_close(gradients, torch.autograd.grad(expected, inputs), atol=1e-9, rtol=0)
+def assert_same(
+    value: Tensor, expected: Tensor, inputs: Sequence[Tensor], atol: float = 1e-9
+) -> None:
+    """Equal values, and equal gradients of the `inputs` for random weights of the entries."""
+    torch.testing.assert_close(value, expected, atol=atol, rtol=0)
+    generator = torch.Generator().manual_seed(9)
+    weights = torch.randn(value.shape, generator=generator, dtype=value.dtype)
+    gradients, wanted = (
+        torch.autograd.grad((weights * one).sum(), inputs) for one in (value, expected)
+    )
+    torch.testing.assert_close(gradients, wanted, atol=atol, rtol=0)

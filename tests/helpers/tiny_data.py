@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,53 +25,21 @@ MADE_BY = {"backbone": "made up"}
 SIZES = {"train": 24, "validation": 8, "test": 8}
 
 
-@dataclass(frozen=True)
 class TinyData:
     """Where the inputs of the stage `shards` lie, and the shards made of them."""
 
-    folder: Path
-
-    @property
-    def captions(self) -> Path:
-        return self.folder / "tiny.parquet"
-
-    @property
-    def graphs(self) -> Path:
-        return self.folder / "graphs.parquet"
-
-    @property
-    def store(self) -> Path:
-        return self.folder / "grid.h5"
-
-    @property
-    def raw(self) -> Path:
-        return self.folder / "raw"
-
-    @property
-    def vocabulary(self) -> Path:
-        return self.folder / "vocabulary.json"
-
-    @property
-    def shards(self) -> Path:
-        return self.folder / "grid"
-
-    @property
-    def parts(self) -> Path:
-        return self.folder / "parts"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.captions, self.graphs = folder / "tiny.parquet", folder / "graphs.parquet"
+        self.store, self.raw = folder / "grid.h5", folder / "raw"
+        self.vocabulary = folder / "vocabulary.json"
+        self.shards, self.parts = folder / "grid", folder / "parts"
 
     def write_shards(
         self, images_per_shard: int = 10, thumbnail: int = 16, part: Part | None = None
     ) -> Path:
-        write_shards(
-            self.captions,
-            self.graphs,
-            self.store,
-            self.raw,
-            self.shards,
-            images_per_shard,
-            thumbnail,
-            parts=Parts(self.parts, part),
-        )
+        paths = self.captions, self.graphs, self.store, self.raw, self.shards
+        write_shards(*paths, images_per_shard, thumbnail, parts=Parts(self.parts, part))
         return self.shards
 
 

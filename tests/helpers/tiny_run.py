@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +34,14 @@ def preset(model: dict[str, Any] | None = None, **training: Any) -> Preset:
     )
 
 
-@dataclass
 class Run:
     """One training in a folder of its own."""
 
-    folder: Path
-    data: TinyData
-
-    @property
-    def model(self) -> Path:
-        return self.folder / "model"
-
-    @property
-    def curves(self) -> Path:
-        return self.folder / "curves"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.folder / "checkpoints"
+    def __init__(self, folder: Path, data: TinyData) -> None:
+        self.folder, self.data = folder, data
+        self.model, self.curves, self.checkpoints = (
+            folder / name for name in ("model", "curves", "checkpoints")
+        )
 
     def train(self, chosen: Preset, models: Path = Path("models")) -> None:
         data = self.data

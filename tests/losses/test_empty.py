@@ -21,7 +21,11 @@ def pairs(*shape):
 
 
 EMPTY = {
-    "triplet": [(lambda x: losses.triplet(x, NONE, 0.2), shape) for shape in [(0, 0), (3, 0)]],
+    "triplet": [
+        (lambda x, mining=mining: losses.triplet(x, NONE, 0.2, mining), shape)
+        for mining in ("hardest", "all")
+        for shape in [(0, 0), (3, 0)]
+    ],
     "info_nce": [(lambda x: losses.info_nce(x, NONE, 0.05), shape) for shape in [(0, 0), (3, 0)]],
     "entity_contrastive": [
         (lambda x: losses.entity_contrastive(x, pairs(*x.shape), 0.01), shape)

@@ -32,15 +32,24 @@ def both(loss, images, texts):
     return loss(images) + loss(texts)
 
 
-def test_dive_weighs_its_three_losses(build, make_batch):
-    method, batch = build("dive"), make_batch(range(5))
+@pytest.mark.parametrize(
+    ("name", "similarity", "margin", "weight", "diversity"),
+    [
+        ("dive", smooth_chamfer, 0.2, 0.01, slot_diversity),
+        ("pvse", mil, 0.1, 0.1, gram_diversity),
+    ],
+)
+def test_dive_and_pvse_weigh_three_losses(
+    build, make_batch, name, similarity, margin, weight, diversity
+):
+    method, batch = build(name), make_batch(range(5))
     images, texts = encode(method, batch)
-    scores = smooth_chamfer(images.vectors, texts.vectors)
+    scores = similarity(images.vectors, texts.vectors)
     torch.testing.assert_close(method.score(images, texts), scores)
     expected = {
-        "triplet": triplet(scores, batch.image_index, 0.2),
+        "triplet": triplet(scores, batch.image_index, margin),
         "mmd": 0.01 * mmd(images.vectors, texts.vectors),
-        "diversity": 0.01 * both(slot_diversity, images.slots, texts.slots),
+        "diversity": weight * both(diversity, images.slots, texts.slots),
     }
     torch.testing.assert_close(method.loss(images, texts, batch), expected)
 
@@ -85,19 +94,6 @@ def test_l_gd_is_the_mean_of_the_modalities_and_l_isd_their_sum(build, make_batc
     result = method.loss(images, texts, batch)
     torch.testing.assert_close(result["global_discriminative"], 0.1 * sum(towards) / 2)
     torch.testing.assert_close(result["intra_set_divergence"], 0.1 * sum(apart))
-
-
-def test_pvse_weighs_its_three_losses(build, make_batch):
-    method, batch = build("pvse"), make_batch(range(5))
-    images, texts = encode(method, batch)
-    scores = mil(images.vectors, texts.vectors)
-    torch.testing.assert_close(method.score(images, texts), scores)
-    expected = {
-        "triplet": triplet(scores, batch.image_index, 0.1),
-        "mmd": 0.01 * mmd(images.vectors, texts.vectors),
-        "diversity": 0.1 * both(gram_diversity, images.slots, texts.slots),
-    }
-    torch.testing.assert_close(method.loss(images, texts, batch), expected)
 
 
 def test_maps_of_every_pass_of_slot_attention_end_in_the_attention(build, make_batch):

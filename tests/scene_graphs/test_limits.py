@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from spacy.language import Language
 
 from manymatch.scene_graphs.graph import Relation, SceneGraph
@@ -16,35 +17,31 @@ def _graph(objects: int, attributes: int = 0, relations: tuple[Relation, ...] = 
     return SceneGraph(names, names, (phrases,) * objects, relations)
 
 
-def _count(**parts: int) -> Counter[str]:
-    return Counter(parts)
+AT_THE_LIMIT = (*(Relation(0, "on", i) for i in range(1, 13)), Relation(1, "on", 2))
+EDGES = tuple(Relation(i % 5, f"verb{i}", 6) for i in range(15))
+PAST = (Relation(0, "on", 12), Relation(0, "on", 13))
 
 
-def test_a_graph_at_the_limits_is_kept_whole() -> None:
-    edges = (*(Relation(0, "on", i) for i in range(1, 13)), Relation(1, "on", 2))
-    graph, dropped = _graph(13, 4, edges), Counter[str]()
-    assert limited(graph, dropped) == graph
-    assert +dropped == Counter()
-
-
-def test_objects_past_the_limit_go_with_what_hangs_on_them() -> None:
-    dropped = Counter[str]()
-    kept = limited(_graph(15, 1, (Relation(0, "on", 12), Relation(0, "on", 13))), dropped)
-    assert kept == _graph(13, 1, (Relation(0, "on", 12),))
-    assert +dropped == _count(objects=2, attributes=2, relations=1)
-
-
-def test_attributes_past_the_limit() -> None:
-    dropped = Counter[str]()
-    assert limited(_graph(2, 6), dropped) == _graph(2, 4)
-    assert +dropped == _count(attributes=4)
-
-
-def test_relations_past_the_limit() -> None:
-    edges = tuple(Relation(i % 5, f"verb{i}", 6) for i in range(15))
-    dropped = Counter[str]()
-    assert limited(_graph(7, 0, edges), dropped).relations == edges[:13]
-    assert +dropped == _count(relations=2)
+@pytest.mark.parametrize(
+    ("graph", "expected", "dropped"),
+    [
+        (_graph(13, 4, AT_THE_LIMIT), _graph(13, 4, AT_THE_LIMIT), {}),
+        (
+            _graph(15, 1, PAST),
+            _graph(13, 1, PAST[:1]),
+            {"objects": 2, "attributes": 2, "relations": 1},
+        ),
+        (_graph(2, 6), _graph(2, 4), {"attributes": 4}),
+        (_graph(7, 0, EDGES), _graph(7, 0, EDGES[:13]), {"relations": 2}),
+    ],
+    ids=["at the limits", "objects", "attributes", "relations"],
+)
+def test_parts_past_the_limits(
+    graph: SceneGraph, expected: SceneGraph, dropped: dict[str, int]
+) -> None:
+    counted = Counter[str]()
+    assert limited(graph, counted) == expected
+    assert +counted == Counter(dropped)
 
 
 def test_tokens_past_the_limit() -> None:
@@ -53,7 +50,7 @@ def test_tokens_past_the_limit() -> None:
     dropped = Counter[str]()
     kept = limited(graph, dropped)
     assert kept == SceneGraph((short, "z"), (short, "z"), ((short,), ()), (Relation(0, short, 1),))
-    assert +dropped == _count(tokens=3)
+    assert +dropped == Counter(tokens=3)
 
 
 def test_a_long_caption_is_cut_and_counted(model: Language) -> None:

@@ -102,21 +102,17 @@ def test_missing_model_says_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / "graphs.parquet").exists()
 
 
-def test_missing_caption_table(tmp_path: Path) -> None:
+def test_missing_and_unusable_caption_tables(tmp_path: Path) -> None:
+    captions = tmp_path / "captions.parquet"
     with pytest.raises(DataError, match=r"no such file.*the stage 'captions'"):
-        _parse(tmp_path / "captions.parquet")
-
-
-def test_table_without_captions(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"caption_id": ["a"]}), tmp_path / "captions.parquet")
-    with pytest.raises(DataError, match=r"not a table of .*the stage 'captions'"):
-        _parse(tmp_path / "captions.parquet")
-
-
-def test_damaged_table(tmp_path: Path) -> None:
-    (tmp_path / "captions.parquet").write_bytes(b"PAR1 but no more")
-    with pytest.raises(DataError, match=r"not a table of .*the stage 'captions'"):
-        _parse(tmp_path / "captions.parquet")
+        _parse(captions)
+    for write in (
+        lambda: pq.write_table(pa.table({"caption_id": ["a"]}), captions),
+        lambda: captions.write_bytes(b"PAR1 but no more"),
+    ):
+        write()
+        with pytest.raises(DataError, match=r"not a table of .*the stage 'captions'"):
+            _parse(captions)
 
 
 @pytest.mark.parametrize(

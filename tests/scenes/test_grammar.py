@@ -146,11 +146,6 @@ def test_passive_graphs_point_from_the_agent(told):
         assert first.object == 0
 
 
-def test_telling_is_deterministic():
-    _, scene = compose(Random("again"))
-    assert tell(scene, Random(3)) == tell(scene, Random(3))
-
-
 @pytest.mark.parametrize(
     ("word", "expected"),
     [

@@ -5,10 +5,9 @@ from random import Random
 
 import pytest
 
-from manymatch.scenes.forms import Form, FormObject, Pattern
-from manymatch.scenes.generate import pair
+from manymatch.scenes.forms import Form, FormObject, Gallery, Pattern, true_pairs
 from manymatch.scenes.kinds import KINDS
-from manymatch.scenes.relevance import Gallery, true_pairs
+from manymatch.scenes.twins import pair
 
 DOG = {"kind": "dog", "colour": "red", "size": "small", "state": "running"}
 CAT = {"kind": "cat", "colour": "blue", "size": None, "state": "running"}

@@ -6,10 +6,8 @@ from random import Random
 import pytest
 
 from manymatch.scenes.compose import compose
-from manymatch.scenes.generate import pair
-from manymatch.scenes.kinds import KINDS
 from manymatch.scenes.ties import allowed
-from manymatch.scenes.twins import CONTRASTS, compose_twins, exchange, holds
+from manymatch.scenes.twins import CONTRASTS, compose_twins, exchange, holds, pair
 from manymatch.scenes.world import Blueprint, Spec, Spot, Tie
 
 
@@ -94,13 +92,6 @@ def test_states_that_a_kind_cannot_have_are_refused():
     inside = Blueprint("park", (basket, cat), (Tie(1, "in", 0),), (Spot(0, "front", 0.5),), 0)
     assert allowed(inside)
     assert not allowed(exchange(inside, 0, 1, "state"))
-
-
-def test_only_known_states_occur(twins):
-    for both in twins:
-        for thing in (thing for scene in both.scenes for thing in scene.things):
-            about = KINDS[thing.spec.kind]
-            assert thing.spec.state in (None, *about.states, *about.extents)
 
 
 def test_exchanging_twice_gives_the_first_back():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from manymatch.config.preset import Augmentation
-from manymatch.shards.augment import CaptionAugmenter, drop_objects, drop_regions, spared
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph
+from manymatch.shards.prepare import CaptionAugmenter, drop_objects, drop_regions, spared
 
 UNK, MASK, ORDINARY = 1, 2, range(3, 50)
 GRAPH = NumberedGraph(

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 from manymatch.config.preset import Augmentation
 from manymatch.foreign.json_file import write_hashed_object
 from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.shards.augment import CaptionAugmenter
 from manymatch.shards.numbering import Numbering
+from manymatch.shards.prepare import CaptionAugmenter
 from manymatch.shards.sample import CaptionEntry
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.text.vocabulary import Vocabulary

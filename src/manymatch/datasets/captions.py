@@ -23,6 +23,7 @@ from manymatch.text.caption_text import caption_fault, shown
 from manymatch.text.vocabulary import Vocabulary
 
 Item = TypeVar("Item")
+_KNOWN = ", ".join(SPLITS)
 _ROWS = 10_000
 """Maximum number of rows in memory."""
 
@@ -149,7 +150,7 @@ def _row_fault(row: Caption) -> str | None:
     return (
         _id_fault("image_id", row.image_id)
         or _id_fault("caption_id", row.caption_id)
-        or _split_fault(row.split)
+        or (None if row.split in SPLITS else f"unknown split '{row.split}' (known: {_KNOWN})")
         or _file_fault(row.file)
         or caption_fault(row.caption)
     )
@@ -160,10 +161,6 @@ def _id_fault(what: str, value: str) -> str | None:
     if not value or not value.isprintable() or len(value.split()) != 1 or len(value) > 255:
         return f"{what} {shown(value)} is not one word of 1 to 255 printable characters"
     return None
-
-
-def _split_fault(split: str) -> str | None:
-    return None if split in SPLITS else f"unknown split '{split}' (known: {', '.join(SPLITS)})"
 
 
 def _file_fault(file: str) -> str | None:

@@ -94,7 +94,8 @@ class Cub(Dataset):
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows by split, class and image."""
-        return caption_rows(raw, _images(raw), clean=_repaired)
+        # U+FFFD, the sign for an undecodable byte, stands for spaces in some captions.
+        return caption_rows(raw, _images(raw), clean=lambda text: _LOST.sub(" ", text).strip())
 
 
 def _copy_captions(source: Path, raw: Path) -> None:
@@ -124,11 +125,6 @@ def _copy_captions(source: Path, raw: Path) -> None:
 
 def _is_caption_file(name: PurePosixPath) -> bool:
     return name.suffix == ".txt" and bool(_CLASS.fullmatch(name.parent.name))
-
-
-def _repaired(text: str) -> str:
-    """Replace U+FFFD, the sign for an undecodable byte, which some captions have for spaces."""
-    return _LOST.sub(" ", text).strip()
 
 
 def _images(raw: Path) -> Iterator[Image]:

@@ -10,17 +10,20 @@ which is also SCAN's order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.karpathy import copy_karpathy, read_by_split, whole_karpathy
-from manymatch.datasets.multi30k import copy_multi30k, is_multi30k, read_multi30k
 from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp, read_precomp
 from manymatch.datasets.source_settings import ImageSettings
 from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.copying import copy_file
 from manymatch.fetching.gather import Sources, Usual
 from manymatch.fetching.sources import Source
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import DataError
 
 KARPATHY = "dataset_flickr30k.json"
 PRECOMP = "precomp"
@@ -62,7 +65,7 @@ class Flickr30k(Dataset):
 
     def download(self, settings: Flickr30kSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are."""
-        gatherer = settings.gatherer("flickr30k", raw, USUAL, has_all=_has_all_splits)
+        gatherer = settings.gatherer("flickr30k", raw, USUAL, has_all=has_all_splits)
         _copy_captions(gatherer.one("captions", check=whole_karpathy(KARPATHY)), raw)
         images = None if settings.without_images else gatherer.all("images", _ADVICE, whole_archive)
         settle_images(images, raw, settings.only_present)
@@ -70,10 +73,6 @@ class Flickr30k(Dataset):
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows in Karpathy's order, training images first."""
         return caption_rows(raw, _images(raw))
-
-
-def _has_all_splits(path: Path) -> bool:
-    return not is_precomp(path) or has_all_splits(path)
 
 
 def _copy_captions(source: Path, raw: Path) -> None:
@@ -88,12 +87,54 @@ def _copy_captions(source: Path, raw: Path) -> None:
 def _images(raw: Path) -> Iterator[Image]:
     """Yield the images from whichever form of the captions is under `raw`."""
     if (raw / KARPATHY).is_file():
-        for entry in read_by_split(raw / KARPATHY):
-            lines = [Line(sentence.text, sentence.where) for sentence in entry.sentences]
-            yield Image(entry.file, entry.split, lines)
+        yield from read_by_split(raw / KARPATHY)
     elif (raw / PRECOMP).is_dir():
         for image in read_precomp(raw / PRECOMP):
-            name = image.id or f"{image.split}_{image.number}"
-            yield Image(image.file or f"{name}.jpg", image.split, image.captions)
+            yield replace(image, file=image.file or f"{image.id}.jpg", id=None)
     else:
         yield from read_multi30k(raw / MULTI30K)
+
+
+_SPLITS = {"train": "train", "validation": "val", "test": "test_2016"}
+_CAPTIONS = range(1, 6)
+
+
+def is_multi30k(folder: Path) -> bool:
+    """Return whether `folder` holds the lists and captions of task 2."""
+    return folder.is_dir() and (folder / "train_images.txt").is_file()
+
+
+def copy_multi30k(source: Path, target: Path) -> None:
+    """Copy the lists and captions of the three splits."""
+    target.mkdir()
+    for name in _SPLITS.values():
+        copy_file(source / f"{name}_images.txt", target / f"{name}_images.txt")
+        for number in _CAPTIONS:
+            path = _caption_file(source, name, number)
+            copy_file(path, target / path.name)
+
+
+def read_multi30k(folder: Path) -> Iterator[Image]:
+    """Yield the images of each split in the order of its list, which is Karpathy's and SCAN's.
+
+    The English captions of Multi30K's task 2 (Elliott et al. 2016) are all captions of Flickr30K: a
+    list of image files for each split, and for each caption of an image one file, whose lines
+    correspond to those of the list.
+    """
+    for split, name in _SPLITS.items():
+        files = list(numbered_lines(folder / f"{name}_images.txt"))
+        captions = [_captions(_caption_file(folder, name, k), len(files)) for k in _CAPTIONS]
+        for row, (_, file) in enumerate(files):
+            yield Image(file.strip(), split, [column[row] for column in captions])
+
+
+def _captions(path: Path, count: int) -> list[Line]:
+    lines = [Line(text, f"{path}:{number}") for number, text in numbered_lines(path)]
+    if len(lines) != count:
+        raise DataError(f"{path}: {len(lines)} captions, but the list has {count} images")
+    return lines
+
+
+def _caption_file(folder: Path, name: str, number: int) -> Path:
+    packed = folder / f"{name}.{number}.en.gz"
+    return packed if packed.is_file() else folder / f"{name}.{number}.en"

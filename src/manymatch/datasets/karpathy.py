@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from manymatch.datasets.base import SPLITS
+from manymatch.datasets.image_files import Image, Line
 from manymatch.fetching.archives import extract, is_archive, member_names
 from manymatch.fetching.completeness import whole_members
 from manymatch.fetching.copying import copy_file
@@ -31,47 +31,29 @@ _SHORT_NAME = "dataset.json"
 """The name of the file in archives of a single dataset, such as `coco.zip`."""
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A caption. In COCO, `sentid` is the id of the annotation."""
-
-    text: str
-    sentid: int | None
-    where: str
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An image of the file. Only COCO's file has `cocoid`."""
-
-    file: str
-    split: str
-    cocoid: int | None
-    sentences: tuple[Sentence, ...]
-    where: str
-
-
-def read_karpathy(path: Path) -> Iterator[Entry]:
-    """Yield the images in the file's order.
+def read_karpathy(path: Path, identified: bool = False) -> Iterator[Image]:
+    """Yield the images in the file's order; `identified`: with the ids that COCO's file has.
 
     Raises:
         DataError: a fault of the file, with its position.
     """
     files = set()
     for _, number, value in elements(path, ("images",)):
-        entry = _entry(value, f"{path}: images[{number}]")
-        if entry.file in files:
-            raise DataError(f"{entry.where}: a second image {entry.file}")
-        files.add(entry.file)
-        yield entry
+        where = f"{path}: images[{number}]"
+        image = _image(value, where, identified)
+        if image.file in files:
+            raise DataError(f"{where}: a second image {image.file}")
+        files.add(image.file)
+        yield image
 
 
-def read_by_split(path: Path) -> list[Entry]:
+def read_by_split(path: Path, identified: bool = False) -> list[Image]:
     """Return the training images, then validation, then test images, each in the file's order.
 
     SCAN and all later evaluations use this order.
     """
-    return sorted(read_karpathy(path), key=lambda entry: SPLITS.index(entry.split))
+    images = read_karpathy(path, identified)
+    return sorted(images, key=lambda image: SPLITS.index(image.split))
 
 
 def copy_karpathy(source: Path, name: str, target: Path) -> None:
@@ -112,7 +94,7 @@ def _is_called(name: str) -> Callable[[str], bool]:
     return lambda member: PurePosixPath(member).name in (name, _SHORT_NAME)
 
 
-def _entry(value: Any, where: str) -> Entry:
+def _image(value: Any, where: str, identified: bool) -> Image:
     file = field(value, "filename", str, where)
     split = field(value, "split", str, where)
     if split not in SPLIT_NAMES:
@@ -120,15 +102,18 @@ def _entry(value: Any, where: str) -> Entry:
     sentences = field(value, "sentences", list, where)
     if not sentences:
         raise DataError(f"{where}: image {file} has no caption")
-    cocoid = field(value, "cocoid", int, where) if "cocoid" in value else None
-    lines = [_sentence(line, f"{where}.sentences[{k}]") for k, line in enumerate(sentences)]
-    return Entry(file, SPLIT_NAMES[split], cocoid, tuple(lines), where)
+    image_id = _number(value, "cocoid", where, identified)
+    lines = []
+    for k, line in enumerate(sentences):
+        place = f"{where}.sentences[{k}]"
+        text = field(line, "raw", str, place)
+        lines.append(Line(text, place, _number(line, "sentid", place, identified)))
+    return Image(file, SPLIT_NAMES[split], lines, image_id)
 
 
-def _sentence(value: Any, where: str) -> Sentence:
-    text = field(value, "raw", str, where)
-    sentid = field(value, "sentid", int, where) if "sentid" in value else None
-    return Sentence(text, sentid, where)
+def _number(value: Any, key: str, where: str, identified: bool) -> str | None:
+    number = field(value, key, int, where) if key in value else None
+    return str(number) if identified and number is not None else None
 
 
 def field(value: Any, key: str, kind: type, where: str) -> Any:

@@ -8,10 +8,9 @@ or once for each caption. `id_mapping.json`, in the folder or its parent, gives 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from manymatch.datasets.image_files import Line
+from manymatch.datasets.image_files import Image, Line
 from manymatch.fetching.copying import copy_file
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.text_lines import numbered_lines
@@ -24,29 +23,15 @@ its `test` has 1,000 of them."""
 _MAPPING = "id_mapping.json"
 
 
-@dataclass(frozen=True)
-class PrecompImage:
-    """An image of a split, number `number`. `id` and `file` are None if the folder lacks them.
-
-    `file` is a name without folders.
-    """
-
-    split: str
-    number: int
-    id: str | None
-    file: str | None
-    captions: tuple[Line, ...]
-
-
 def is_precomp(folder: Path) -> bool:
     """Return whether `folder` holds captions in SCAN's form."""
     return folder.is_dir() and any(folder.glob("*_caps.txt"))
 
 
-def has_all_splits(folder: Path) -> bool:
-    """Return whether `folder` holds captions of every split in SCAN's form."""
-    return all(
-        any((folder / f"{name}_caps.txt").is_file() for name in names) for names in _SPLITS.values()
+def has_all_splits(path: Path) -> bool:
+    """Return whether `path` is no folder in SCAN's form, or holds captions of every split."""
+    return not is_precomp(path) or all(
+        any((path / f"{name}_caps.txt").is_file() for name in names) for names in _SPLITS.values()
     )
 
 
@@ -62,8 +47,10 @@ def copy_precomp(source: Path, target: Path) -> None:
             return
 
 
-def read_precomp(folder: Path) -> Iterator[PrecompImage]:
+def read_precomp(folder: Path) -> Iterator[Image]:
     """Yield the images of all splits, training first, in the order of the files.
+
+    Without `*_ids.txt`, an id is SPLIT_NUMBER. Without `id_mapping.json`, `file` is empty.
 
     Raises:
         DataError: the number of captions is no multiple of five, or the ids do not fit them.
@@ -76,26 +63,20 @@ def read_precomp(folder: Path) -> Iterator[PrecompImage]:
 
 
 def _read_split(
-    folder: Path, split: str, name: str, mapping: dict[str, object]
-) -> Iterator[PrecompImage]:
-    captions = _lines(folder / f"{name}_caps.txt")
+    folder: Path, split: str, files: str, mapping: dict[str, object]
+) -> Iterator[Image]:
+    captions = _lines(folder / f"{files}_caps.txt")
     if len(captions) % CAPTIONS_PER_IMAGE:
         raise DataError(
-            f"{folder / name}_caps.txt: {len(captions)} lines; expected {CAPTIONS_PER_IMAGE} for "
+            f"{folder / files}_caps.txt: {len(captions)} lines; expected {CAPTIONS_PER_IMAGE} for "
             "each image"
         )
-    ids = _image_ids(folder / f"{name}_ids.txt", len(captions))
+    ids = _image_ids(folder / f"{files}_ids.txt", len(captions))
     for number in range(len(captions) // CAPTIONS_PER_IMAGE):
         first = number * CAPTIONS_PER_IMAGE
-        image_id = ids[number] if ids else None
-        file = mapping.get(image_id) if image_id is not None else None
-        yield PrecompImage(
-            split,
-            number,
-            image_id,
-            PurePosixPath(str(file)).name if file is not None else None,
-            tuple(captions[first : first + CAPTIONS_PER_IMAGE]),
-        )
+        name = ids[number] if ids else f"{split}_{number}"
+        file = PurePosixPath(str(mapping.get(name) or "")).name
+        yield Image(file, split, captions[first : first + CAPTIONS_PER_IMAGE], name)
 
 
 def _lines(path: Path) -> list[Line]:

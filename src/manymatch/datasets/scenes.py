@@ -21,9 +21,8 @@ from manymatch.config.strict import Strict
 from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
 from manymatch.foreign.parquet_file import table_writer
 from manymatch.scenes.drawing.image import save
-from manymatch.scenes.forms import Form
-from manymatch.scenes.generate import CaptionedScene, pair
-from manymatch.scenes.relevance import Gallery, true_pairs
+from manymatch.scenes.forms import Form, Gallery, true_pairs
+from manymatch.scenes.twins import CaptionedScene, pair
 from manymatch.system.errors import DataError
 from manymatch.system.files import storage_errors
 from manymatch.system.processes import process_pool

@@ -1,9 +1,9 @@
 """Feature stores and the backbones that fill them.
 
 To add a backbone, write a module with a function `build(name, sources)` that returns a `Backbone`
-(see `backbone.py`) or a `Detector` (see `detector.py`), and add one line to `BACKBONES`. A module
-is imported only when its backbone is used, because it needs torch and transformers. The package
-`importers` imports published features.
+or a `Detector` (see `backbone.py`), and add one line to `BACKBONES`. A module is imported only when
+its backbone is used, because it needs torch and transformers. The package `importers` imports
+published features.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from manymatch.system.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from manymatch.features.backbone import Backbone, Sources
-    from manymatch.features.detector import Detector
+    from manymatch.features.backbone import Backbone, Detector, Sources
 
 BACKBONES = {
     "butd": "butd",

@@ -24,6 +24,8 @@ class Sources:
     """The dataset's raw folder."""
     weights: str | None
     """A local file, folder or hub name. None: the backbone's default."""
+    regions: tuple[int, int] = (36, 36)
+    """The fewest and the most regions of an image, for a detector."""
 
 
 class Backbone(ABC):
@@ -63,14 +65,23 @@ class GridBackbone(Backbone):
     """A backbone on the whole image, resized to a square. Regions are cells of the final map."""
 
     def __init__(
-        self, network: nn.Module, *, size: int, width: int, cells: int, preprocessing: str
+        self,
+        network: nn.Module,
+        mean: list[float],
+        std: list[float],
+        *,
+        size: int,
+        width: int,
+        scaling: str,
     ) -> None:
+        """`network`: see `Normalised`; its map has one cell per 32 x 32 pixels."""
+        cells = size // 32
         super().__init__(
-            network,
+            Normalised(network, mean, std),
             size=size,
             width=width,
             max_regions=cells * cells,
-            preprocessing=preprocessing,
+            preprocessing=f"RGB, squashed to {size} x {size} bicubic, {scaling}",
         )
         self._boxes = grid_boxes(cells)
 
@@ -119,3 +130,40 @@ def _digest(network: nn.Module) -> str:
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         digest.update(value.detach().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Regions:
+    """`features` (k, F) and `boxes` (k, 4), x1 y1 x2 y2 in 0..1."""
+
+    features: NDArray[np.float32]
+    boxes: NDArray[np.float32]
+
+
+class Detector(ABC):
+    """Converts an image of any size into at most `max_regions` regions with boxes."""
+
+    dtype = "float16"
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        width: int,
+        max_regions: int,
+        weights_sha256: str,
+        preprocessing: str,
+    ) -> None:
+        self.network = network.eval().requires_grad_(False)
+        self.width = width
+        self.max_regions = max_regions
+        self.weights_sha256 = weights_sha256
+        self.preprocessing = preprocessing
+
+    @abstractmethod
+    def prepare(self, image: NDArray[np.uint8]) -> Tensor:
+        """Return the network's input for an RGB image (h, w, 3). Several threads may call this."""
+
+    @abstractmethod
+    def detect(self, pixels: Tensor) -> Regions:
+        """Return the regions of a prepared image, which is on the network's device."""

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from manymatch.features import build_backbone, entry_point
-from manymatch.features.detector import Detector, DetectorSources
-from manymatch.features.extractors import Detection, Extractor
+from manymatch.features.backbone import Detector, Sources
+from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
-from manymatch.features.joining import Extracted, stored
 from manymatch.features.store import FeatureWriter
 from manymatch.system.code_hash import code_hash
 from manymatch.system.device import pick_device
@@ -80,7 +79,7 @@ def _extractor(
     weights: str | None,
     regions: tuple[int, int],
 ) -> Extractor | Detection:
-    built = build_backbone(name, DetectorSources(raw, weights, regions))
+    built = build_backbone(name, Sources(raw, weights, regions))
     if isinstance(built, Detector):
         return Detection(name, built, device)
     return Extractor(name, built, device, batch_size)
@@ -105,13 +104,14 @@ def _writer(
     images: Sequence[ImageFile], extractor: Extractor | Detection, store: Path
 ) -> FeatureWriter:
     backbone = extractor.backbone
+    given = extractor.given_boxes(images[0].image_id)
     return FeatureWriter(
         store,
         [image.image_id for image in images],
         max_regions=backbone.max_regions,
         width=backbone.width,
         dtype=backbone.dtype,
-        boxes=extractor.has_boxes(images[0].image_id),
+        boxes=isinstance(extractor, Detection) or given is not None,
         attributes=_attributes(extractor),
         fingerprint=_fingerprint(extractor, images, _state),
     )

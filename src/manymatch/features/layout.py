@@ -113,7 +113,9 @@ def create(
         for name, value in sorted(described.items()):
             encoded = value.encode()
             file.attrs.create(name, encoded, dtype=_fixed_string([encoded]))
-        _create_ids(file, image_ids)
+        ids = [image_id.encode() for image_id in image_ids]
+        data = np.array(ids, dtype=_fixed_string(ids))
+        file.create_dataset("image_id", data=data, track_times=False)
         for name, shape in sorted(shapes.items()):
             _create_dataset(file, name, (len(image_ids), *shape), kinds[name])
 
@@ -122,12 +124,6 @@ def reserve(path: Path, size: int) -> None:
     """Allocate `size` bytes, so that a full disk is noticed before hours of work, not after."""
     with path.open("ab") as file:
         os.posix_fallocate(file.fileno(), 0, size)
-
-
-def _create_ids(file: h5py.File, image_ids: Sequence[str]) -> None:
-    encoded = [image_id.encode() for image_id in image_ids]
-    data = np.array(encoded, dtype=_fixed_string(encoded))
-    file.create_dataset("image_id", data=data, track_times=False)
 
 
 def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:

@@ -17,11 +17,11 @@ from efficientnet_lite_pytorch import EfficientNet
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from manymatch.features.backbone import GridBackbone, Normalised, Sources
+from manymatch.features.backbone import GridBackbone, Sources
 from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import ConfigError
 
-SIZE, CELLS, WIDTH = 224, 7, 1280
+SIZE, WIDTH = 224, 1280
 MEAN, STD = [127.0] * 3, [128.0] * 3
 _NORMS = {
     "_conv_stem": "_bn0",
@@ -35,13 +35,8 @@ _NORMS = {
 
 def build(name: str, sources: Sources) -> GridBackbone:
     """Return the backbone with a 7 x 7 map at 224 px. `sources.weights` may name another file."""
-    return GridBackbone(
-        Normalised(load_network(sources.weights), MEAN, STD),
-        size=SIZE,
-        width=WIDTH,
-        cells=CELLS,
-        preprocessing=f"RGB, squashed to {SIZE} x {SIZE} bicubic, (x - 127) / 128",
-    )
+    network = load_network(sources.weights)
+    return GridBackbone(network, MEAN, STD, size=SIZE, width=WIDTH, scaling="(x - 127) / 128")
 
 
 class _Features(nn.Module):

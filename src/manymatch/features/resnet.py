@@ -12,12 +12,13 @@ import torch
 from torch import nn
 from transformers import ResNetConfig, ResNetModel
 
-from manymatch.features.backbone import GridBackbone, Normalised, Sources
+from manymatch.features.backbone import GridBackbone, Sources
 from manymatch.system.errors import ConfigError, first_line
 
-SIZE, CELLS, WIDTH = 224, 7, 2048
+SIZE, WIDTH = 224, 2048
 MEAN = [255 * value for value in (0.485, 0.456, 0.406)]
 STD = [255 * value for value in (0.229, 0.224, 0.225)]
+SCALING = "ImageNet mean and deviation"
 DEPTHS = {"resnet50": [3, 4, 6, 3], "resnet101": [3, 4, 23, 3], "resnet152": [3, 8, 36, 3]}
 HUB = {name: f"microsoft/resnet-{name.removeprefix('resnet')}" for name in DEPTHS}
 
@@ -27,13 +28,8 @@ def build(name: str, sources: Sources) -> GridBackbone:
 
     `sources.weights` is a folder with config.json and model.safetensors, or a hub name.
     """
-    return GridBackbone(
-        Normalised(pretrained(name, sources.weights), MEAN, STD),
-        size=SIZE,
-        width=WIDTH,
-        cells=CELLS,
-        preprocessing=f"RGB, squashed to {SIZE} x {SIZE} bicubic, ImageNet mean and deviation",
-    )
+    network = pretrained(name, sources.weights)
+    return GridBackbone(network, MEAN, STD, size=SIZE, width=WIDTH, scaling=SCALING)
 
 
 def pretrained(name: str, weights: str | None) -> nn.Sequential:

@@ -13,12 +13,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from manymatch.features.backbone import GridBackbone, Normalised, Sources
-from manymatch.features.resnet import MEAN, STD, WIDTH
+from manymatch.features.backbone import GridBackbone, Sources
+from manymatch.features.resnet import MEAN, SCALING, STD, WIDTH
 from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import ConfigError
 
-SIZE, CELLS = 512, 16
+SIZE = 512
 BLOCKS = (3, 4, 23, 3)
 GROUPS, GROUP_WIDTH = 32, 8
 _CLASSIFIER = ("fc.weight", "fc.bias")
@@ -26,13 +26,8 @@ _CLASSIFIER = ("fc.weight", "fc.bias")
 
 def build(name: str, sources: Sources) -> GridBackbone:
     """Return the backbone. `sources.weights` is the local file of weights, without a default."""
-    return GridBackbone(
-        Normalised(pretrained(name, sources.weights), MEAN, STD),
-        size=SIZE,
-        width=WIDTH,
-        cells=CELLS,
-        preprocessing=f"RGB, squashed to {SIZE} x {SIZE} bicubic, ImageNet mean and deviation",
-    )
+    network = pretrained(name, sources.weights)
+    return GridBackbone(network, MEAN, STD, size=SIZE, width=WIDTH, scaling=SCALING)
 
 
 def pretrained(name: str, weights: str | None) -> nn.Sequential:
@@ -91,13 +86,12 @@ class _Block(nn.Module):
         self.bn2 = nn.BatchNorm2d(inner)
         self.conv3 = nn.Conv2d(inner, size, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(size)
-        self.downsample = nn.Identity() if width == size else _shortcut(width, size, stride)
+        self.downsample: nn.Module = nn.Identity()
+        if width != size:
+            shortcut = nn.Conv2d(width, size, 1, stride=stride, bias=False)
+            self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(size))
 
     def forward(self, maps: Tensor) -> Tensor:
         inner = self.bn1(self.conv1(maps)).relu_()
         inner = self.bn2(self.conv2(inner)).relu_()
         return self.bn3(self.conv3(inner)).add_(self.downsample(maps)).relu_()
-
-
-def _shortcut(width: int, size: int, stride: int) -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(width, size, 1, stride=stride, bias=False), nn.BatchNorm2d(size))

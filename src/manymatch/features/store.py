@@ -175,9 +175,7 @@ class FeatureWriter:
         path: the store. An earlier store at `path` stays until the new one is finished.
         image_ids: one unique id for each row.
         max_regions, width: R and F.
-        dtype: type of the features: "float16", or "uint8" for pixels.
-        boxes: whether every row has boxes.
-        attributes: how the features were made.
+        dtype: "float16", or "uint8" for pixels.
         fingerprint: identifies the whole input.
 
     Raises:

@@ -2,11 +2,11 @@
 
 graph                           the graph of a caption, its limits, the table of all graphs
 tree                            spaCy's parse as plain lists
-joining, retagging, attachment  repairs of the parse
+retagging, attachment           repairs of the parse
 objects, attributes, relations, clauses
                                 rules that read the repaired parse
 lexicon, inflection             the words and word forms that the rules know
 rules                           repairs and rules together: from a parse to a graph
-parser, parse, batches          spaCy with the rules; the stage, over processes and machines
+parser, parse                   spaCy with the rules; the stage, over processes and machines
 accuracy                        agreement with true graphs
 """

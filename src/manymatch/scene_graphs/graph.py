@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,23 +43,11 @@ class SceneGraph:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> SceneGraph:
-        parts = (value[name] for name in ("objects", "names", "attributes", "relations"))
-        return cls.from_lists(*parts)
-
-    @classmethod
-    def from_lists(
-        cls,
-        objects: Iterable[str],
-        names: Iterable[str],
-        attributes: Iterable[Iterable[str]],
-        relations: Iterable[Mapping[str, Any]],
-    ) -> SceneGraph:
-        """Build a graph from its four fields, with relations as mappings."""
         return cls(
-            tuple(objects),
-            tuple(names),
-            tuple([tuple(phrases) for phrases in attributes]),
-            tuple([Relation(**relation) for relation in relations]),
+            tuple(value["objects"]),
+            tuple(value["names"]),
+            tuple([tuple(phrases) for phrases in value["attributes"]]),
+            tuple([Relation(**relation) for relation in value["relations"]]),
         )
 
 

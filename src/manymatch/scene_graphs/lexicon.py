@@ -7,41 +7,14 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-SPATIAL = frozenset(
-    tuple(phrase.split())
-    for phrase in (
-        "in front of",
-        "in back of",
-        "in between",
-        "in the middle of",
-        "in the center of",
-        "on top of",
-        "on the top of",
-        "on the back of",
-        "on the side of",
-        "at the side of",
-        "by the side of",
-        "on the edge of",
-        "at the edge of",
-        "on the left of",
-        "on the right of",
-        "to the left of",
-        "to the right of",
-        "to the side of",
-        "on the other side of",
-        "left of",
-        "right of",
-        "next to",
-        "close to",
-        "in the background of",
-        "adjacent to",
-        "away from",
-        "out of",
-        "inside of",
-        "outside of",
-        "off of",
-    )
-)
+_SPATIAL = """
+    in front of, in back of, in between, in the middle of, in the center of, on top of,
+    on the top of, on the back of, on the side of, at the side of, by the side of, on the edge of,
+    at the edge of, on the left of, on the right of, to the left of, to the right of,
+    to the side of, on the other side of, left of, right of, next to, close to,
+    in the background of, adjacent to, away from, out of, inside of, outside of, off of
+"""
+SPATIAL = frozenset(tuple(phrase.split()) for phrase in _SPATIAL.split(","))
 """Phrases that act as one preposition."""
 
 SPATIAL_STARTS = frozenset(phrase[0] for phrase in SPATIAL)
@@ -77,7 +50,7 @@ MOMENTS = _words("afternoon bit day evening feet foot inch mile morning night ti
 """Nouns of time and distance, which are not visible if used as adverbs."""
 
 UNSEEN_ADVERBS = _words(
-    """also even here how just not now only so still then there too when where while why"""
+    "also even here how just not now only so still then there too when where while why"
 )
 """Adverbs that say nothing visible."""
 

@@ -2,15 +2,14 @@
 
     kinds, words             the kinds of objects and their words
     ties, compose            which objects may hold, ride, chase ... which; random blueprints
-    layout, cluster_layout   from a blueprint to boxes
+    layout                   from a blueprint to boxes
     geometry                 all relations that are true of the boxes
     drawing/                 from boxes to images
     choice                   what a caption mentions
-    phrases, sentence_parts, simple_sentences, compound_sentences, grammar
+    phrases, sentences, grammar
                              captions: text, logical form and text graph grow together
-    forms, relevance         whether a caption is true of an image, for all pairs of a split
-    twins                    pairs of scenes that differ in one binding
-    generate                 pairs of scenes with their captions
+    forms                    whether a caption is true of an image, for all pairs of a split
+    twins                    pairs of scenes with their captions; twins differ in one binding
 
 The scene graph of a caption's text (`graph` in captions.jsonl) follows these conventions, against
 which a scene graph parser is evaluated. They make CORA's description definite:

@@ -37,18 +37,15 @@ class _Draft:
         rng = self.rng
         self.background = rng.choice(BACKGROUNDS)
         roots = [self._cluster() for _ in range(rng.choice((1, 2, 2, 3)))]
-        self._set_front(roots)
+        shares = [rng.uniform(0.1, 1.0) for _ in range(len(roots) + 1)]
+        for root, share in zip(roots, shares, strict=False):
+            self.spots.append(Spot(root, "front", share / sum(shares)))
         if self.background != "sea":
             self._set_back(rng.choice((0, 1, 1, 2)))
         if self.background != "room":
             self._set_sky(rng.choice((0, 0, 1, 1, 2)))
-        return Blueprint(
-            self.background,
-            tuple(self.specs),
-            tuple(self.ties),
-            tuple(self.spots),
-            rng.randrange(1 << 30),
-        )
+        parts = tuple(self.specs), tuple(self.ties), tuple(self.spots)
+        return Blueprint(self.background, *parts, rng.randrange(1 << 30))
 
     # Objects
 
@@ -67,11 +64,8 @@ class _Draft:
         )
         index = len(self.specs) - 1
         if kind in PEOPLE:
-            self._tie(index, "wear", self._add(CLOTHES[kind]))
+            self.ties.append(Tie(index, "wear", self._add(CLOTHES[kind])))
         return index
-
-    def _tie(self, subject: int, relation: str, object: int) -> None:
-        self.ties.append(Tie(subject, relation, object))
 
     def _kind(self, among: list[str]) -> str:
         used = [spec.kind for spec in self.specs if spec.kind in among]
@@ -86,13 +80,11 @@ class _Draft:
         if rules and self.rng.random() < 0.68:
             root = self._tied(self.rng.choices(rules, [rule.weight for rule in rules])[0])
         else:
-            root = self._add(self._kind(self._standing_kinds()))
+            standing = [name for name, kind in KINDS.items() if self.background in kind.places]
+            root = self._add(self._kind(standing))
         if self.background != "sea":
             self._extend()
         return root
-
-    def _standing_kinds(self) -> list[str]:
-        return [name for name, kind in KINDS.items() if self.background in kind.places]
 
     def _tied(self, rule: Rule) -> int:
         facing = self.rng.choice((-1, 1))
@@ -104,7 +96,7 @@ class _Draft:
             states = ("standing",)  # `_extend` gives objects to seated people
         subject = self._add(self._kind(list(rule.subjects)), states, facing)
         object = self._add(self._kind(anchored), rule.object_states, facing)
-        self._tie(subject, rule.relation, object)
+        self.ties.append(Tie(subject, rule.relation, object))
         return subject if rule.anchor_is_subject else object
 
     def _extend(self) -> None:
@@ -117,17 +109,12 @@ class _Draft:
         )
         if spec.kind in PEOPLE and not hatted and spec.state in ("standing", "sitting", None):
             if self.rng.random() < 0.3:
-                self._tie(index, "wear", self._add("hat"))
+                self.ties.append(Tie(index, "wear", self._add("hat")))
             elif spec.state and "hold" not in relations and self.rng.random() < 0.4:
                 held = self.rng.choice(("ball", "cup", "book", "balloon", "flower", "bottle"))
-                self._tie(index, "hold", self._add(held))
+                self.ties.append(Tie(index, "hold", self._add(held)))
 
     # Positions
-
-    def _set_front(self, roots: list[int]) -> None:
-        shares = [self.rng.uniform(0.1, 1.0) for _ in range(len(roots) + 1)]
-        for root, share in zip(roots, shares, strict=False):
-            self.spots.append(Spot(root, "front", share / sum(shares)))
 
     def _set_back(self, count: int) -> None:
         scenery = ["house", "tree", "tree", "car", "bus", "truck", "bench", "horse", "cow"]

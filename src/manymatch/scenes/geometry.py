@@ -27,25 +27,13 @@ NEXT_TO = 0.08
 SHARED_ABOVE, SHARED_DEPTH = 0.3, 0.5
 TOUCHING = 0.02
 
-INVERSES = {
-    "left of": "right of",
-    "right of": "left of",
-    "above": "below",
-    "below": "above",
-    "in front of": "behind",
-    "behind": "in front of",
-    "next to": "next to",
-}
+_INVERSES = {"left of": "right of", "above": "below", "in front of": "behind", "next to": "next to"}
+INVERSES = _INVERSES | {inverse: name for name, inverse in _INVERSES.items()}
 
-IMPLIED = {
-    "hold": ("with",),
-    "wear": ("with",),
-    "ride": ("with", "on"),
-    "pull": ("with",),
-    "push": ("with",),
-    "walk": ("with",),
-    "fly": ("with",),
-}
+IMPLIED: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("hold", "wear", "pull", "push", "walk", "fly"), ("with",)
+)
+IMPLIED |= {"ride": ("with", "on")}
 
 
 def all_relations(things: Sequence[Thing], ties: Sequence[Tie]) -> tuple[Tie, ...]:

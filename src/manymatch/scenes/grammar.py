@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.scenes import compound_sentences as compound
-from manymatch.scenes import simple_sentences as simple
+from manymatch.scenes import sentences
 from manymatch.scenes.forms import Form
 from manymatch.scenes.phrases import Draft, Focus, Inapplicable
 from manymatch.scenes.world import Scene
@@ -22,23 +21,23 @@ Frame = Callable[[Draft], str]
 FRAMES: dict[str, tuple[Frame, float]] = {
     frame.__name__: (frame, weight)
     for frame, weight in (
-        (simple.clause, 4.0),
-        (simple.fragment, 3.0),
-        (simple.passive, 1.5),
-        (simple.existential, 1.5),
-        (simple.presence, 1.0),
-        (simple.inversion, 1.0),
-        (compound.relative_subject, 1.0),
-        (compound.relative_object, 1.5),
-        (compound.gap, 0.5),
-        (simple.state_clause, 1.0),
-        (simple.predicative, 1.0),
-        (simple.possession, 0.5),
-        (compound.joint_subjects, 1.0),
-        (compound.joint_predicates, 1.0),
-        (compound.two_clauses, 1.2),
-        (compound.count, 1.2),
-        (compound.listing, 0.8),
+        (sentences.clause, 4.0),
+        (sentences.fragment, 3.0),
+        (sentences.passive, 1.5),
+        (sentences.existential, 1.5),
+        (sentences.presence, 1.0),
+        (sentences.inversion, 1.0),
+        (sentences.relative_subject, 1.0),
+        (sentences.relative_object, 1.5),
+        (sentences.gap, 0.5),
+        (sentences.state_clause, 1.0),
+        (sentences.predicative, 1.0),
+        (sentences.possession, 0.5),
+        (sentences.joint_subjects, 1.0),
+        (sentences.joint_predicates, 1.0),
+        (sentences.two_clauses, 1.2),
+        (sentences.count, 1.2),
+        (sentences.listing, 0.8),
     )
 }
 """Name of a frame -> the frame and its weight in the draw. The order is part of the data set."""

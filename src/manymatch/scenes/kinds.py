@@ -58,16 +58,8 @@ BEAST_STATES = ("standing", "running", "sleeping")
 
 def _person(name: str, width: float, height: float, *hypernyms: str) -> Kind:
     extents = {"sitting": (width * 1.05, height * 0.86), "running": (width * 1.25, height)}
-    return Kind(
-        name,
-        ("person", *hypernyms),
-        (width, height),
-        PERSON_STATES,
-        ANYWHERE,
-        False,
-        False,
-        extents,
-    )
+    nouns, extent = ("person", *hypernyms), (width, height)
+    return Kind(name, nouns, extent, PERSON_STATES, ANYWHERE, False, False, extents)
 
 
 def _beast(name: str, extent: tuple[float, float], *states: str, indoors: bool = True) -> Kind:

@@ -123,13 +123,9 @@ class Draft:
     def mention(
         self, thing: int, *, state: bool = True, bare: bool = False, the: float = 0.15
     ) -> Mention:
-        """Return a noun phrase such as `a small red dog`.
+        """Return a noun phrase such as `a small red dog`, with "the" with the probability `the`.
 
-        Args:
-            thing: index of the object in the scene.
-            state: whether the phrase may mention the state.
-            bare: whether to mention no attribute.
-            the: probability of the definite article.
+        `state` permits the state. `bare` forbids all attributes.
 
         Raises:
             Inapplicable: an earlier phrase mentions this object.

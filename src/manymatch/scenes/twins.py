@@ -1,4 +1,4 @@
-"""Twins: two scenes that differ in one binding, and captions that express the difference.
+"""Pairs of scenes with their captions, and twins: pairs that differ in one binding.
 
 A twin results from exchanging one property between two objects: colour, size or state, or the
 objects themselves (so that the dog chases the man). Captions of both scenes then have the same
@@ -77,7 +77,8 @@ def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
         (i, j, attribute)
         for i, j in combinations(range(len(blueprint.specs)), 2)
         for attribute in _WEIGHTS
-        if _differ(getattr(blueprint.specs[i], attribute), getattr(blueprint.specs[j], attribute))
+        for values in [{getattr(blueprint.specs[k], attribute) for k in (i, j)}]
+        if len(values) == 2 and None not in values
     ]
     # Weighted order without replacement (Efraimidis and Spirakis): each attribute
     # gets its share.
@@ -94,10 +95,6 @@ def _ease(blueprint: Blueprint, swap: tuple[int, int, str]) -> float:
     i, j, attribute = swap
     acting = any({i, j} == {t.subject, t.object} for t in blueprint.ties)
     return _ACTING if attribute == _WHOLE and acting else 1.0
-
-
-def _differ(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and one != other
 
 
 def _contrasts(
@@ -129,3 +126,46 @@ def holds(sentence: Sentence, scene: Scene) -> bool:
     graph = scene.graph()
     relations = frozenset(scene.relations)
     return Pattern(sentence.form).true_of(graph["background"], graph["objects"], relations)
+
+
+CAPTIONS = 5
+"""Captions per image."""
+
+
+@dataclass(frozen=True)
+class CaptionedScene:
+    """A scene with its captions. `twin` is true for the second scene of a pair of twins."""
+
+    scene: Scene
+    captions: tuple[Sentence, ...]
+    twin: bool
+
+
+def pair(seed: int, split: str, number: int, twins: float) -> tuple[CaptionedScene, CaptionedScene]:
+    """Return images 2 * `number` and 2 * `number` + 1 of a split, twins with probability `twins`.
+
+    Image i depends only on `seed`, `split` and i.
+    """
+    rng = Random(f"scenes/{seed}/{split}/{number}")
+    if rng.random() < twins:
+        both = compose_twins(rng)
+        first, second = (
+            _captioned(scene, contrasts, rng)
+            for scene, contrasts in zip(both.scenes, both.contrasts, strict=True)
+        )
+        return (
+            CaptionedScene(both.scenes[0], first, False),
+            CaptionedScene(both.scenes[1], second, True),
+        )
+    scenes = compose(rng)[1], compose(rng)[1]
+    one, two = (CaptionedScene(scene, _captioned(scene, [], rng), False) for scene in scenes)
+    return one, two
+
+
+def _captioned(scene: Scene, contrasts: list[Sentence], rng: Random) -> tuple[Sentence, ...]:
+    """Return `contrasts` and further captions, `CAPTIONS` different ones in random order."""
+    captions = {sentence.text: sentence for sentence in contrasts}
+    while len(captions) < CAPTIONS:
+        sentence = tell(scene, rng)
+        captions.setdefault(sentence.text, sentence)
+    return tuple(rng.sample(list(captions.values()), CAPTIONS))

@@ -42,12 +42,8 @@ class Box(NamedTuple):
 
 def around(boxes: list[Box]) -> Box:
     """Return the smallest box that contains all `boxes`."""
-    return Box(
-        min(box.x1 for box in boxes),
-        min(box.y1 for box in boxes),
-        max(box.x2 for box in boxes),
-        max(box.y2 for box in boxes),
-    )
+    x1, y1, x2, y2 = zip(*boxes, strict=True)
+    return Box(min(x1), min(y1), max(x2), max(y2))
 
 
 @dataclass(frozen=True)

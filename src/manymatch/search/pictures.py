@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from manymatch.features import BACKBONES, build_backbone
-from manymatch.features.detector import Detector, DetectorSources
+from manymatch.features.backbone import Detector, Sources
 from manymatch.features.extractors import Detection, Extractor
 from manymatch.features.image_list import Picture
 from manymatch.shards.collate import Item
@@ -48,7 +48,7 @@ class Pictures:
         self._features = features
         self._extraction = extraction
         self._device = device
-        self._sources = DetectorSources(Path(), weights, regions)
+        self._sources = Sources(Path(), weights, regions)
 
     def items(self, images: Iterable[AnyPicture]) -> Iterator[Item]:
         """The pictures as items of a batch without captions, in the given order.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from random import Random
 
+import numpy as np
+
 from manymatch.config.preset import Augmentation
-from manymatch.shards.augment import CaptionAugmenter, drop_regions
 from manymatch.shards.collate import Item
-from manymatch.shards.numbering import Numbering
+from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Numbering, Phrase
 from manymatch.shards.sample import CaptionEntry, Sample
 from manymatch.text.wordpieces import AnyVocabulary
 
@@ -51,3 +53,143 @@ class Preparation:
         if count is None or count >= len(entries):
             return entries
         return [entries[number] for number in sorted(rng.sample(range(len(entries)), count))]
+
+
+Regions = tuple[np.ndarray, np.ndarray]
+"""Features (n, F), and a mask (n,) that is True for the real rows."""
+
+MASKED, REPLACED = 0.5, 0.1
+"""Shares of the selected words that become the mask or a random word (VSE-infinity, DivE). The
+other selected words are deleted."""
+
+
+def spared(count: int, probability: float, rng: Random) -> list[bool]:
+    """A boolean mask with `count` entries; at least one entry is true."""
+    flags = [rng.random() >= probability for _ in range(count)]
+    if count and not any(flags):
+        flags[rng.randrange(count)] = True
+    return flags
+
+
+def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regions:
+    """`features (n, F)` with zeros in the dropped rows, and the mask (n,) of the rows that stay.
+
+    At least one row stays. A dropped region keeps its row, because the row tells its position.
+    """
+    if not probability:
+        return features, np.ones(len(features), dtype=bool)
+    stays = np.array(spared(len(features), probability, rng))
+    remaining = features.copy()
+    remaining[~stays] = 0  # in float16, multiplying by zero takes NumPy twenty times as long
+    return remaining, stays
+
+
+class CaptionAugmenter:
+    """Drops words, objects, attributes and relations; masks and deletes words of phrases.
+
+    Args:
+        mask, unknown: the ids of the mask and of the unknown word.
+        ordinary: the ids from which random words are drawn.
+    """
+
+    def __init__(
+        self, settings: Augmentation, mask: int, ordinary: Sequence[int], unknown: int
+    ) -> None:
+        self._settings = settings
+        self._mask, self._unknown = mask, unknown
+        self._ordinary = ordinary or (mask,)
+
+    def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
+        words = self._without_some(self._drop_words(caption.words, rng), rng)
+        graph = drop_objects(caption.graph, self._settings.object_drop, rng)
+        graph = NumberedGraph(
+            graph.objects,
+            graph.names,
+            _drop(graph.attributes, self._settings.attribute_drop, rng),
+            _drop(graph.relations, self._settings.relation_drop, rng),
+        )
+        return NumberedCaption(caption.id, words, self._hit_phrases(graph, rng))
+
+    def _drop_words(self, words: Phrase, rng: Random) -> Phrase:
+        if not self._settings.word_drop:
+            return words
+        flags = spared(len(words), self._settings.word_drop, rng)
+        parts = [
+            (word,) if stays else self._hit(rng) for word, stays in zip(words, flags, strict=True)
+        ]
+        return tuple(itertools.chain.from_iterable(parts))
+
+    def _hit(self, rng: Random) -> Phrase:
+        """The replacement of a selected word: the mask, a random word, or nothing."""
+        fate = rng.random()
+        if fate < MASKED:
+            return (self._mask,)
+        if fate < MASKED + REPLACED:
+            return (rng.choice(self._ordinary),)
+        return ()
+
+    def _without_some(self, words: Phrase, rng: Random) -> Phrase:
+        """The caption drop of PCME's released code: unknown words, then fewer words."""
+        probability = self._settings.caption_drop
+        if not probability:
+            return words
+        remaining = [self._unknown if rng.random() < probability else word for word in words]
+        for _ in range(int(len(words) * probability)):
+            del remaining[rng.randrange(len(remaining))]
+        return tuple(remaining)
+
+    def _hit_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
+        """Mask and delete words of all phrases of a caption. Names and name ids stay the same."""
+        if not (self._settings.phrase_word_mask or self._settings.phrase_word_delete):
+            return graph
+        return NumberedGraph(
+            objects=[self._hit_words(phrase, rng) for phrase in graph.objects],
+            names=graph.names,
+            attributes=[
+                (row, self._hit_words(phrase, rng), name) for row, phrase, name in graph.attributes
+            ],
+            relations=[
+                (row, self._hit_words(phrase, rng), other) for row, phrase, other in graph.relations
+            ],
+        )
+
+    def _hit_words(self, phrase: Phrase, rng: Random) -> Phrase:
+        """The phrase with every word kept, masked or deleted. At least one word is left."""
+        masked = self._settings.phrase_word_mask
+        deleted = masked + self._settings.phrase_word_delete
+        draws = [(word, rng.random()) for word in phrase]
+        left = [
+            self._mask if draw < masked else word
+            for word, draw in draws
+            if not masked <= draw < deleted
+        ]
+        return tuple(left) or (rng.choice(phrase),)
+
+
+def _drop(items: list, probability: float, rng: Random) -> list:
+    """`items` without the dropped ones; none may be left."""
+    return [item for item in items if rng.random() >= probability] if probability else items
+
+
+def drop_objects(graph: NumberedGraph, probability: float, rng: Random) -> NumberedGraph:
+    """The graph without the dropped objects, their attributes and their relations."""
+    if not probability:
+        return graph
+    flags = spared(len(graph.objects), probability, rng)
+    rows = [*itertools.accumulate(flags, initial=0)]  # new number of each object that stays
+    return NumberedGraph(
+        objects=_where(graph.objects, flags),
+        names=_where(graph.names, flags),
+        attributes=[
+            (rows[row], phrase, name) for row, phrase, name in graph.attributes if flags[row]
+        ],
+        relations=[
+            (rows[subject], phrase, rows[other])
+            for subject, phrase, other in graph.relations
+            if flags[subject] and flags[other]
+        ],
+    )
+
+
+def _where(items: Iterable, flags: Iterable[bool]) -> list:
+    return [item for item, stays in zip(items, flags, strict=True) if stays]

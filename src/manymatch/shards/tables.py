@@ -93,7 +93,7 @@ def _image(rows: list[tuple[_Caption, _Graph]], graphs: Path) -> Image:
 
 
 def _entry(caption: _Caption, row: _Graph, where: Path) -> CaptionEntry:
-    graph = SceneGraph.from_lists(row.objects, row.names, row.attributes, row.relations)
+    graph = SceneGraph.from_dict(row._asdict())
     try:
         check_graph(graph)
     except ValueError as error:

@@ -17,7 +17,10 @@ def caption_fault(text: str) -> str | None:
     if len(text) > MAX_CHARACTERS:
         return f"a caption of {len(text):,} characters (at most {MAX_CHARACTERS:,})"
     if not text.isascii() or not text.isprintable():
-        invalid = next((sign for sign in text if _is_invalid(sign)), None)
+        # A control character, half a surrogate pair, or U+FFFD.
+        categories = ("Cc", "Cs")
+        signs = (s for s in text if unicodedata.category(s) in categories or s == "\ufffd")
+        invalid = next(signs, None)
         return f"character U+{ord(invalid):04X} in a caption: {shown(text)}" if invalid else None
     return None
 
@@ -25,8 +28,3 @@ def caption_fault(text: str) -> str | None:
 def shown(text: str) -> str:
     """Return the beginning of `text` in printable characters, for a message."""
     return ascii(text if len(text) <= 60 else text[:60] + "...")
-
-
-def _is_invalid(sign: str) -> bool:
-    """Return whether `sign` is a control character, a half surrogate pair, or U+FFFD."""
-    return unicodedata.category(sign) in ("Cc", "Cs") or sign == "\ufffd"

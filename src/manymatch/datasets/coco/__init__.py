@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from manymatch.datasets.base import Caption, Dataset
@@ -25,9 +26,9 @@ from manymatch.datasets.coco.coco_files import (
     CocoSettings,
     collect,
 )
-from manymatch.datasets.image_files import Image, Line, caption_rows
+from manymatch.datasets.image_files import Image, caption_rows
 from manymatch.datasets.image_folder import read_image_folder
-from manymatch.datasets.karpathy import Sentence, read_by_split
+from manymatch.datasets.karpathy import read_by_split
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, read_precomp
 from manymatch.foreign.json_file import read_object
 from manymatch.system.errors import DataError
@@ -64,45 +65,30 @@ def _images(raw: Path) -> Iterator[Image]:
     elif (raw / PRECOMP).is_dir():
         images = _from_precomp(raw / PRECOMP)
     else:
-        images = _from_annotations(raw)
-    for image_id, split, file, lines in images:
-        yield Image(file, split, lines, image_id, tuple(labels.get(image_id, ())))
+        files, only_present = files_below(raw / CAPTIONS), read_image_folder(raw).only_present
+        images = read_annotations(files, raw / IDS, only_present)
+    for image in images:
+        yield replace(image, labels=tuple(labels.get(str(image.id), ())))
 
 
-_IdentifiedImage = tuple[str, str, str, list[Line]]
-"""Id, split, file name, captions."""
-
-
-def _from_karpathy(path: Path) -> Iterator[_IdentifiedImage]:
-    for entry in read_by_split(path):
-        if entry.cocoid is None:
+def _from_karpathy(path: Path) -> Iterator[Image]:
+    for image in read_by_split(path, identified=True):
+        if image.id is None:
+            where = image.captions[0].where.removesuffix(".sentences[0]")
             raise DataError(
-                f"{entry.where}: expected 'cocoid'. Check that the file is Karpathy's for COCO"
+                f"{where}: expected 'cocoid'. Check that the file is Karpathy's for COCO"
             )
-        lines = [_line(sentence) for sentence in entry.sentences[:CAPTIONS_PER_IMAGE]]
-        yield str(entry.cocoid), entry.split, entry.file, lines
+        lines = image.captions[:CAPTIONS_PER_IMAGE]
+        for line in lines:
+            if line.id is None:
+                raise DataError(f"{line.where}: expected 'sentid'")
+        yield replace(image, captions=lines)
 
 
-def _line(sentence: Sentence) -> Line:
-    if sentence.sentid is None:
-        raise DataError(f"{sentence.where}: expected 'sentid'")
-    return Line(sentence.text, sentence.where, str(sentence.sentid))
-
-
-def _from_annotations(raw: Path) -> Iterator[_IdentifiedImage]:
-    only_present = read_image_folder(raw).only_present
-    for image in read_annotations(files_below(raw / CAPTIONS), raw / IDS, only_present):
-        lines = [Line(caption.text, caption.where, str(caption.id)) for caption in image.captions]
-        yield str(image.id), image.split, image.file, lines
-
-
-def _from_precomp(folder: Path) -> Iterator[_IdentifiedImage]:
+def _from_precomp(folder: Path) -> Iterator[Image]:
     for image in read_precomp(folder):
-        number = coco_id(image.file) if image.file else None
-        name = image.id or f"{image.split}_{image.number}"
+        number, name = coco_id(image.file), str(image.id)
         image_id = name if number is None else str(number)
         file = image.file or (f"{int(name):012}.jpg" if name.isdecimal() else f"{name}.jpg")
-        lines = [
-            Line(line.text, line.where, f"{image_id}#{k}") for k, line in enumerate(image.captions)
-        ]
-        yield image_id, image.split, file, lines
+        lines = [line._replace(id=f"{image_id}#{k}") for k, line in enumerate(image.captions)]
+        yield replace(image, file=file, id=image_id, captions=lines)

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
+from manymatch.datasets.image_files import Image, Line
 from manymatch.datasets.karpathy import field
 from manymatch.foreign.json_stream import elements
 from manymatch.foreign.numpy_file import load_array
@@ -24,29 +25,7 @@ ID_FILES = {
 """Array of caption ids -> split."""
 
 
-@dataclass(frozen=True)
-class Annotation:
-    """One caption of COCO's files."""
-
-    id: int
-    image_id: int
-    text: str
-    where: str
-
-
-@dataclass(frozen=True)
-class AnnotatedImage:
-    """An image with the captions that the arrays name, in the order of the arrays."""
-
-    id: int
-    split: str
-    file: str
-    captions: tuple[Annotation, ...]
-
-
-def read_annotations(
-    files: Iterable[Path], ids: Path, only_present: bool
-) -> Iterator[AnnotatedImage]:
+def read_annotations(files: Iterable[Path], ids: Path, only_present: bool) -> Iterator[Image]:
     """Yield the images of the arrays in the folder `ids`, in their order.
 
     If `only_present`, caption ids that are in none of `files` are left out and counted.
@@ -68,8 +47,9 @@ def read_annotations(
                     f"{ids / file}: caption {number} is in none of the annotation files. Name "
                     "those of training and validation images, or set only_present"
                 )
-        for image, group in groupby(selected, key=lambda caption: caption.image_id):
-            yield AnnotatedImage(image, split, names.get(image, f"{image:012}.jpg"), tuple(group))
+        for image, group in groupby(selected, key=itemgetter(0)):
+            lines = [line for _, line in group]
+            yield Image(names.get(image, f"{image:012}.jpg"), split, lines, str(image))
     if missing:
         say(f"only_present: left out {missing} caption ids that are in none of the files")
 
@@ -79,9 +59,9 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _read_captions(files: Iterable[Path]) -> tuple[dict[int, Annotation], dict[int, str]]:
-    """Return the captions by caption id, and the file names by image id."""
-    captions: dict[int, Annotation] = {}
+def _read_captions(files: Iterable[Path]) -> tuple[dict[int, tuple[int, Line]], dict[int, str]]:
+    """Return (image id, caption) by caption id, and the file names by image id."""
+    captions: dict[int, tuple[int, Line]] = {}
     names: dict[int, str] = {}
     for path in files:
         for kind, number, value in elements(path, ("images", "annotations")):
@@ -91,7 +71,7 @@ def _read_captions(files: Iterable[Path]) -> tuple[dict[int, Annotation], dict[i
                 names[key] = field(value, "file_name", str, where)
             else:
                 image = field(value, "image_id", int, where)
-                captions[key] = Annotation(key, image, field(value, "caption", str, where), where)
+                captions[key] = image, Line(field(value, "caption", str, where), where, str(key))
     return captions, names
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from manymatch.features.backbone import Sources
 from manymatch.features.butd.detector import ButdDetector
 from manymatch.features.butd.weights import load_network
-from manymatch.features.detector import DetectorSources
 from manymatch.system.files import sha256
 
 
-def build(name: str, sources: DetectorSources) -> ButdDetector:
+def build(name: str, sources: Sources) -> ButdDetector:
     """Return the detector.
 
     `sources.weights` is `pytorch_model.bin` of `unc-nlp/frcnn-vg-finetuned`, or a safetensors file

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from manymatch.features.backbone import Detector, Regions
 from manymatch.features.butd import boxes as box
 from manymatch.features.butd import operations
 from manymatch.features.butd.network import Network
-from manymatch.features.detector import Detector, Regions
 from manymatch.system.errors import ConfigError
 
 MEAN_BGR = (102.9801, 115.9465, 122.7717)

@@ -30,8 +30,8 @@ def pool_regions(maps: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor
     for y in (top, bottom - (1 << tall)):
         for x in (left, right - (1 << wide)):
             row = tall * (levels[1] * height) + y.clamp(0, height - 1)
-            index = _combined(row * width, wide * (height * width) + x.clamp(0, width - 1))
-            values = table[index]
+            column = wide * (height * width) + x.clamp(0, width - 1)
+            values = table[(row * width)[:, :, None] + column[:, None, :]]
             pooled = values if pooled is None else torch.maximum(pooled, values)
     assert pooled is not None
     empty = (bottom <= top)[:, :, None] | (right <= left)[:, None, :]
@@ -80,8 +80,3 @@ def _with_shifted(maps: Tensor, by: int, dim: int) -> Tensor:
     padding = (0, by) if dim == 2 else (0, 0, 0, by)
     padded = F.pad(maps, padding, value=-torch.inf)
     return torch.maximum(maps, padded.narrow(dim, by, maps.shape[dim]))
-
-
-def _combined(rows: Tensor, columns: Tensor) -> Tensor:
-    """Return the sums (k, size, size) of row and column parts of an index, (k, size) each."""
-    return rows[:, :, None] + columns[:, None, :]

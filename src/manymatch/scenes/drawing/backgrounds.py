@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from manymatch.scenes.drawing.pen import RGB, Pen
+from manymatch.scenes.drawing.pen import RGB, Pen, placed
 
 HORIZON = 0.58
 _GROUNDS: dict[str, tuple[RGB, RGB]] = {
@@ -83,11 +83,8 @@ def _dots(pen: Pen, rng: Random, colour: RGB) -> None:
 def _snow(pen: Pen, rng: Random) -> None:
     for x, r in ((0.15, 0.16), (0.5, 0.2), (0.85, 0.15)):
         pen.poly([(x - r, HORIZON), (x, HORIZON - r), (x + r, HORIZON)], (186, 198, 216), False)
-        pen.poly(
-            [(x - r / 3, HORIZON - r * 2 / 3), (x, HORIZON - r), (x + r / 3, HORIZON - r * 2 / 3)],
-            "white",
-            False,
-        )
+        foot = HORIZON - r * 2 / 3
+        pen.poly([(x - r / 3, foot), (x, HORIZON - r), (x + r / 3, foot)], "white", False)
     for _ in range(45):
         pen.disc(rng.random(), rng.random(), 0.006, "white", False)
 
@@ -100,16 +97,8 @@ def _desert(pen: Pen, rng: Random) -> None:
     x = rng.uniform(0.2, 0.8)
     cactus = (96, 150, 84)
     pen.line([(x, HORIZON + 0.05), (x, HORIZON - 0.1)], cactus, 0.02)
-    pen.line(
-        [
-            (x - 0.04, HORIZON - 0.06),
-            (x - 0.04, HORIZON - 0.02),
-            (x + 0.04, HORIZON - 0.02),
-            (x + 0.04, HORIZON - 0.07),
-        ],
-        cactus,
-        0.014,
-    )
+    arms = [(-0.04, -0.06), (-0.04, -0.02), (0.04, -0.02), (0.04, -0.07)]
+    pen.line(placed(arms, x, HORIZON), cactus, 0.014)
     _dots(pen, rng, (196, 148, 84))
 
 
@@ -142,13 +131,5 @@ def _sea(pen: Pen, rng: Random) -> None:
         pen.line([(x, y), (x + 0.03, y - 0.012), (x + 0.06, y)], (150, 200, 236))
 
 
-_DETAILS = {
-    "park": _park,
-    "street": _street,
-    "beach": _beach,
-    "snow": _snow,
-    "desert": _desert,
-    "field": _field,
-    "room": _room,
-    "sea": _sea,
-}
+_ALL = (_park, _street, _beach, _snow, _desert, _field, _room, _sea)
+_DETAILS = {details.__name__.removeprefix("_"): details for details in _ALL}

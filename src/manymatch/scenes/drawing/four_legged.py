@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from manymatch.scenes.drawing.pen import Pen, Point
+from manymatch.scenes.drawing.pen import Pen, Point, placed
 
 _LEGS = {
     "standing": ((0.22, 0.20), (0.34, 0.34), (0.62, 0.62), (0.74, 0.76)),
@@ -110,10 +110,8 @@ def _snore(pen: Pen) -> None:
 def _tail(pen: Pen, kind: str, root: Point, up: bool) -> None:
     x, y = root
     if kind == "horse":
-        pen.poly(
-            [(x + 0.05, y), (x - 0.08, y + 0.08), (x - 0.10, y + 0.42), (x + 0.03, y + 0.2)],
-            "shade",
-        )
+        hair = [(0.05, 0.0), (-0.08, 0.08), (-0.10, 0.42), (0.03, 0.2)]
+        pen.poly(placed(hair, x, y), "shade")
     elif kind == "cow":
         pen.line([(x, y), (x - 0.05, y + 0.1), (x - 0.04, y + 0.3)], "ink", 0.03)
         pen.disc(x - 0.04, y + 0.33, 0.04, "shade")
@@ -168,29 +166,14 @@ def _dog_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
 def _cat_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
     w = s * pen.stretch
     for side in (-1, 1):
-        tip = x + side * 0.72 * w
-        pen.poly(
-            [
-                (x + side * 0.95 * w, y - 0.3 * s),
-                (tip, y - 1.45 * s),
-                (x + side * 0.1 * w, y - 0.85 * s),
-            ]
-        )
-        pen.poly(
-            [
-                (x + side * 0.8 * w, y - 0.6 * s),
-                (tip, y - 1.15 * s),
-                (x + side * 0.4 * w, y - 0.85 * s),
-            ],
-            "pinkish",
-            False,
-        )
+        ear = [(side * 0.95, -0.3), (side * 0.72, -1.45), (side * 0.1, -0.85)]
+        inner = [(side * 0.8, -0.6), (side * 0.72, -1.15), (side * 0.4, -0.85)]
+        pen.poly(placed(ear, x, y, w, s))
+        pen.poly(placed(inner, x, y, w, s), "pinkish", False)
     pen.oval((x, y), (1.08 * w, 0.95 * s))
     for dx in (-0.4, 0.42):
         eye(pen, x + dx * w, y - 0.15 * s, 0.17 * s, asleep)
-    pen.poly(
-        [(x - 0.14 * w, y + 0.2 * s), (x + 0.14 * w, y + 0.2 * s), (x, y + 0.4 * s)], "pinkish"
-    )
+    pen.poly(placed([(-0.14, 0.2), (0.14, 0.2), (0.0, 0.4)], x, y, w, s), "pinkish")
     for side in (-1, 1):
         for dy in (0.25, 0.5):
             pen.line([(x + side * 0.3 * w, y + 0.4 * s), (x + side * 1.5 * w, y + dy * s)], "ink")
@@ -215,14 +198,8 @@ def _horse_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
 def _cow_head(pen: Pen, x: float, y: float, s: float, asleep: bool) -> None:
     w = s * pen.stretch
     for side in (-1, 1):
-        pen.poly(
-            [
-                (x + side * 0.35 * w, y - 0.7 * s),
-                (x + side * 1.0 * w, y - 1.6 * s),
-                (x + side * 0.75 * w, y - 0.6 * s),
-            ],
-            "white",
-        )
+        horn = [(side * 0.35, -0.7), (side * 1.0, -1.6), (side * 0.75, -0.6)]
+        pen.poly(placed(horn, x, y, w, s), "white")
         pen.oval((x + side * 1.1 * w, y - 0.35 * s), (0.5 * w, 0.25 * s), "shade")
     pen.oval((x, y), (0.85 * w, 1.05 * s))
     pen.oval((x + 0.1 * w, y + 0.75 * s), (0.85 * w, 0.5 * s), "pinkish")

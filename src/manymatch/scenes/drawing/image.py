@@ -12,6 +12,7 @@ from manymatch.scenes.drawing import birds_and_fish, four_legged, people, things
 from manymatch.scenes.drawing.backgrounds import background
 from manymatch.scenes.drawing.pen import Pen
 from manymatch.scenes.kinds import CLOTHES, COLOURS, PEOPLE
+from manymatch.scenes.words import VERBS
 from manymatch.scenes.world import Box, Scene
 
 _SUPERSAMPLING = 3
@@ -22,15 +23,8 @@ _DRAWINGS = {
     **vehicles.DRAWINGS,
     **things.DRAWINGS,
 }
-_POSES = {
-    "hold": "holding",
-    "ride": "riding",
-    "pull": "pulling",
-    "push": "pushing",
-    "kick": "kicking",
-    "fly": "flying",
-    "walk": "walking",
-}
+_ACTIONS = ("hold", "ride", "pull", "push", "kick", "fly", "walk")
+_POSES = {name: VERBS[name][0].ing for name in _ACTIONS}
 
 
 def save(scene: Scene, size: int, path: Path) -> None:

@@ -36,6 +36,13 @@ OUTLINE = 0.006
 """Width of outlines as a fraction of the image."""
 
 
+def placed(
+    points: Iterable[Point], x: float, y: float, width: float = 1.0, height: float = 1.0
+) -> list[Point]:
+    """Return `points` in units of `width` and `height` from (x, y)."""
+    return [(x + dx * width, y + dy * height) for dx, dy in points]
+
+
 def shaded(colour: RGB, factor: float) -> RGB:
     """Return a darker colour (factor below 1) or a lighter colour (factor above 1)."""
     if factor <= 1:

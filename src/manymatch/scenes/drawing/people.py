@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manymatch.scenes.drawing.pen import RGB, Pen, Point
+from manymatch.scenes.drawing.pen import RGB, Pen, Point, placed
 
 SKINS: tuple[RGB, ...] = ((250, 214, 180), (232, 180, 134), (176, 120, 80), (116, 76, 52))
 HAIR: tuple[RGB, ...] = ((46, 34, 30), (110, 70, 36), (222, 176, 84), (150, 62, 30))
@@ -86,33 +86,16 @@ def _arm(pen: Pen, arm: tuple[Point, Point], garment: RGB, skin: RGB, rear: bool
 def _torso(pen: Pen, garment: RGB, hip: float, female: bool, seated: bool) -> None:
     if female:
         hem, flare = (hip + 0.1, 0.30) if seated else (0.74, 0.36)
-        pen.poly(
-            [
-                (0.33, 0.26),
-                (0.67, 0.26),
-                (0.64, 0.46),
-                (0.5 + flare, hem),
-                (0.5 - flare, hem),
-                (0.36, 0.46),
-            ],
-            garment,
-        )
+        top = [(0.33, 0.26), (0.67, 0.26), (0.64, 0.46)]
+        pen.poly([*top, (0.5 + flare, hem), (0.5 - flare, hem), (0.36, 0.46)], garment)
     else:
         pen.poly([(0.27, 0.26), (0.73, 0.26), (0.72, hip + 0.02), (0.28, hip + 0.02)], garment)
 
 
 def _hair_behind(pen: Pen, kind: str, hair: RGB, head: float) -> None:
     if kind == "woman":
-        pen.poly(
-            [
-                (0.5, 0.0),
-                (0.5 - 1.25 * head * pen.stretch, 0.1),
-                (0.16, 0.36),
-                (0.84, 0.36),
-                (0.5 + 1.25 * head * pen.stretch, 0.1),
-            ],
-            hair,
-        )
+        w = 1.25 * head * pen.stretch
+        pen.poly([(0.5, 0.0), (0.5 - w, 0.1), (0.16, 0.36), (0.84, 0.36), (0.5 + w, 0.1)], hair)
     elif kind == "girl":
         for side in (-1, 1):
             pen.oval(
@@ -126,21 +109,11 @@ def _face(pen: Pen, kind: str, hair: RGB, head: float) -> None:
     w = head * pen.stretch
     pen.arch((0.5, head * 0.95), (1.05 * w, 1.0 * head), 0.5, 1.0, hair)
     if kind in ("woman", "girl"):
-        pen.poly(
-            [
-                (0.5 - 1.05 * w, head * 0.9),
-                (0.5 - 0.2 * w, head * 0.4),
-                (0.5 - 0.95 * w, head * 1.5),
-            ],
-            hair,
-            False,
-        )
+        fringe = [(-1.05, 0.9), (-0.2, 0.4), (-0.95, 1.5)]
+        pen.poly(placed(fringe, 0.5, 0.0, w, head), hair, False)
     for dx in (0.1, 0.6):
         pen.disc(0.5 + dx * w, head * 1.1, head * 0.11, "ink", False)
     if kind == "man":
         pen.oval((0.5 + 0.38 * w, head * 1.5), (0.42 * w, head * 0.14), hair, False)
-    pen.line(
-        [(0.5 + 0.12 * w, head * 1.6), (0.5 + 0.4 * w, head * 1.72), (0.5 + 0.65 * w, head * 1.58)],
-        (150, 40, 50),
-        head * 0.1,
-    )
+    mouth = placed([(0.12, 1.6), (0.4, 1.72), (0.65, 1.58)], 0.5, 0.0, w, head)
+    pen.line(mouth, (150, 40, 50), head * 0.1)

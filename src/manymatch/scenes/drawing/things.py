@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manymatch.scenes.drawing.pen import Pen
+from manymatch.scenes.drawing.pen import Pen, placed
 
 
 def tree(pen: Pen, kind: str, state: str | None) -> None:
@@ -86,12 +86,12 @@ def lamp(pen: Pen, kind: str, state: str | None) -> None:
     pen.rect(0.46, 0.4, 0.54, 0.92, "metal")
     pen.oval((0.5, 0.94), (0.3, 0.06), "main")
     if state == "lit":
-        for x1, y1, x2, y2 in (
-            (0.02, 0.1, -0.2, 0.0),
-            (0.98, 0.1, 1.2, 0.0),
-            (0.5, -0.02, 0.5, -0.14),
-        ):
-            pen.line([(x1, y1), (x2, y2)], (240, 190, 40), 0.03)
+        starts, ends = (
+            ((0.02, 0.1), (0.98, 0.1), (0.5, -0.02)),
+            ((-0.2, 0.0), (1.2, 0.0), (0.5, -0.14)),
+        )
+        for ray in zip(starts, ends, strict=True):
+            pen.line(ray, (240, 190, 40), 0.03)
     pen.poly([(0.28, 0.0), (0.72, 0.0), (1.0, 0.42), (0.0, 0.42)])
     pen.oval((0.5, 0.44), (0.16, 0.06), "lit" if state == "lit" else "dark")
 
@@ -105,15 +105,8 @@ def ball(pen: Pen, kind: str, state: str | None) -> None:
 def kite(pen: Pen, kind: str, state: str | None) -> None:
     pen.line([(0.5, 0.6), (0.38, 0.72), (0.58, 0.84), (0.42, 0.98)], "ink")
     for x, y in ((0.42, 0.73), (0.54, 0.84), (0.44, 0.95)):
-        pen.poly(
-            [
-                (x - 0.13, y - 0.04),
-                (x + 0.13, y + 0.04),
-                (x + 0.13, y - 0.04),
-                (x - 0.13, y + 0.04),
-            ],
-            "light",
-        )
+        bow = [(-0.13, -0.04), (0.13, 0.04), (0.13, -0.04), (-0.13, 0.04)]
+        pen.poly(placed(bow, x, y), "light")
     pen.poly([(0.5, 0.0), (1.0, 0.28), (0.5, 0.64), (0.0, 0.28)])
     pen.poly([(0.5, 0.0), (1.0, 0.28), (0.5, 0.28)], "light")
     pen.poly([(0.5, 0.64), (0.0, 0.28), (0.5, 0.28)], "light")
@@ -153,17 +146,8 @@ def cup(pen: Pen, kind: str, state: str | None) -> None:
 
 
 def bottle(pen: Pen, kind: str, state: str | None) -> None:
-    outline = [
-        (0.36, 0.1),
-        (0.64, 0.1),
-        (0.64, 0.32),
-        (0.96, 0.46),
-        (0.96, 1.0),
-        (0.04, 1.0),
-        (0.04, 0.46),
-        (0.36, 0.32),
-    ]
-    pen.poly(outline, "white")
+    neck = [(0.36, 0.1), (0.64, 0.1), (0.64, 0.32), (0.96, 0.46)]
+    pen.poly([*neck, (0.96, 1.0), (0.04, 1.0), (0.04, 0.46), (0.36, 0.32)], "white")
     if state == "full":
         pen.poly([(0.64, 0.36), (0.96, 0.48), (0.96, 1.0), (0.04, 1.0), (0.04, 0.48), (0.36, 0.36)])
     else:

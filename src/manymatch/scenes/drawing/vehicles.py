@@ -98,12 +98,5 @@ def plane(pen: Pen, kind: str, state: str | None) -> None:
             _wheel(pen, x, 0.91, 0.09)
 
 
-DRAWINGS = {
-    "car": car,
-    "bus": bus,
-    "truck": truck,
-    "bicycle": bicycle,
-    "wagon": wagon,
-    "boat": boat,
-    "plane": plane,
-}
+_ALL = (car, bus, truck, bicycle, wagon, boat, plane)
+DRAWINGS = {drawing.__name__: drawing for drawing in _ALL}

@@ -1,0 +1,260 @@
+"""Flickr8k (Hodosh, Young and Hockenmaier 2013): 8,000 photographs with five captions each, and
+people's judgments of which captions also fit other images of the test split. A pair is positive if
+the mean of three experts' scores (from 1, unrelated, to 4, describes the image) is at least 3, or
+if at least half of the crowd workers said yes.
+
+An image's id is the stem of its file name. A caption's id is `FILE.jpg#k`, as in the judgments.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+from pydantic import model_validator
+
+from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
+from manymatch.datasets.image_files import Image, Line, caption_rows, copy_images, unpack_images
+from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.karpathy import read_karpathy
+from manymatch.datasets.source_settings import SourceSettings
+from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.gather import Gatherer, Usual
+from manymatch.fetching.sources import Source
+from manymatch.foreign.text_lines import columns, numbered_lines
+from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.progress import say
+
+KARPATHY = "dataset_flickr8k.json"
+TOKENS = "Flickr8k.token.txt"
+LISTS = {
+    "train": "Flickr_8k.trainImages.txt",
+    "validation": "Flickr_8k.devImages.txt",
+    "test": "Flickr_8k.testImages.txt",
+}
+EXPERT = "ExpertAnnotations.txt"
+CROWD = "CrowdFlowerAnnotations.txt"
+_JUDGMENTS = {"expert": EXPERT, "crowd": CROWD}
+_LISTS = {f"{split}_list": file for split, file in LISTS.items()}
+"""Setting -> name under the raw folder."""
+
+USUAL: Usual = {
+    "images": (
+        "images_224.tar",
+        "Flickr8k_Dataset.zip",
+        "Flicker8k_Dataset",
+        "Flickr8k_Dataset",
+        "Images",
+        IMAGES,
+    ),
+    "captions": (TOKENS, KARPATHY),
+    **{key: (file,) for key, file in (_LISTS | _JUDGMENTS).items()},
+}
+"""The usual names of the files. "Flicker8k" is the publishers' spelling."""
+
+
+class Flickr8kSettings(SourceSettings):
+    """`sources.flickr8k` of params.yaml. The judgments are optional."""
+
+    images: Source | None = None
+    """An archive (tar, tar.gz, zip) or a folder."""
+    captions: Source | None = None
+    """`Flickr8k.token.txt`, which needs the three lists, or Karpathy's `dataset_flickr8k.json`."""
+    train_list: Source | None = None
+    validation_list: Source | None = None
+    test_list: Source | None = None
+    expert: Source | None = None
+    crowd: Source | None = None
+
+    @model_validator(mode="after")
+    def _has_sources(self) -> Flickr8kSettings:
+        # A ValueError would be wrapped by pydantic; this message is complete.
+        if self.folder is None and None in (self.images, self.captions):
+            raise ConfigError(
+                "params.yaml: sources.flickr8k: no source of images or captions. Set 'folder' to a "
+                "folder with the dataset's files, or set 'images' and 'captions'"
+            )
+        return self
+
+
+class Flickr8k(Dataset):
+    settings_model = Flickr8kSettings
+
+    def download(self, settings: Flickr8kSettings, raw: Path) -> None:
+        """Put the images under `raw/images` and the text files beside them.
+
+        The small text files come first, so that a fault in them is reported before the long
+        download.
+        """
+        gatherer = settings.gatherer("flickr8k", raw, USUAL, has_all=_has_splits)
+        _copy_captions(gatherer, raw)
+        copy_named(gatherer, _JUDGMENTS, raw, optional=_JUDGMENTS)
+        images = gatherer.one("images", check=whole_archive)
+        # Images of a folder are copied, not linked: DVC's cache, which takes in `raw`, removes the
+        # right to write from its files, and the user's own files must not change.
+        (copy_images if images.is_dir() else unpack_images)(images, raw / IMAGES)
+
+    def captions(self, raw: Path) -> Iterator[Caption]:
+        """Yield the 40,000 captions ordered by split, file and number.
+
+        In this order both forms of the files give the same table.
+        """
+        images = sorted(_images(raw), key=lambda image: (SPLITS.index(image.split), image.file))
+        return caption_rows(raw, images, clean=str.strip)
+
+    def relevance(self, raw: Path) -> Relevance | None:
+        """Return the positives of the test split, beyond own captions, that people judged true."""
+        if not any((raw / file).exists() for file in _JUDGMENTS.values()):
+            return None
+        pairs = _true_pairs(raw, _test_files(raw))
+        image_pairs = [(PurePosixPath(file).stem, caption_id) for file, caption_id in pairs]
+        return Relevance(image_pairs, complete=False)
+
+
+def _has_splits(path: Path) -> bool:
+    """Return whether the splits are known: the token file needs the lists in its folder."""
+    lists = LISTS.values()
+    return path.name != TOKENS or all((path.parent / file).exists() for file in lists)
+
+
+def _copy_captions(gatherer: Gatherer, raw: Path) -> None:
+    captions = gatherer.one("captions")
+    if _is_json(captions):
+        copy_file(captions, raw / KARPATHY)
+        return
+    copy_file(captions, raw / TOKENS)
+    copy_named(gatherer, _LISTS, raw)
+
+
+def _is_json(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+
+
+def _images(raw: Path) -> list[Image]:
+    """Return the images from whichever form of the captions is under `raw`."""
+    if not (raw / KARPATHY).exists():
+        return _read_tokens(raw)
+    return list(read_karpathy(raw / KARPATHY))
+
+
+def _test_files(raw: Path) -> set[str]:
+    if not (raw / KARPATHY).exists():
+        return {file for file, (split, _) in _splits(raw).items() if split == "test"}
+    return {entry.file for entry in read_karpathy(raw / KARPATHY) if entry.split == "test"}
+
+
+Pair = tuple[str, str]
+"""Image file, caption id."""
+
+
+def _true_pairs(raw: Path, test: set[str]) -> list[Pair]:
+    """Return the pairs that experts or crowd workers judged true, sorted.
+
+    A pair consists of an image in `test` (file names) and the caption of another image in `test`.
+    Pairs outside the test split are left out and counted.
+    """
+    judged = set()
+    for name, is_true in ((EXPERT, _experts_agree), (CROWD, _crowd_agrees)):
+        if (raw / name).exists():
+            judged |= set(_judged_true(raw / name, is_true))
+    inside = {pair for pair in judged if pair[0] in test and _image_file(pair[1]) in test}
+    if len(inside) < len(judged):
+        say(f"judgments: left out {len(judged) - len(inside)} pairs outside the test split")
+    return sorted(pair for pair in inside if pair[0] != _image_file(pair[1]))
+
+
+def _image_file(caption_id: str) -> str:
+    return caption_id.rpartition("#")[0]
+
+
+def _judged_true(path: Path, is_true: Callable[[list[str], str], bool]) -> Iterator[Pair]:
+    for number, text in numbered_lines(path):
+        where = f"{path}:{number}"
+        image, caption_id, *votes = columns(text, 5, where)
+        if is_true(votes, where):
+            yield image, caption_id
+
+
+def _experts_agree(votes: list[str], where: str) -> bool:
+    scores = [_integer(vote, where) for vote in votes]
+    if not all(1 <= score <= 4 for score in scores):
+        raise DataError(f"{where}: expected scores from 1 to 4, found {' '.join(votes)}")
+    return sum(scores) >= 3 * len(scores)
+
+
+def _crowd_agrees(votes: list[str], where: str) -> bool:
+    """Compare the counts, because the fraction in the file is rounded."""
+    yes, no = _integer(votes[1], where), _integer(votes[2], where)
+    if yes + no == 0:
+        raise DataError(f"{where}: a pair without a vote")
+    return 2 * yes >= yes + no
+
+
+def _integer(text: str, where: str) -> int:
+    if not (text.strip().isascii() and text.strip().isdigit()):
+        raise DataError(f"{where}: expected a whole number, found {text!a}")
+    return int(text)
+
+
+def _read_tokens(raw: Path) -> list[Image]:
+    """Return the images of the three lists with their captions in the order of their numbers.
+
+    Captions of images in no list are left out and counted: the published token file has captions
+    for 91 images without a split and for a file (`...jpg.1`) that does not exist.
+
+    Raises:
+        DataError: an image in a list has no caption.
+    """
+    captions = _captions(raw / TOKENS)
+    splits = _splits(raw)
+    images = []
+    for file, (split, where) in splits.items():
+        if file not in captions:
+            raise DataError(f"{where}: image {file} has no caption in {TOKENS}")
+        lines = [
+            Line(text, line_where, f"{file}#{number}")
+            for number, text, line_where in sorted(captions[file])
+        ]
+        images.append(Image(file, split, lines))
+    _report_unused(captions, splits)
+    return images
+
+
+_NumberedCaptions = dict[str, list[tuple[int, str, str]]]
+"""File -> number, text and position (file:line) of each caption."""
+
+
+def _captions(path: Path) -> _NumberedCaptions:
+    captions: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
+    for number, text in numbered_lines(path):
+        where = f"{path}:{number}"
+        key, caption = columns(text, 2, where)
+        file, hash_sign, order = key.rpartition("#")
+        if not (file and hash_sign and order.isascii() and order.isdigit()):
+            raise DataError(f"{where}: expected FILE#NUMBER before the tab, found {key!a}")
+        captions[file].append((int(order), caption, where))
+    return captions
+
+
+def _splits(raw: Path) -> dict[str, tuple[str, str]]:
+    """Return the split of each file, and the position (file:line) in its list."""
+    splits: dict[str, tuple[str, str]] = {}
+    for split, name in LISTS.items():
+        for number, text in numbered_lines(raw / name):
+            file, where = text.strip(), f"{raw / name}:{number}"
+            if file in splits:
+                raise DataError(f"{where}: image {file} is listed already, in {splits[file][1]}")
+            splits[file] = split, where
+    return splits
+
+
+def _report_unused(captions: _NumberedCaptions, splits: dict[str, tuple[str, str]]) -> None:
+    unused = captions.keys() - splits.keys()
+    if unused:
+        count = sum(len(captions[file]) for file in unused)
+        say(f"{TOKENS}: left out {count} captions of {len(unused)} images that are in no split")
