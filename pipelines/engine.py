@@ -23,8 +23,15 @@ def main(command: list[str]) -> int:
     """Run the command until it ends or the worker ends; returns the exit code, as a shell does."""
     worker = os.getppid()
     environment = os.environ | {STARTER: str(os.getpid())}
+    engine: subprocess.Popen[bytes] | None = None
+
+    def terminate(*_: object) -> None:
+        if engine is None:
+            sys.exit(128 + signal.SIGTERM)
+        engine.terminate()
+
+    signal.signal(signal.SIGTERM, terminate)
     engine = subprocess.Popen(command, env=environment, start_new_session=True)
-    signal.signal(signal.SIGTERM, lambda *_: engine.terminate())
     # Control-C in the worker's terminal is for the worker.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while os.getppid() == worker:

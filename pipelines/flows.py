@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from prefect import flow, get_client, get_run_logger, runtime
+from prefect import flow, get_client, runtime
 from prefect.client.schemas.objects import Flow, FlowRun, State
 from prefect.logging.loggers import flow_run_logger
 from prefect.states import Completed, Failed
@@ -191,7 +191,7 @@ def _run(
             if states[-1].is_completed():
                 _publish(stages, states, made, logger.info)
     except ManyMatchError as error:
-        get_run_logger().error("%s", error)
+        logger.error("%s", error)
         return Failed(message=str(error))
     return _summary(states)
 

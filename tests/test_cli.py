@@ -206,9 +206,14 @@ def test_the_command_line_starts_without_the_heavy_libraries() -> None:
     [
         *("check", "code", "download scenes", "captions scenes", "features scenes lite0"),
         *("scene-graphs scenes", "shards scenes lite0", "train scenes vsepp", "readme", "report"),
-        *("evaluate scenes vsepp", "rerank scenes cora", "ensemble vsepp cora", "score scenes"),
+        *(
+            "evaluate scenes vsepp",
+            "rerank scenes cora",
+            "ensemble scenes vsepp cora",
+            "score scenes",
+        ),
         *("study scenes cora", "clusters scenes swamp", "efficiency scenes"),
-        "experiment --preset vsepp --over size=4",
+        "experiment scenes vsepp --over size=4",
     ],
 )
 def test_outside_a_project_every_command_says_so(

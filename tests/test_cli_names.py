@@ -17,15 +17,35 @@ HOSTILE = [
 """Texts that are not names."""
 NAMES = {
     *("dataset", "preset", "features", "split", "name", "part"),
-    *("members", "presets"),  # several names
+    "presets",  # several names
 }
 """The parameters of commands that are names."""
 OTHERS = {
-    *("overrides", "over", "seeds", "jobs", "processes", "device", "keep", "accept_stale"),
+    *(
+        "overrides",
+        "over",
+        "as_json",
+        "seeds",
+        "jobs",
+        "processes",
+        "device",
+        "keep",
+        "accept_stale",
+    ),
     *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
-    *("file", "scores", "images", "texts", "image_ids", "caption_ids", "captions", "relevance"),
+    *(
+        "file",
+        "subject",
+        "scores",
+        "images",
+        "texts",
+        "image_ids",
+        "caption_ids",
+        "captions",
+        "relevance",
+    ),
 }
-GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "members": "vsepp"}
+GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "presets": "vsepp"}
 COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
 PLACES = [
     (command, parameter.name)

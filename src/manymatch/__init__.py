@@ -7,7 +7,7 @@ The public names are imported when they are first used, so that `import manymatc
 
 from __future__ import annotations
 
-from importlib import import_module
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'manymatch' has no attribute '{name}'")
     if name in ("Model", "load"):
-        return getattr(import_module("manymatch.search.model"), name)
-    return import_module(f"manymatch.{name}")
+        return getattr(importlib.import_module("manymatch.search.model"), name)
+    return importlib.import_module(f"manymatch.{name}")
 
 
 def __dir__() -> list[str]:

@@ -144,7 +144,7 @@ def test_images_in_a_folder_are_used_where_they_lie(folder, stages):
     made.write_karpathy(folder)
     rows = stages({"folder": str(folder)})
     assert not (stages.raw / "images").exists()
-    paths = [image.path for image in list_images(stages.folder / "table", stages.raw)]
+    paths = [image.source for image in list_images(stages.folder / "table", stages.raw)]
     assert paths[0] == folder / "images" / "train2014" / made.file_name(4)
     assert all(path.is_file() for path in paths) and len(paths) == 5
     assert rows

@@ -341,7 +341,7 @@ def test_images_of_any_size_give_the_same_together_and_alone(
 
 
 def test_a_region_has_the_features_of_its_box(detector: ButdDetector, tmp_path: Path) -> None:
-    image = read_image(write_images(tmp_path, [(80, 60)])[0].path)
+    image = read_image(write_images(tmp_path, [(80, 60)])[0].source)
     pixels = detector.prepare(image)
     assert pixels.shape == (3, 600, 800)
     regions = detector.detect(pixels)
@@ -376,7 +376,7 @@ def test_extraction_stores_regions_and_boxes(
     detector: ButdDetector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = write_images(tmp_path, IMAGES[:3])
-    rows = [{"image_id": image.image_id, "file": image.path.name} for image in images]
+    rows = [{"image_id": image.image_id, "file": image.source.name} for image in images]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "captions.parquet")
     monkeypatch.setattr("manymatch.features.extract.build_backbone", lambda *_: detector)
     places = tmp_path, tmp_path / "captions.parquet", tmp_path / "butd.h5"

@@ -25,7 +25,7 @@ ARGUMENTS = {
     "dataset": "scenes",
     "preset": "cora",
     "features": "lite0",
-    "members": ["cora", "vsepp"],
+    "presets": ["cora", "vsepp"],
     "name": None,
 }
 

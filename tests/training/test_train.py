@@ -36,6 +36,7 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
     run = new_run("run")
     run.train(preset(weight_average=0.0))
     assert sorted(path.name for path in run.model.iterdir()) == [
+        "README.md",
         "model.json",
         "model.safetensors",
         "preset.yaml",

@@ -42,6 +42,7 @@ def readme() -> None:
 
 
 @commands.command("plots-page")
+@writes(LAYOUT.plots_page)
 def plots_page() -> None:
     """Write .dvc/plots.html, with which 'dvc plots show' needs no network.
 

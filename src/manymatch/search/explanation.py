@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from manymatch.evaluation.sets.attention_maps import words_read
 from manymatch.methods.embeddings import Embeddings
 from manymatch.results.base import Record
-from manymatch.results.graphs import Graph
+from manymatch.results.retrieval import Graph
 from manymatch.shards.sample import CaptionEntry
 from manymatch.similarities.assignment import best_columns
 from manymatch.text.wordpieces import AnyVocabulary

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from manymatch.system.errors import StorageError
+from manymatch.system.files import storage_error
 from manymatch.system.progress import say
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.1
@@ -80,10 +80,7 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
         _write(path, holder)
     except OSError as error:
         lock.release()
-        raise StorageError(
-            f"{path}: the lock file cannot be written ({error.strerror}). Make its folder writable "
-            "and run the command again"
-        ) from error
+        raise storage_error(error, path) from error
     try:
         yield bool(work) and before is not None and before.finished and before.work == work
         with contextlib.suppress(OSError):  # then a process that waits does the work again
