@@ -14,7 +14,7 @@ from manymatch.cli.project import LAYOUT
 commands = typer.Typer()
 
 
-_REPORT = "index.html", "pages", "leaderboard.csv", "leaderboard.md", "leaderboard.tex"
+_REPORT = "index.html", "pages", "plots", "leaderboard.csv", "leaderboard.md", "leaderboard.tex"
 
 
 @commands.command()
