@@ -1,8 +1,7 @@
-"""Training models, and ranking with them or with others' embeddings."""
+"""Training models, and ranking with them."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +16,7 @@ from manymatch.cli.options import (
     check_name,
     check_names,
 )
-from manymatch.cli.outputs import writes
+from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
 
 commands = typer.Typer()
@@ -34,26 +33,16 @@ def _source_model(dataset: str, preset: str, overrides: list[str] | None) -> lis
     return [LAYOUT.models / start.model] if start else []
 
 
-def _result(dataset: str, preset: str) -> list[Path]:
-    result = LAYOUT.result(dataset, preset)
-    return [result.full, result.metrics, result.provenance, result.run]
-
-
 def _reranked_result(dataset: str, preset: str) -> list[Path]:
     from manymatch.evaluation.rerank import SUFFIX
 
-    return _result(dataset, preset + SUFFIX)
+    return result_files(dataset, preset + SUFFIX)
 
 
 def _joined_result(dataset: str, presets: list[str]) -> list[Path]:
     from manymatch.evaluation.ensemble import JOINED_BY
 
-    return _result(dataset, JOINED_BY.join(presets))
-
-
-def _scored_result(dataset: str, name: str | None) -> list[Path]:
-    """Without a name the command writes no file."""
-    return [*_result(dataset, name), LAYOUT.study(dataset, name)] if name else []
+    return result_files(dataset, JOINED_BY.join(presets))
 
 
 def _data(dataset: str) -> list[Path]:
@@ -113,7 +102,7 @@ def import_howto100m(
 
 
 @commands.command()
-@writes(_result, reads=[LAYOUT.model, _data])
+@writes(result_files, reads=[LAYOUT.model, _data])
 def evaluate(
     dataset: DatasetName,
     preset: PresetName,
@@ -130,7 +119,7 @@ def evaluate(
         **project.ranking(split),
         elements=project.params().evaluation.elements,
     )
-    _show_result(dataset, preset)
+    show_result(dataset, preset)
 
 
 @commands.command()
@@ -161,7 +150,7 @@ def rerank(
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
     )
-    _show_result(dataset, preset + stage.SUFFIX)
+    show_result(dataset, preset + stage.SUFFIX)
 
 
 @commands.command()
@@ -193,117 +182,4 @@ def ensemble(
         captions=LAYOUT.captions(dataset),
         **project.ranking(split),
     )
-    _show_result(dataset, joined)
-
-
-@commands.command()
-@writes(_scored_result)
-def score(
-    dataset: DatasetName,
-    scores: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE", help="Similarities, images x captions; several files are averaged."
-        ),
-    ] = None,
-    images: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Image embeddings, (n, D) or (n, K, D).")
-    ] = None,
-    texts: Annotated[str | None, typer.Option(metavar="FILE", help="Caption embeddings.")] = None,
-    similarity: Annotated[
-        str, typer.Option(help="cosine, dot; of sets mil, chamfer, smooth_chamfer, max_match.")
-    ] = "cosine",
-    image_ids: Annotated[
-        Path | None, typer.Option(help="Ids of the image rows, one a line, or .npy.")
-    ] = None,
-    caption_ids: Annotated[
-        Path | None, typer.Option(help="Ids of the caption rows, one a line, or .npy.")
-    ] = None,
-    captions: Annotated[
-        Path | None,
-        typer.Option(help="Caption table (.parquet), or .csv: image_id,caption_id[,split,labels]."),
-    ] = None,
-    relevance: Annotated[
-        Path | None,
-        typer.Option(help="Table of judged true pairs besides the positives (.parquet)."),
-    ] = None,
-    split: Annotated[
-        str, typer.Option(callback=check_name, help="train, validation or test.")
-    ] = "test",
-    protocol: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="coco_1k, pmrp, eccv_caption, cxc, classes or pairs (ranks alone); repeatable.",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--as",
-            callback=check_name,
-            metavar="NAME",
-            help="Keep the result: reports/results/DATASET/NAME.json.",
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print all metrics as JSON instead of a table.")
-    ] = False,
-) -> None:
-    """Evaluate another model's embeddings or similarities by the data set's protocols.
-
-    FILE is .npy, .npz, .safetensors, .h5 or .hdf5; FILE:KEY names one of several
-    arrays. Rows follow the caption table, or the files of ids if they are given.
-    Without --as the metrics are printed and no file is written. With --as the
-    studies that need only ranks are written as well:
-    reports/studies/DATASET/NAME.json. Your own captions work with any DATASET name:
-    give --captions and --protocol; no study is made of them.
-    """
-    from manymatch.evaluation.external import score as stage
-    from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
-    from manymatch.experiments.studies.external import study_scores
-    from manymatch.reporting.blocks import Heading
-    from manymatch.reporting.leaderboard import both_ways
-    from manymatch.reporting.terminal import show
-    from manymatch.results.metrics import Metrics
-
-    table = captions or LAYOUT.captions(dataset)
-    if captions is None:
-        project.require_project()
-        relevance = relevance or LAYOUT.relevance(dataset)
-    by = similarity_name(similarity)
-    files = ExternalFiles(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
-    scored = stage.score(
-        dataset,
-        files,
-        table,
-        relevance,
-        split=split,
-        protocols=protocol or [],
-        name=name or stage.SETTING,
-        written=LAYOUT.result(dataset, name) if name else None,
-    )
-    if name and captions is None:
-        identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}
-        graphs = LAYOUT.scene_graphs(dataset)
-        study_scores(scored.subject, table, graphs, LAYOUT.study(dataset, name), identity)
-    if as_json:
-        typer.echo(json.dumps(scored.values, indent=2))
-    elif name:
-        _show_result(dataset, name)
-    else:
-        metrics = Metrics.model_validate(scored.values)
-        show([Heading(dataset, split), both_ways(metrics)])
-
-
-def _show_result(dataset: str, name: str) -> None:
-    """Print the metrics that a command has written."""
-    from manymatch.reporting.blocks import Heading, gallery
-    from manymatch.reporting.leaderboard import both_ways
-    from manymatch.reporting.terminal import show
-    from manymatch.results.metrics import Metrics
-    from manymatch.results.provenance import Provenance
-
-    written = LAYOUT.result(dataset, name)
-    size = gallery(Provenance.read(written.provenance))
-    show([Heading(f"{dataset} {name}", size), both_ways(Metrics.read(written.full))], written.full)
+    show_result(dataset, joined)

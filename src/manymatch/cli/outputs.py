@@ -112,3 +112,22 @@ def _paths(files: Sequence[Files], given: Mapping[str, Any]) -> list[Path]:
         else:
             paths.append(file)
     return paths
+
+
+def result_files(dataset: str, preset: str) -> list[Path]:
+    """The files of the result of a model."""
+    result = LAYOUT.result(dataset, preset)
+    return [result.full, result.metrics, result.provenance, result.run]
+
+
+def show_result(dataset: str, name: str) -> None:
+    """Print the metrics that a command has written."""
+    from manymatch.reporting.blocks import Heading, gallery
+    from manymatch.reporting.leaderboard import both_ways
+    from manymatch.reporting.terminal import show
+    from manymatch.results.metrics import Metrics
+    from manymatch.results.provenance import Provenance
+
+    written = LAYOUT.result(dataset, name)
+    size = gallery(Provenance.read(written.provenance))
+    show([Heading(f"{dataset} {name}", size), both_ways(Metrics.read(written.full))], written.full)

@@ -1,0 +1,121 @@
+"""Ranking with embeddings or similarities that were made elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manymatch.cli import project
+from manymatch.cli.options import DatasetName, check_name
+from manymatch.cli.outputs import result_files, show_result, writes
+from manymatch.cli.project import LAYOUT
+
+commands = typer.Typer()
+
+
+def _scored_result(dataset: str, name: str | None) -> list[Path]:
+    """Without a name the command writes no file."""
+    return [*result_files(dataset, name), LAYOUT.study(dataset, name)] if name else []
+
+
+@commands.command()
+@writes(_scored_result)
+def score(
+    dataset: DatasetName,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE", help="Similarities, images x captions; several files are averaged."
+        ),
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Image embeddings, (n, D) or (n, K, D).")
+    ] = None,
+    texts: Annotated[str | None, typer.Option(metavar="FILE", help="Caption embeddings.")] = None,
+    similarity: Annotated[
+        str, typer.Option(help="cosine, dot; of sets mil, chamfer, smooth_chamfer, max_match.")
+    ] = "cosine",
+    image_ids: Annotated[
+        Path | None, typer.Option(help="Ids of the image rows, one a line, or .npy.")
+    ] = None,
+    caption_ids: Annotated[
+        Path | None, typer.Option(help="Ids of the caption rows, one a line, or .npy.")
+    ] = None,
+    captions: Annotated[
+        Path | None,
+        typer.Option(help="Caption table (.parquet), or .csv: image_id,caption_id[,split,labels]."),
+    ] = None,
+    relevance: Annotated[
+        Path | None,
+        typer.Option(help="Table of judged true pairs besides the positives (.parquet)."),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(callback=check_name, help="train, validation or test.")
+    ] = "test",
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="coco_1k, pmrp, eccv_caption, cxc, classes or pairs (ranks alone); repeatable.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            callback=check_name,
+            metavar="NAME",
+            help="Keep the result: reports/results/DATASET/NAME.json.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all metrics as JSON instead of a table.")
+    ] = False,
+) -> None:
+    """Evaluate another model's embeddings or similarities by the data set's protocols.
+
+    FILE is .npy, .npz, .safetensors, .h5 or .hdf5; FILE:KEY names one of several
+    arrays. Rows follow the caption table, or the files of ids if they are given.
+    Without --as the metrics are printed and no file is written. With --as the
+    studies that need only ranks are written as well:
+    reports/studies/DATASET/NAME.json. Your own captions work with any DATASET name:
+    give --captions and --protocol; no study is made of them.
+    """
+    from manymatch.evaluation.external import score as stage
+    from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
+    from manymatch.experiments.studies.external import study_scores
+    from manymatch.reporting.blocks import Heading
+    from manymatch.reporting.leaderboard import both_ways
+    from manymatch.reporting.terminal import show
+    from manymatch.results.metrics import Metrics
+
+    table = captions or LAYOUT.captions(dataset)
+    if captions is None:
+        project.require_project()
+        relevance = relevance or LAYOUT.relevance(dataset)
+    by = similarity_name(similarity)
+    files = ExternalFiles(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
+    scored = stage.score(
+        dataset,
+        files,
+        table,
+        relevance,
+        split=split,
+        protocols=protocol or [],
+        name=name or stage.SETTING,
+        written=LAYOUT.result(dataset, name) if name else None,
+    )
+    if name and captions is None:
+        identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}
+        graphs = LAYOUT.scene_graphs(dataset)
+        study_scores(scored.subject, table, graphs, LAYOUT.study(dataset, name), identity)
+    if as_json:
+        typer.echo(json.dumps(scored.values, indent=2))
+    elif name:
+        show_result(dataset, name)
+    else:
+        metrics = Metrics.model_validate(scored.values)
+        show([Heading(dataset, split), both_ways(metrics)])
