@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from manymatch.system.errors import printable
+
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun, Log
@@ -122,7 +124,7 @@ class _Watch:
         self._print("", message, logging.INFO if good else logging.ERROR)
 
     def _print(self, moment: str, message: str, level: int) -> None:
-        lines = [_printable(line) for line in message.splitlines()]
+        lines = [printable(line) for line in message.splitlines()]
         style = "red" if level >= logging.ERROR else "yellow" if level >= logging.WARNING else ""
         text = Text("\n".join(lines), style)
         if self._console.is_terminal:
@@ -137,9 +139,3 @@ class _Watch:
 def _is_shown(log: Log) -> bool:
     warning = log.level >= logging.WARNING and log.name not in _OF_PREFECT
     return warning or log.name.endswith(f".{PROGRESS}")
-
-
-def _printable(line: str) -> str:
-    """The line with escapes for the characters that could operate the terminal."""
-    text = line.expandtabs()
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
