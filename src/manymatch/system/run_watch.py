@@ -124,7 +124,7 @@ class _Watch:
         self._print("", message, logging.INFO if good else logging.ERROR)
 
     def _print(self, moment: str, message: str, level: int) -> None:
-        lines = [printable(line) for line in message.splitlines()]
+        lines = [printable(line.expandtabs()) for line in message.splitlines()]
         style = "red" if level >= logging.ERROR else "yellow" if level >= logging.WARNING else ""
         text = Text("\n".join(lines), style)
         if self._console.is_terminal:
