@@ -330,13 +330,13 @@ def test_two_processes_end_like_one(new_run: NewRun, launcher: tuple[str, ...]) 
 @pytest.mark.slow
 def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -> None:
     run, run_preset = new_run("run"), preset(epochs=1000)
-    process, last = start_torchrun(run, run_preset), run.checkpoints / "last.ckpt"
-    family = wait_for_epoch(process, last)
+    process = start_torchrun(run, run_preset)
+    family = wait_for_epoch(process, run)
     next(each for each in family if each.environ().get("RANK") == "1").kill()
     process.communicate(timeout=100)
     assert process.returncode not in (0, None)
     assert psutil.wait_procs(family, timeout=20)[1] == []
-    assert last.exists() and not run.model.exists()
+    assert epochs_saved(run) and not run.model.exists()
 
     again = start_torchrun(run, run_preset)
     assert again.stderr is not None
@@ -344,16 +344,20 @@ def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -
     assert first.startswith("resuming after epoch")
     assert next(line for line in again.stderr if line.startswith("epoch"))  # both are at work
     # torchrun's processes are in sessions of their own, which a killed group does not reach.
-    family = wait_for_epoch(again, last)
+    family = wait_for_epoch(again, run)
     again.kill()
     assert psutil.wait_procs(family, timeout=20)[1] == []
     again.communicate()
 
 
-def wait_for_epoch(process: subprocess.Popen[str], last: Path) -> list[psutil.Process]:
-    """Everything that `process` has started, once the checkpoint `last` is there."""
+def epochs_saved(run: Run) -> list[Path]:
+    return list(run.checkpoints.glob("epoch-*.json"))
+
+
+def wait_for_epoch(process: subprocess.Popen[str], run: Run) -> list[psutil.Process]:
+    """Everything that `process` has started, once there is a checkpoint."""
     deadline = time.monotonic() + 200
-    while not last.exists() and time.monotonic() < deadline:
+    while not epochs_saved(run) and time.monotonic() < deadline:
         time.sleep(0.1)
     return psutil.Process(process.pid).children(recursive=True)
 
