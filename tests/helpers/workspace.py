@@ -96,7 +96,8 @@ def make_workspace(root: Path, folder: Path) -> Workspace:
     for kept in (root / "reports").glob("*/.gitkeep"):
         (folder / "reports" / kept.parent.name).mkdir(parents=True)
         (folder / "reports" / kept.parent.name / ".gitkeep").touch()
-    shutil.copy(root / ".dvc" / "config", folder / ".dvc" / "config")
+    for name in ("config", ".gitignore"):
+        shutil.copy(root / ".dvc" / name, folder / ".dvc" / name)
     workspace = Workspace(folder)
     workspace.run("git", "init", "-q")
     runs = {"datasets": ["scenes"], "presets": ["vsepp", "cora"], "features": ["lite0"]}

@@ -48,7 +48,7 @@ def test_killed_and_run_again_it_goes_on(checkout: Checkout) -> None:
     process = _start(checkout, epochs=40)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    assert "\n| size |" in output and "\n| 4 |" in output and "\n| 6 |" in output
+    assert all(f"\n{start} " in output for start in ("size", "4", "6"))
     logs = [path.read_text() for path in runs.glob("*/log.txt")]
     assert ["resuming after epoch" in log for log in logs] == [True, True]
 
