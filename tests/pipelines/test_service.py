@@ -111,8 +111,7 @@ def test_runs_with_overrides_are_experiments_side_by_side(service: Service) -> N
         assert f"/service/experiments/{name}/index.html" in link
     metrics = {}
     for name in ("one", "two"):
-        # The outputs of stages that never ran here are missing, which is an error for DVC.
-        service.run("dvc", "exp", "apply", name, code=255)
+        service.run("dvc", "exp", "apply", name)
         metrics[name] = service.results()
     assert metrics["one"] != metrics["two"]
     # The numbers of the run alone, without DVC's cache.
