@@ -39,8 +39,9 @@ serve: $(READY)  ## start the service (Prefect) and say how to run the pipeline 
 stop: $(READY)  ## end the service
 	@python -m pipelines.serve stop
 
-# Two test processes, each on one core: small tensors split over cores only wait for each other.
-PYTEST := OMP_NUM_THREADS=1 python -m pytest -q -n 2 --dist loadgroup
+# Two test processes, each on one core: small tensors split over cores only wait for each other. The
+# tests of a file run in one process, because they share fixtures, and those of the service run in order.
+PYTEST := OMP_NUM_THREADS=1 python -m pytest -q -n 2 --dist loadfile
 
 test: $(READY)  ## run every test
 	$(PYTEST)

@@ -54,7 +54,6 @@ def metrics(workspace: Workspace, dataset: str, method: str) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("workspace")
 def test_a_method_is_added_as_the_page_says(
     root: Path, finished: Workspace, new_workspace: Callable[[], Workspace]
 ) -> None:
@@ -69,7 +68,6 @@ def test_a_method_is_added_as_the_page_says(
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("workspace")
 def test_a_dataset_is_added_as_the_page_says(
     root: Path, new_workspace: Callable[[], Workspace], tmp_path: Path
 ) -> None:
@@ -130,7 +128,6 @@ def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("workspace")
 def test_the_library_page_runs(root: Path, finished: Workspace) -> None:
     """One program of all its blocks; the embeddings are those that evaluation ranks."""
     program = "\n".join(blocks(root / "docs" / "library.md", "python"))

@@ -14,8 +14,7 @@ import yaml
 from PIL import Image
 from workspace import Workspace, kill, stages_run
 
-# One process runs all that share the finished workspace.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workspace")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

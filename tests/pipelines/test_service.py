@@ -13,7 +13,7 @@ import psutil
 import pytest
 from service import Service, run_id
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service")]
+pytestmark = pytest.mark.slow
 
 DATA = [
     "code",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from workspace import Workspace
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workspace")]
+pytestmark = pytest.mark.slow
 
 
 TRAIN = ("dvc", "repro", "--single-item", "train@scenes-vsepp")

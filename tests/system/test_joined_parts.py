@@ -275,7 +275,6 @@ def test_a_damaged_part_of_shards_is_named(data: TinyData) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("workspace")
 def test_the_stages_of_the_pipeline_join_what_the_commands_made(
     finished: Workspace, new_workspace: Callable[[], Workspace]
 ) -> None:

@@ -136,7 +136,6 @@ def test_parts_and_the_processes_of_torchrun_run_side_by_side(
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("workspace")
 @pytest.mark.parametrize(
     "command", ["shards scenes lite0", "download scenes", "train scenes vsepp"]
 )
