@@ -37,7 +37,7 @@ def test_two_at_a_time_give_the_same_numbers(
 
 @pytest.mark.slow
 def test_killed_and_run_again_it_goes_on(checkout: Checkout) -> None:
-    process = _start(checkout, epochs=40)
+    process = _start(checkout, epochs=100)
     runs = checkout.layout.experiment_runs("presets")
     _wait(lambda: len([log for log in runs.glob("*/log.txt") if "epoch 3" in log.read_text()]) == 2)
     children = psutil.Process(process.pid).children(recursive=True)
@@ -45,12 +45,14 @@ def test_killed_and_run_again_it_goes_on(checkout: Checkout) -> None:
     process.wait()
     _wait(lambda: not any(child.is_running() for child in children))
 
-    process = _start(checkout, epochs=40)
+    # One of the two may end while the other starts.
+    logs = [log for log in runs.glob("*/log.txt") if not log.with_name("result.json").exists()]
+
+    process = _start(checkout, epochs=100)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert all(f"\n{start} " in output for start in ("size", "4", "6"))
-    logs = [path.read_text() for path in runs.glob("*/log.txt")]
-    assert ["resuming after epoch" in log for log in logs] == [True, True]
+    assert logs and all("resuming after epoch" in log.read_text() for log in logs)
 
 
 @pytest.mark.slow
