@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from manymatch.system.errors import ConfigError, one_line
-from manymatch.system.progress import say, show
+from manymatch.system.errors import ConfigError, one_line, printable
+from manymatch.system.progress import say
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_control_characters_are_escaped(
     text: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     say(text)
-    show(f"first\n{text}" if "\n" not in text else shown)
+    print("first", printable(text), sep="\n")
     printed = capsys.readouterr()
     assert printed.err == f"{shown}\n" and printed.out.endswith(f"{shown}\n")
     assert str(ConfigError(text)) == one_line(text) == shown

@@ -1,4 +1,4 @@
-"""Texts as a trained model reads them: numbered words and, for some methods, a scene graph."""
+"""Texts as a trained model reads them: checked and, for some methods, parsed to scene graphs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.shards.numbering import NumberedCaption, Numbering
 from manymatch.shards.sample import CaptionEntry
 from manymatch.system.errors import DataError
 from manymatch.text.caption_text import caption_fault
-from manymatch.text.wordpieces import AnyVocabulary
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -24,12 +22,10 @@ class Captions:
     """Reads texts for a trained model.
 
     Args:
-        vocabulary: the model's words or wordpieces.
         parser: the spaCy model of the scene graphs; None: the method reads no graphs.
     """
 
-    def __init__(self, vocabulary: AnyVocabulary, parser: str | None) -> None:
-        self._numbering = Numbering(vocabulary)
+    def __init__(self, parser: str | None) -> None:
         self._parser = parser
 
     def entries(self, texts: Sequence[str]) -> list[CaptionEntry]:
@@ -51,10 +47,6 @@ class Captions:
             CaptionEntry(str(number), text, graph)
             for number, (text, graph) in enumerate(zip(texts, parsed, strict=True))
         ]
-
-    def numbered(self, texts: Sequence[str]) -> list[NumberedCaption]:
-        """The texts as numbers; see `entries`."""
-        return [self._numbering.caption(entry) for entry in self.entries(texts)]
 
     @cached_property
     def _language(self) -> Language:

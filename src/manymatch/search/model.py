@@ -27,6 +27,8 @@ from manymatch.search.explanation import Explanation, explanation
 from manymatch.search.pictures import AnyPicture, Pictures
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate
+from manymatch.shards.numbering import Numbering
+from manymatch.shards.sample import CaptionEntry
 from manymatch.system.device import pick_device
 from manymatch.system.errors import CheckpointError, DataError, first_line
 from manymatch.system.files import replacing
@@ -109,7 +111,8 @@ class Model:
                 "version wrote the shards or the model. Write the shards and train the model again."
             )
         self._pictures = Pictures(self.preset.features, extraction, device, image_weights, regions)
-        self._captions = Captions(self._vocabulary, parser if self._method.reads_graphs else None)
+        self._numbering = Numbering(self._vocabulary)
+        self._captions = Captions(parser if self._method.reads_graphs else None)
 
     def encode_images(
         self, images: Iterable[AnyPicture], batch_size: int = 64, *, progress: bool = True
@@ -138,7 +141,8 @@ class Model:
         Raises:
             DataError: there are no texts, or a text is empty, too long or not printable.
         """
-        batches = (self._text_batch(batch) for batch in _batches(texts, batch_size))
+        entries = map(self._captions.entries, _batches(texts, batch_size))
+        batches = map(self._text_batch, entries)
         return self._embedded(self._method.encode_texts, batches, "texts")
 
     def score(
@@ -165,7 +169,7 @@ class Model:
         (item,), (entry,) = self._pictures.items([image]), self._captions.entries([text])
         with inference(method, self.device):
             images = method.encode_images(collate([item]).to(self.device)).to("cpu")
-            texts = method.encode_texts(self._text_batch([text]).to(self.device)).to("cpu")
+            texts = method.encode_texts(self._text_batch([entry]).to(self.device)).to("cpu")
         rank = method.t2i_score or method.score
         return explanation(
             partial(self._block, rank), images, texts, item.boxes, entry, self._vocabulary
@@ -193,10 +197,10 @@ class Model:
         with inference(self._method, self.device):
             return rank(images.to(self.device), texts.to(self.device)).float().cpu()
 
-    def _text_batch(self, texts: list[str]) -> Batch:
+    def _text_batch(self, entries: list[CaptionEntry]) -> Batch:
         """The texts as the captions of one blank image."""
         blank = np.zeros((1, self.facts["feature_width"]), np.float16)
-        captions = self._captions.numbered(texts)
+        captions = [self._numbering.caption(entry) for entry in entries]
         return collate([Item("", blank, np.ones(1, np.bool_), None, captions)])
 
     def _embedded(

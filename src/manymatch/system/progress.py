@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import track as rich_track
 
-from manymatch.system.errors import one_line, printable
+from manymatch.system.errors import one_line
 
 Item = TypeVar("Item")
 _SECONDS_BETWEEN_LINES = 10.0
@@ -62,7 +62,7 @@ def working(description: str) -> Iterator[None]:
 
 
 class Lines:
-    """A line every ten seconds: how many items are done, how many a second, and the time left."""
+    """Prints the items done, the items per second and the time left every ten seconds."""
 
     def __init__(self, description: str, total: int | None = None) -> None:
         self._description, self._total, self.count = description, total, 0
@@ -92,8 +92,3 @@ class Lines:
 def say(line: str) -> None:
     """Print one line for the user on standard error; see `one_line`."""
     print(one_line(line), file=sys.stderr, flush=True)
-
-
-def show(table: str) -> None:
-    """Print the lines of a result on standard output; see `printable`."""
-    print(*map(printable, table.split("\n")), sep="\n", flush=True)

@@ -88,9 +88,9 @@ class _Watch:
 
     async def _new_logs(self) -> AsyncIterator[Log]:
         after = max((log.timestamp for log in self._read.values()), default=None)
-        chosen = self._filter(after - _LATE if after else None)
+        new_logs = self._filter(after - _LATE if after else None)
         offset = 0
-        while page := await self._client.read_logs(chosen, limit=_PAGE, offset=offset):
+        while page := await self._client.read_logs(new_logs, limit=_PAGE, offset=offset):
             for log in page:
                 if log.id not in self._read:
                     self._read[log.id] = log
