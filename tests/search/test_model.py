@@ -18,7 +18,13 @@ from small_methods import NAMES, OF_CLIPS
 import manymatch
 from manymatch import Model
 from manymatch.methods.embeddings import Embeddings
-from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
+from manymatch.system.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    ManyMatchError,
+    StorageError,
+)
 
 Make = Callable[..., Path]
 METHODS = [name for name in NAMES if name not in OF_CLIPS]
@@ -105,6 +111,8 @@ def test_a_saved_model_is_the_same_and_has_a_card(vsepp: Model, tmp_path: Path) 
     torch.testing.assert_close(
         copied.encode_texts(TEXTS).vectors, vsepp.encode_texts(TEXTS).vectors, atol=0, rtol=0
     )
+    with pytest.raises(StorageError, match="exists"):
+        vsepp.save(tmp_path / "copy")
     card = (tmp_path / "copy" / "README.md").read_text()
     assert "scenes" in card and "lite0" in card and "Limits" in card
 

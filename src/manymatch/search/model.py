@@ -30,7 +30,7 @@ from manymatch.shards.collate import Item, collate
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
 from manymatch.system.device import pick_device
-from manymatch.system.errors import CheckpointError, DataError, first_line
+from manymatch.system.errors import CheckpointError, DataError, StorageError, first_line
 from manymatch.system.files import replacing
 from manymatch.system.progress import track
 
@@ -176,7 +176,13 @@ class Model:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Copy the model to `folder`, which must not exist; `load` reads the copy."""
+        """Copy the model to the new folder `folder`, which `load` reads.
+
+        Raises:
+            StorageError: the folder exists, or cannot be written.
+        """
+        if Path(folder).exists():
+            raise StorageError(f"{folder}: exists already. Name a new folder for the model.")
         with replacing(Path(folder)) as partial_folder:
             shutil.copytree(self._folder, partial_folder)
 
