@@ -177,7 +177,7 @@ class Model:
             query: the side that asks.
         """
         curves = self.facts.get("precision")
-        return None if curves is None else np.interp(scores, *curves[query])
+        return None if curves is None else np.interp(np.asarray(scores), *curves[query])
 
     def explain(self, image: AnyPicture, text: str) -> Explanation:
         """What the method knows about the score of one picture and one text."""
