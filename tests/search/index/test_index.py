@@ -12,6 +12,7 @@ import pytest
 from manymatch import Index, Model, load
 from manymatch.search.index.build import build
 from manymatch.search.index.sources import source_of
+from manymatch.system.parts import Parts
 
 METHODS = ["vsepp", "maxmatch", "swamp", "cora"]
 TEXTS = ["a red bird above a table", "two dogs", "\U0001f600", "xyzzy"]
@@ -27,7 +28,9 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(source: Path, model: Model, model_path: Path, target: Path, **options: Any) -> Index:
-    build(source_of(source), model, target, str(model_path), **options)
+    build(
+        source_of(source), model, target, str(model_path), parts=Parts(target / "parts"), **options
+    )
     return Index.open(target, model)
 
 
