@@ -6,15 +6,17 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import HTTPException
+from PIL import Image
 
 from manymatch.search.service.batcher import Batcher
 from manymatch.search.service.picture_bytes import decoded
-from manymatch.system.errors import ManyMatchError
+from manymatch.system.errors import CheckpointError, ConfigError, ManyMatchError
 from manymatch.system.progress import say
 
 if TYPE_CHECKING:
@@ -94,7 +96,12 @@ class ServedIndex:
         if self.fault:
             facts["error"] = self.fault
         if self._index:
-            facts |= {"items": len(self._index)}
+            manifest = self._index.manifest
+            facts |= {
+                "items": manifest.items,
+                "side": manifest.side,
+                "method": manifest.identity["method"],
+            }
         return facts
 
     def item(self, item: str) -> Any:
@@ -151,5 +158,9 @@ class ServedIndex:
 
 
 def _warm(index: Index) -> None:
-    """The first query loads the parser and the model, so nobody must wait for the first query."""
-    index.search("a photograph", 1)
+    """The first queries load model, parser and image features, so nobody must wait for them."""
+    if index.manifest.side == "images":
+        index.search("a photograph", 1)
+    # A model on features that others published takes no pictures, but texts.
+    with suppress(ConfigError, CheckpointError):
+        index.search(Image.new("RGB", (64, 64)), 1)

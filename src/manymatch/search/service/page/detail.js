@@ -71,8 +71,9 @@ const fill = async (place, key, content, render) => {
 
 const panel = ({ q, item, of }, isText) => {
   const picture = pictureOf(of, item);
-  const frame = make("div", { class: "frame" });
-  const image = make("img", { src: picture, alt: "", class: "large" });
+  const frame = make("div", { class: "frame large" });
+  const image = make("img", { src: picture, alt: "" });
+  image.addEventListener("load", () => frame.style.setProperty("--ratio", image.naturalWidth / image.naturalHeight));
   image.addEventListener("error", () => { image.src = thumbnailOf(of, item); }, { once: true });
   if (!isText) frame.append(image);
   const draw = (drawing) => {

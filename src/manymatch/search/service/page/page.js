@@ -17,7 +17,11 @@ const chosen = (now) => {
   const known = now.indexes.filter((name) => served.some((index) => index.name === name));
   return known.length ? known : served.slice(0, 1).map((index) => index.name);
 };
-const say = (text) => { byId("status").textContent = text; };
+/** Say something below the search box; `aloud`: to screen readers alone. */
+const say = (text, { aloud = false } = {}) => {
+  byId("status").textContent = text;
+  byId("status").classList.toggle("hidden", aloud || !text);
+};
 
 // --- Search ---------------------------------------------------------------------------------------
 
@@ -39,7 +43,7 @@ const answers = (now, names, file, signal) => Promise.all(names.map(async (index
 const introduction = () => make("div", { class: "introduction" },
   make("h1", {}, "Search pictures by what they show"),
   make("p", {}, "Write a sentence, or drop or paste a picture. Each result shows its score, and why it has this score."),
-  make("ul", {}, served.map((index) => make("li", {}, make("b", {}, index.name), ` ${index.status === "ready" ? describe(index.name) : index.error ?? "loads its model …"}`))),
+  make("ul", {}, served.map((index) => make("li", {}, make("b", {}, index.name), " ", make("span", {}, index.status === "ready" ? describe(index.name) : index.error ?? "loads its model …")))),
   make("p", { class: "note keys" }, make("kbd", {}, "/"), " search box, ", make("kbd", {}, "←↑↓→"), " results, ", make("kbd", {}, "Enter"), " open, ", make("kbd", {}, "Esc"), " back"));
 
 /** Bring the page to the state of the address. */
@@ -75,7 +79,7 @@ const run = async (now, names, file, signal) => {
     if (signal.aborted) return false;
     showColumns(found);
     const counts = found.filter((one) => one.answer).map((one) => `${one.answer.results.length} results of ${one.index}`);
-    say(counts.length ? counts.join(", ") : "");
+    say(counts.join(", "), { aloud: true });
   } catch {
     return false;
   }

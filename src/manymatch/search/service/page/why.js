@@ -36,22 +36,26 @@ const words = (texts, weights, label) => {
   }));
 };
 
-/** One button for each element of the picture; the one that is pressed is drawn over the large picture. */
+/** One button for each element of the picture; a press draws its attention over the large picture. */
 const pictureElements = (why, picture, draw) => {
   const partner = new Map(why.matched);
   const buttons = why.image_attention.map((weights, i) => {
     const best = partner.get(i);
     const note = best === undefined ? "no partner" : `with text ${best + 1}: ${number(why.cosines[i][best])}`;
-    return make("button", { type: "button", class: "look", "aria-pressed": "false", onclick: () => press(i) },
+    return make("button", {
+      type: "button", class: "look", "aria-pressed": "false",
+      onclick: () => press(i), onpointerenter: () => show(i), onpointerleave: () => show(pinned),
+    },
       make("span", { class: "frame" }, make("img", { src: picture, alt: "" }), veil(why.boxes, weights)),
       make("b", {}, `Element ${i + 1}`), make("small", {}, note));
   });
+  let pinned = null;
+  const show = (i) => draw(i === null ? null : veil(why.boxes, why.image_attention[i]));
   const press = (pressed) => {
-    const again = buttons[pressed]?.getAttribute("aria-pressed") === "true";
-    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === pressed && !again)));
-    draw(again ? null : veil(why.boxes, why.image_attention[pressed]));
+    pinned = pinned === pressed ? null : pressed;
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === pinned)));
+    show(pinned);
   };
-  press(why.image_attention.length > 1 ? why.matched.reduce((a, b) => (why.cosines[b[0]][b[1]] > why.cosines[a[0]][a[1]] ? b : a))[0] : 0);
   return [make("h4", {}, "Where each element of the picture looks"), make("div", { class: "looks" }, buttons)];
 };
 
