@@ -1,0 +1,63 @@
+"""Running the service until it is told to end."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from manymatch.system.errors import ConfigError
+from manymatch.system.progress import say
+
+_LONGEST_ADDRESS = 1024**2
+"""Bytes of an address with headers. Longer ones end the connection; shorter ones get an answer."""
+_MOST_CONNECTIONS = 500
+_GRACE = 5
+
+
+def serve(folders: Sequence[Path], host: str, port: int, rate: float) -> None:
+    """Serve indexes on `http://host:port` until SIGINT or SIGTERM.
+
+    Raises:
+        ConfigError: the port is in use, the address is not one of this machine, or an index is
+            missing.
+    """
+    listener = _listener(host, port)  # The port opens before slow imports.
+    import uvicorn
+
+    from manymatch.search.service.app import application
+    from manymatch.search.service.connection import Connection
+
+    config = uvicorn.Config(
+        application(folders, host, rate),
+        http=Connection,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        h11_max_incomplete_event_size=_LONGEST_ADDRESS,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    name = f"[{host}]" if ":" in host else host
+    say(f"http://{name}:{listener.getsockname()[1]} (Ctrl+C ends)")
+    # uvicorn ends at these signals and then raises them once more.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: None)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"port {port} of {host} is in use. Choose another one with --port."
+            ) from None
+        raise ConfigError(
+            f"cannot listen on port {port} of {host}: {error.strerror}. Check --host and --port."
+        ) from None
