@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-for _group in (check, code, data, models, external, studies, results, search, serve):
+from manymatch.cli import check, code, data, external, models, results, search, serve, studies
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.files import storage_error
 from manymatch.system.parent import end_with_dvc
