@@ -16,6 +16,7 @@ import manymatch
 from manymatch.search.index.build import build
 from manymatch.search.index.sources import source_of
 from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
 
 HOSTILE = "<img src=x onerror=alert(1)>.png"
 SCRIPT = "<script>document.title = 'owned'</script>"
@@ -59,7 +60,7 @@ def indexes(
 @pytest.fixture(scope="session")
 def client(indexes: list[Path]) -> Iterator[TestClient]:
     """A client of the application, whose indexes are ready."""
-    app = application(indexes, rate=1e6)
+    app = application([ServedIndex.of(folder) for folder in indexes], rate=1e6)
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
         while client.get("/health").json()["status"] == "loading":
             time.sleep(0.05)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,44 +14,41 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 import manymatch
-from manymatch.config.names import checked_name
 from manymatch.search.service import item_routes, search_routes
 from manymatch.search.service.guard import Guard, refusal
 from manymatch.search.service.metrics import Metrics
 from manymatch.search.service.rate import Rate
-from manymatch.search.service.requests import fault_of
+from manymatch.search.service.requests import AnyIndex, fault_of
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.system.errors import ConfigError, ManyMatchError
 
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-def application(folders: Sequence[Path], host: str = "127.0.0.1", rate: float = 500) -> ASGIApp:
+def application(served: Sequence[AnyIndex], host: str = "127.0.0.1", rate: float = 500) -> ASGIApp:
     """The application, which loads the indexes when it starts.
 
     Args:
-        folders: the folders of the indexes; each is served under its name without `.index`.
         host: the address that the service listens on.
         rate: requests a second that each client may send.
 
     Raises:
-        ConfigError: a folder is missing, or two have the same name.
+        ConfigError: two indexes have the same name.
     """
     metrics = Metrics()
-    indexes: dict[str, ServedIndex] = {}
-    for folder in folders:
-        name = checked_name(folder.resolve().name.removesuffix(".index"), "index")
-        if not folder.is_dir():
-            raise ConfigError(f"{folder}: no such index. Make it with 'manymatch index'.")
-        if name in indexes:
-            raise ConfigError(f"{folder}: a second index '{name}'. Rename one of the folders.")
-        indexes[name] = ServedIndex(name, folder, metrics.batches.labels(name).observe)
-        metrics.ready.labels(name).set_function(partial(_ready, indexes[name]))
+    indexes: dict[str, AnyIndex] = {}
+    for index in served:
+        if index.name in indexes:
+            raise ConfigError(f"two indexes are called '{index.name}'. Rename one of the folders.")
+        indexes[index.name] = index
+        if isinstance(index, ServedIndex):
+            index.batch_seen = metrics.batches.labels(index.name).observe
+        metrics.ready.labels(index.name).set_function(partial(_ready, index))
 
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
-        for served in indexes.values():
-            served.load()
+        for index in indexes.values():
+            index.load()
         yield
 
     app = FastAPI(
@@ -70,7 +67,7 @@ def application(folders: Sequence[Path], host: str = "127.0.0.1", rate: float = 
     @app.get("/health")
     async def health() -> dict[str, object]:
         """Whether the service is ready, and the state of each index."""
-        states = [served.state() for served in indexes.values()]
+        states = [index.state() for index in indexes.values()]
         loading = any(state["status"] == "loading" for state in states)
         return {"status": "loading" if loading else "ready", "indexes": states}
 
@@ -115,8 +112,8 @@ def _add_page(app: FastAPI) -> None:
         app.add_api_route(path, partial(_same, answer), include_in_schema=False)
 
 
-def _ready(served: ServedIndex) -> float:
-    return served.status == "ready"
+def _ready(index: AnyIndex) -> float:
+    return index.status == "ready"
 
 
 def _same(answer: Response) -> Response:

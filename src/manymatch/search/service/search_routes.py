@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.picture_bytes import MOST_PIXELS, decoded
 from manymatch.search.service.requests import (
+    AnyIndex,
     Pair,
     Question,
     Settings,
@@ -18,7 +19,7 @@ from manymatch.search.service.requests import (
     index_named,
     json_of,
 )
-from manymatch.search.service.served_index import Explain, Search, ServedIndex
+from manymatch.search.service.served_index import Explain, Search
 
 _MOST_PICTURE = 32 * 1024**2
 _ANY = {"type": "string", "format": "binary"}
@@ -49,7 +50,7 @@ async def search_by_body(request: Request, settings: Annotated[Settings, Query()
             415, f"content type '{kind}': send image/jpeg or another picture, or application/json"
         )
     served = index_named(request, settings.index)
-    assert served.index
+    served.check_ready()
     data = await read_body(request, _MOST_PICTURE)
     picture = await run_in_threadpool(decoded, data, MOST_PIXELS)
     return await _found(served, "picture", picture, settings)
@@ -75,7 +76,7 @@ async def explain_by_body(request: Request) -> Response:
     return await _explained(request, await json_of(request, Pair))
 
 
-async def _found(served: ServedIndex, kind: Any, query: Any, settings: Settings) -> Response:
+async def _found(served: AnyIndex, kind: Any, query: Any, settings: Settings) -> Response:
     answer = await served.answer(Search(kind, settings.k, settings.where, settings.least), query)
     return _json({"index": served.name} | answer.model_dump())
 

@@ -17,8 +17,15 @@ _MOST_CONNECTIONS = 500
 _GRACE = 5
 
 
-def serve(folders: Sequence[Path], host: str, port: int, rate: float) -> None:
+def serve(
+    indexes: Sequence[str], host: str, port: int, rate: float, shards: bool, shard_of: str | None
+) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM.
+
+    Args:
+        indexes: folders; with `shards` the addresses of the shards of one index.
+        rate: requests a second that each client may send.
+        shard_of: the name of the whole index, of which each folder is a shard.
 
     Raises:
         ConfigError: the port is in use, the address is not one of this machine, or an index is
@@ -29,9 +36,17 @@ def serve(folders: Sequence[Path], host: str, port: int, rate: float) -> None:
 
     from manymatch.search.service.app import application
     from manymatch.search.service.connection import Connection
+    from manymatch.search.service.requests import AnyIndex
+    from manymatch.search.service.served_index import ServedIndex
+    from manymatch.search.service.sharded_index import ShardedIndex
 
+    served: list[AnyIndex] = (
+        [ShardedIndex.of(indexes)]
+        if shards
+        else [ServedIndex.of(Path(folder), shard_of) for folder in indexes]
+    )
     config = uvicorn.Config(
-        application(folders, host, rate),
+        application(served, host, rate),
         http=Connection,
         ws="none",
         log_level="error",
