@@ -25,6 +25,7 @@ from manymatch.search.index.manifest import NAME, Manifest, model_identity, rela
 from manymatch.search.index.parts import UnfinishedParts
 from manymatch.search.index.stored import CODES, Row, Stored, gather, table_of, write_items
 from manymatch.search.scan.codes import Codes
+from manymatch.search.scan.forms import form_of
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError, StorageError
 from manymatch.system.files import has_sha256, replacing
@@ -266,6 +267,7 @@ def _write(
         folder.mkdir()
         files = gather(folder, rows)
         write_items(folder, items)
-        Codes.write(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
+        if form_of(model.method, manifest.side):  # else every search scores every item
+            Codes.write(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
         complete = manifest.model_copy(update={"files": files})
         write_hashed_object(folder / NAME, complete.model_dump())
