@@ -12,7 +12,17 @@ from typing import NoReturn
 
 import typer
 
-from manymatch.cli import check, code, data, external, models, results, serve, studies
+from manymatch.cli import (
+    check,
+    code,
+    data,
+    external,
+    models,
+    results,
+    search,
+    serve,
+    studies,
+)
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.files import storage_error
 from manymatch.system.parent import end_with_dvc
@@ -27,7 +37,7 @@ app = typer.Typer(
     "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
     "that holds params.yaml.",
 )
-for _group in (check, code, data, models, external, studies, results, serve):
+for _group in (check, code, data, models, external, studies, results, search, serve):
     app.add_typer(_group.commands)
 
 _INTERRUPTED = 130

@@ -21,6 +21,7 @@ from manymatch.evaluation.ranking.blocks import (
     Score,
     runs,
 )
+from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.captions import Captions
@@ -114,6 +115,11 @@ class Model:
         self._pictures = Pictures(self.preset.features, extraction, device, image_weights, regions)
         self._numbering = Numbering(self._vocabulary)
         self._captions = Captions(parser if self._method.reads_graphs else None)
+
+    @property
+    def method(self) -> Method:
+        """The networks and the score."""
+        return self._method
 
     def encode_images(
         self, images: Iterable[AnyPicture], batch_size: int = 64, *, progress: bool = True

@@ -6,9 +6,10 @@ is put together of the rows of the earlier index and of the parts, and replaced 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,15 +17,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manymatch.foreign.json_file import write_hashed_object
+from manymatch.methods import entry_point
 from manymatch.search.index.changes import Changes
 from manymatch.search.index.facts import with_facts
 from manymatch.search.index.items import Entry, Loaded, Source
-from manymatch.search.index.manifest import NAME, Manifest, identity_of, relative
+from manymatch.search.index.manifest import NAME, Manifest, model_identity, relative
 from manymatch.search.index.parts import UnfinishedParts
 from manymatch.search.index.stored import CODES, Row, Stored, gather, table_of, write_items
 from manymatch.search.scan.codes import Codes
+from manymatch.search.scan.forms import form_of
+from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError, StorageError
 from manymatch.system.files import has_sha256, replacing
+from manymatch.system.parts import Parts, identity_of
 from manymatch.system.progress import say, track
 
 if TYPE_CHECKING:
@@ -36,12 +41,18 @@ ITEMS_AT_ONCE = 1024
 
 
 def build(
-    source: Source, model: Model, target: Path, model_path: str, table: Path | None = None
+    source: Source,
+    model: Model,
+    target: Path,
+    model_path: str,
+    table: Path | None = None,
+    *,
+    parts: Parts,
 ) -> Changes:
     """Write the index of `source` to the folder `target`, or bring the index up to date.
 
     The earlier index can be used until the new one is complete. A run that was killed continues
-    with the parts that it has finished.
+    with what it has finished. Parts that other machines made (`build_part`) are joined.
 
     Args:
         model_path: the folder of the model, or its name on the hub.
@@ -54,39 +65,99 @@ def build(
         StorageError: `target` is not an index, or cannot be written.
     """
     earlier = _earlier(source, model, target)
-    parts = UnfinishedParts(target, identity_of(model))
-    listed = list(source.entries())
-    _check_paths(source, listed)
-    rows = _known_rows(source, listed, earlier, parts.finished())
-    embedded = 0
-    for part in _embedded(source, model, [e for e in listed if e.path not in rows], parts):
-        rows |= {entry.path: (part, row) for row, entry in enumerate(part.entries)}
-        embedded += len(part)
-    kept = [_current(entry, rows[entry.path]) for entry in listed if entry.path in rows]
-    if not kept:
-        raise DataError(
-            f"{source.path}: none of {len(listed):,} {source.side} can be read. Check the source"
+    listed = _listed(source)
+    unfinished = UnfinishedParts(target, model_identity(model))
+    with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
+        finished = [*map(Stored.open, paths), *unfinished.finished()]
+        rows, embedded = _rows(source, model, listed, earlier, finished, unfinished)
+        kept = [_current(entry, rows[entry.path]) for entry in listed if entry.path in rows]
+        items = with_facts(table_of(kept), table, earlier.items if earlier else None)
+        manifest = Manifest(
+            model=relative(model_path, target),
+            identity=model_identity(model),
+            source=relative(str(source.path), target),
+            kind=source.kind,
+            split=source.split,
+            side=source.side,
+            items=len(kept),
+            broken=len(listed) - len(kept),
+            files={},
         )
-    items = with_facts(table_of(kept), table, earlier.items if earlier else None)
-    manifest = Manifest(
-        model=relative(model_path, target),
-        identity=identity_of(model),
-        source=relative(str(source.path), target),
-        kind=source.kind,
-        split=source.split,
-        side=source.side,
-        items=len(kept),
-        broken=len(listed) - len(kept),
-        files={},
-    )
-    if earlier is None or not (
-        items.equals(earlier.items)
-        and manifest == Manifest.read(target).model_copy(update={"files": {}})
-    ):
-        _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
-    parts.remove()
+        if earlier is None or not (
+            items.equals(earlier.items)
+            and manifest == Manifest.read(target).model_copy(update={"files": {}})
+        ):
+            _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
+    unfinished.remove()
     before = earlier.entries if earlier else []
     return Changes.between(before, kept, embedded, manifest.broken)
+
+
+def build_part(source: Source, model: Model, parts: Parts) -> None:
+    """Embed the wanted part of the items of `source`, for a later `build` on any machine.
+
+    Raises:
+        ConfigError: there are fewer items than parts.
+        DataError: no item of the part can be read.
+        StorageError: the part cannot be written.
+    """
+    assert parts.wanted is not None
+    listed = _listed(source)
+    selected = list(parts.wanted.of(listed))
+    parts.wanted.refuse_empty(selected, source.side)
+    with parts.making(lambda part: _identity(source, model, part.of(listed))) as path:
+        if path is None:
+            return
+        unfinished = UnfinishedParts(path, model_identity(model))
+        rows, _ = _rows(source, model, selected, None, unfinished.finished(), unfinished)
+        kept = [_current(entry, rows[entry.path]) for entry in selected if entry.path in rows]
+        with replacing(path) as folder:
+            folder.mkdir()
+            gather(folder, [rows[entry.path] for entry in kept])
+            write_items(folder, table_of(kept))
+        unfinished.remove()
+
+
+def _identity(source: Source, model: Model, entries: Sequence[Entry]) -> str:
+    """The hash of everything that the embeddings of these items depend on."""
+    contents = []
+    for entry in track(entries, f"{source.path}: read", len(entries), quiet=True):
+        with contextlib.suppress(DataError):  # the item is left out
+            contents.append([entry.path, entry.sha256 or source.sha256(entry)])
+    code = code_hash("manymatch.search.model", entry_point(model.preset.method))
+    return identity_of(code, model_identity(model), contents)
+
+
+def _listed(source: Source) -> list[Entry]:
+    """All items of the source, each with a path of its own."""
+    entries = list(source.entries())
+    counts = Counter(entry.path for entry in entries)
+    for path, count in counts.most_common(1):
+        if count > 1:
+            raise DataError(f"{source.path}: two items are called '{path}'. Rename one of them")
+    return entries
+
+
+def _rows(
+    source: Source,
+    model: Model,
+    entries: list[Entry],
+    earlier: Stored | None,
+    finished: list[Stored],
+    unfinished: UnfinishedParts,
+) -> tuple[dict[str, Row], int]:
+    """The rows of all items that can be read, by path, and how many this run embedded."""
+    rows = _known_rows(source, entries, earlier, finished)
+    embedded = 0
+    missing = [entry for entry in entries if entry.path not in rows]
+    for part in _embedded(source, model, missing, unfinished):
+        rows |= {entry.path: (part, row) for row, entry in enumerate(part.entries)}
+        embedded += len(part)
+    if not rows:
+        raise DataError(
+            f"{source.path}: none of {len(entries):,} {source.side} can be read. Check the source"
+        )
+    return rows, embedded
 
 
 def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
@@ -111,14 +182,6 @@ def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
         say(f"{error}: every item is embedded anew")
         return None
     return stored
-
-
-def _check_paths(source: Source, entries: list[Entry]) -> None:
-    doubled = [
-        path for path, count in Counter(entry.path for entry in entries).items() if count > 1
-    ]
-    if doubled:
-        raise DataError(f"{source.path}: two items are called '{doubled[0]}'. Rename one of them")
 
 
 def _known_rows(
@@ -153,7 +216,8 @@ def _known_rows(
         return by_content.get((entry.path, content)) or by_content.get((None, content))
 
     compared = track(entries, f"{source.path}: compared", len(entries), quiet=True)
-    return {entry.path: row for entry in compared if (row := known(entry))}
+    found = ((entry.path, known(entry)) for entry in compared)
+    return {path: row for path, row in found if row}
 
 
 def _embedded(
@@ -203,6 +267,7 @@ def _write(
         folder.mkdir()
         files = gather(folder, rows)
         write_items(folder, items)
-        Codes.write(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
+        if form_of(model.method, manifest.side):  # else every search scores every item
+            Codes.write(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
         complete = manifest.model_copy(update={"files": files})
         write_hashed_object(folder / NAME, complete.model_dump())

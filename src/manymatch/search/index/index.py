@@ -223,7 +223,8 @@ class Index:
             local = self.folder / self.manifest.model
             model = load(local if local.is_dir() else self.manifest.model)
             self.manifest.check_model(model, self.folder)
-        codes = Codes.open(self.folder / CODES)
+        folder = self.folder / CODES
+        codes = Codes.open(folder) if folder.is_dir() else None
         return model, Scanner(model, self._stored.embeddings(), codes, self.manifest.side)
 
     @cached_property

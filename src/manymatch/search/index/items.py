@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Side = Literal["images", "texts"]
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+_ADVICE = ". Replace or remove the file"
+"""What to do about a broken picture of a data set; one of a user is left out."""
 _THREADS, _AHEAD = 4, 8
 """Threads that decode pictures, and pictures that wait. The extractor keeps more of them."""
 
@@ -157,7 +159,7 @@ class PictureFolder(Source):
                     raise DataError(f"{file}: changed while it was read")
                 return replace(state, sha256=content), picture
             except DataError as error:
-                return entry, error
+                return entry, DataError(str(error).partition(_ADVICE)[0])
 
         yield from map_ahead(loaded, entries, _AHEAD, _THREADS)
 

@@ -67,7 +67,7 @@ class Manifest(Record):
         Raises:
             CheckpointError: another method, other weights, image features or preprocessing.
         """
-        identity = identity_of(model)
+        identity = model_identity(model)
         for key, value in self.identity.items():
             if identity.get(key) != value:
                 raise CheckpointError(
@@ -82,7 +82,7 @@ def relative(path: str, folder: Path) -> str:
     return os.path.relpath(path, folder) if Path(path).exists() else path
 
 
-def identity_of(model: Model) -> dict[str, str]:
+def model_identity(model: Model) -> dict[str, str]:
     """What decides the embeddings of a model."""
     facts, extraction = model.facts, model.facts["extraction"]
     return {

@@ -23,8 +23,8 @@ class UnfinishedParts:
     """The parts of the index `target`, in a folder beside the index.
 
     Args:
-        identity: what decides the embeddings (`manifest.identity_of`). Parts of another model are
-            removed.
+        identity: what decides the embeddings (`manifest.model_identity`). Parts of another model
+            are removed.
     """
 
     def __init__(self, target: Path, identity: dict[str, str]) -> None:
