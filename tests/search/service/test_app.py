@@ -110,6 +110,16 @@ def test_a_score_is_explained(client: TestClient, index: Index, items: dict[str,
     assert len(why["image_attention"][0]) == len(why["boxes"]) == 49
 
 
+def test_a_caption_and_a_picture_are_explained(client: TestClient, photos: Path) -> None:
+    data = (photos / "1.png").read_bytes()
+    found = client.post("/search?index=captions", content=data, headers=PNG).json()["results"][0]
+    asked = {"index": "captions", "item": found["id"]}
+    why = client.post("/explain", params=asked, content=data, headers=PNG).json()
+    assert why["score"] == pytest.approx(found["score"], abs=1e-6)
+    assert why["words"] and why["image_attention"]
+    assert_refused(client.get("/explain", params=asked | {"q": "a red bird"}), 400)
+
+
 def test_items_leave_by_their_id(client: TestClient, photos: Path, items: dict[str, str]) -> None:
     for path, item in items.items():
         facts = client.get(f"/items/{item}").json()

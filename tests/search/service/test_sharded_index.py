@@ -19,6 +19,7 @@ from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.search.service.sharded_index import ShardedIndex
 from manymatch.system.errors import ConfigError
+from manymatch.system.parts import Parts
 
 ADDRESS = "http://127.0.0.1:8000"
 
@@ -45,6 +46,7 @@ def shards(
             manymatch.load(model, "cpu"),
             folder / f"{name}.index",
             str(model),
+            parts=Parts(folder / "parts" / name),
         )
         served = ServedIndex.of(folder / f"{name}.index", "photos")
         clients.append(TestClient(application([served], rate=1e6), ADDRESS))

@@ -56,6 +56,12 @@ class Question(Settings):
     q: Text
 
 
+class ItemOfIndex(OfIndex):
+    """An item whose score is explained."""
+
+    item: str | None = Field(None, description="id of an item")
+
+
 class Pair(OfIndex):
     """An item and a text, whose score is explained."""
 
@@ -83,9 +89,23 @@ async def json_of(request: Request, kind: type[BaseModel]) -> Any:
         raise HTTPException(422, fault_of(error)) from None
 
 
-def body_of(*kinds: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    """The description of a body in OpenAPI: media types and their schemas."""
-    content = {media_type: {"schema": schema} for media_type, schema in kinds}
+def media_type_of(request: Request) -> str:
+    """The media type of the body."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def is_json(request: Request) -> bool:
+    """Whether the body says that it is JSON."""
+    return media_type_of(request) == "application/json"
+
+
+def body_of(kind: type[BaseModel]) -> dict[str, Any]:
+    """The description in OpenAPI of a body that is a `kind` in JSON, or a picture."""
+    schemas = {
+        "application/json": kind.model_json_schema(),
+        "image/*": {"type": "string", "format": "binary"},
+    }
+    content = {media_type: {"schema": schema} for media_type, schema in schemas.items()}
     return {"requestBody": {"required": True, "content": content}}
 
 

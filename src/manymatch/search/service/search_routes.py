@@ -6,23 +6,26 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, HTTPException, Query, Request, Response
+from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.picture_bytes import MOST_PIXELS, decoded
 from manymatch.search.service.requests import (
     AnyIndex,
+    ItemOfIndex,
     Pair,
     Question,
     Settings,
     body_of,
     index_named,
+    is_json,
     json_of,
+    media_type_of,
 )
 from manymatch.search.service.served_index import Explain, Search
 
 _MOST_PICTURE = 32 * 1024**2
-_ANY = {"type": "string", "format": "binary"}
 
 router = APIRouter()
 
@@ -34,26 +37,15 @@ async def search(request: Request, question: Annotated[Question, Query()]) -> Re
     return await _found(served, "text", question.q, question)
 
 
-@router.post(
-    "/search",
-    openapi_extra=body_of(("application/json", Question.model_json_schema()), ("image/*", _ANY)),
-)
+@router.post("/search", openapi_extra=body_of(Question))
 async def search_by_body(request: Request, settings: Annotated[Settings, Query()]) -> Response:
     """The items that fit a picture best. The body is the file, and the settings are in the address;
     or the body is JSON with the fields of `GET /search`."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json":
+    if is_json(request):
         question = await json_of(request, Question)
         return await _found(index_named(request, question.index), "text", question.q, question)
-    if not kind.startswith("image/"):
-        raise HTTPException(
-            415, f"content type '{kind}': send image/jpeg or another picture, or application/json"
-        )
     served = index_named(request, settings.index)
-    served.check_ready()
-    data = await read_body(request, _MOST_PICTURE)
-    picture = await run_in_threadpool(decoded, data, MOST_PIXELS)
-    return await _found(served, "picture", picture, settings)
+    return await _found(served, "picture", await _picture(request, served), settings)
 
 
 @router.get("/items/{item}/similar")
@@ -66,14 +58,19 @@ async def similar(request: Request, item: str, settings: Annotated[Settings, Que
 
 @router.get("/explain")
 async def explain(request: Request, pair: Annotated[Pair, Query()]) -> Response:
-    """Why an item and a text have their score."""
-    return await _explained(request, pair)
+    """Why a picture of the index and a text have their score."""
+    return await _explained(index_named(request, pair.index), pair.item, pair.q)
 
 
-@router.post("/explain", openapi_extra=body_of(("application/json", Pair.model_json_schema())))
-async def explain_by_body(request: Request) -> Response:
-    """Why an item and a text have their score; for long texts."""
-    return await _explained(request, await json_of(request, Pair))
+@router.post("/explain", openapi_extra=body_of(Pair))
+async def explain_by_body(request: Request, item: Annotated[ItemOfIndex, Query()]) -> Response:
+    """Why a caption of the index and a picture have their score. The body is the picture's file;
+    or the body is JSON with the fields of `GET /explain`."""
+    if is_json(request):
+        pair = await json_of(request, Pair)
+        return await _explained(index_named(request, pair.index), pair.item, pair.q)
+    served = index_named(request, item.index)
+    return await _explained(served, item.item or "", await _picture(request, served))
 
 
 async def _found(served: AnyIndex, kind: Any, query: Any, settings: Settings) -> Response:
@@ -81,11 +78,28 @@ async def _found(served: AnyIndex, kind: Any, query: Any, settings: Settings) ->
     return _json({"index": served.name} | answer.model_dump())
 
 
-async def _explained(request: Request, pair: Pair) -> Response:
-    served = index_named(request, pair.index)
-    await run_in_threadpool(served.item, pair.item)
-    explanation = await served.answer(Explain(), (pair.item, pair.q))
+async def _explained(served: AnyIndex, item: str, query: str | Image.Image) -> Response:
+    await run_in_threadpool(served.item, item)
+    explanation = await served.answer(Explain(), (item, query))
     return _json(explanation.model_dump())
+
+
+async def _picture(request: Request, served: AnyIndex) -> Image.Image:
+    """The picture in the body of a request.
+
+    Raises:
+        HTTPException: 415, 413, 408; 503, the index is not ready.
+        DataError: the body is not a picture, or is too large a picture.
+    """
+    if not media_type_of(request).startswith("image/"):
+        raise HTTPException(
+            415,
+            f"content type '{media_type_of(request)}': send a picture (image/jpeg, image/png ...) "
+            "or application/json",
+        )
+    served.check_ready()
+    data = await read_body(request, _MOST_PICTURE)
+    return await run_in_threadpool(decoded, data, MOST_PIXELS)
 
 
 def _json(values: dict[str, Any]) -> Response:

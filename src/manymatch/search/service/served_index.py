@@ -17,7 +17,7 @@ from PIL import Image
 from manymatch.config.names import checked_name
 from manymatch.search.service.batcher import Batcher
 from manymatch.search.service.picture_bytes import decoded
-from manymatch.system.errors import CheckpointError, ConfigError, ManyMatchError
+from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
 from manymatch.system.progress import say
 
 if TYPE_CHECKING:
@@ -48,11 +48,19 @@ class Search:
 
 @dataclass(frozen=True)
 class Explain:
-    """Requests for the explanation of an item and a text."""
+    """Requests for the explanation of an item and a query of the other side."""
 
-    def answers(self, index: Index, pairs: Sequence[tuple[str, str]]) -> Sequence[Any]:
-        model = index.model
-        return [model.explain(decoded(index.picture(item)), text) for item, text in pairs]
+    def answers(
+        self, index: Index, pairs: Sequence[tuple[str, str | Image.Image]]
+    ) -> Sequence[Any]:
+        return [self._answer(index, item, query) for item, query in pairs]
+
+    def _answer(self, index: Index, item: str, query: str | Image.Image) -> Any:
+        if index.manifest.side == "texts" and not isinstance(query, str):
+            return index.model.explain(query, index.item(item).facts["text"])
+        if index.manifest.side == "images" and isinstance(query, str):
+            return index.model.explain(decoded(index.picture(item)), query)
+        raise DataError("two pictures, or two texts, have no explanation: send one of each")
 
 
 class ServedIndex:

@@ -127,24 +127,24 @@ class ShardedIndex:
         )
         return merged(answers, kind.k)
 
-    def _explanation(self, item: str, text: str) -> Explanation:
+    def _explanation(self, item: str, query: str | Image.Image) -> Explanation:
         number, own = self._owner(item)
-        body = self._index | {"item": own, "q": text}
-        return Explanation.model_validate(self._ask(number, "POST", "/explain", json=body).json())
+        if isinstance(query, str):
+            body = self._index | {"item": own, "q": query}
+            response = self._ask(number, "POST", "/explain", json=body)
+        else:
+            response = self._send(number, "/explain", {"item": own}, _png(query), "image/png")
+        return Explanation.model_validate(response.json())
 
     def _by_text(self, number: int, kind: Search, text: str) -> Answer:
         body = self._index | _settings(kind) | {"q": text}
         return self._answer(number, self._ask(number, "POST", "/search", json=body))
 
     def _by_picture(self, number: int, kind: Search, picture: Image.Image) -> Answer:
-        file = io.BytesIO()
-        picture.save(file, "PNG", compress_level=1)
-        return self._by_file(number, kind, file.getvalue(), "image/png")
-
-    def _by_file(self, number: int, kind: Search, data: bytes, media_type: str) -> Answer:
-        options = {"content": data, "headers": {"content-type": media_type}}
-        response = self._ask(number, "POST", "/search", params=_settings(kind), **options)
-        return self._answer(number, response)
+        file = _png(picture)
+        return self._answer(
+            number, self._send(number, "/search", _settings(kind), file, "image/png")
+        )
 
     def _by_item(self, number: int, kind: Search, item: str) -> Answer:
         """The shard of the item knows its embedding; other shards embed its text or picture."""
@@ -155,7 +155,10 @@ class ShardedIndex:
         if self._facts["side"] == "texts":
             return self._by_text(number, kind, self.item(item).facts["text"])
         picture = self._ask(owner, "GET", f"/items/{own}/picture")
-        return self._by_file(number, kind, picture.content, picture.headers["content-type"])
+        file, media_type = picture.content, picture.headers["content-type"]
+        return self._answer(
+            number, self._send(number, "/search", _settings(kind), file, media_type)
+        )
 
     def _answer(self, number: int, response: httpx.Response) -> Answer:
         """The answer of a shard, whose items have the number of the shard before their ids."""
@@ -173,6 +176,13 @@ class ShardedIndex:
         if not number.isdecimal() or int(number) >= len(self._shards) or not own.isalnum():
             raise HTTPException(404, f"index '{self.name}': no item '{item}'")
         return int(number), own
+
+    def _send(
+        self, number: int, path: str, settings: dict[str, Any], file: bytes, media_type: str
+    ) -> httpx.Response:
+        """The response of a shard to a picture."""
+        headers = {"content-type": media_type}
+        return self._ask(number, "POST", path, params=settings, content=file, headers=headers)
 
     def _ask(self, number: int, method: str, path: str, **options: Any) -> httpx.Response:
         """The response of a shard; a missing or a refusing shard is an `HTTPException`."""
@@ -245,6 +255,13 @@ def merged(answers: Sequence[Answer], k: int) -> Answer:
             search=max(time.search for time in times),
         ),
     )
+
+
+def _png(picture: Image.Image) -> bytes:
+    """The picture in a file without loss."""
+    file = io.BytesIO()
+    picture.save(file, "PNG", compress_level=1)
+    return file.getvalue()
 
 
 def _settings(kind: Search) -> dict[str, Any]:

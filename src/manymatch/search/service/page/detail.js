@@ -69,31 +69,41 @@ const fill = async (place, key, content, render) => {
   }
 };
 
-const panel = ({ q, item, of }, isText) => {
-  const picture = pictureOf(of, item);
+/** The picture of the panel, and a function that draws over it. */
+const canvas = (sources) => {
   const frame = make("div", { class: "frame large" });
-  const image = make("img", { src: picture, alt: "" });
+  const image = make("img", { src: sources[0], alt: "" });
   image.addEventListener("load", () => frame.style.setProperty("--ratio", image.naturalWidth / image.naturalHeight));
-  image.addEventListener("error", () => { image.src = thumbnailOf(of, item); }, { once: true });
-  if (!isText) frame.append(image);
+  image.addEventListener("error", () => { if (sources[1]) image.src = sources[1]; }, { once: true });
+  frame.append(image);
   const draw = (drawing) => {
     frame.querySelector(".attention")?.remove();
     frame.classList.toggle("drawn", drawing !== null);
     if (drawing) frame.append(drawing);
   };
+  return { frame, image, draw };
+};
+
+/** `asked`: the picture that asked, and its address; of an index of texts, this picture is explained. */
+const panel = ({ q, item, of }, isText, asked) => {
+  const picture = isText ? asked?.address : pictureOf(of, item);
+  const small = isText ? asked?.address : thumbnailOf(of, item);
+  const { frame, image, draw } = canvas([picture, small]);
   const title = make("h2", { id: "title" }, "…");
   const about = make("div", { class: "about" });
   const why = make("div", { class: "why" });
   const key = shown;
   fill(about, key, facts(of, item).then((content) => {
-    title.textContent = image.alt = content.path;
+    title.textContent = content.facts?.text ?? content.path;
+    image.alt = isText ? "The picture that asked" : content.path;
     return content;
   }), aboutItem);
-  if (q && !isText) {
+  const explained = isText ? asked : q;
+  if (explained) {
     why.append(make("p", { class: "note" }, "The model explains the score …"));
-    fill(why, key, explanation(of, item, q), (answer) => reasons(answer, thumbnailOf(of, item), draw));
+    fill(why, key, explanation(of, item, q, isText && asked.file), (answer) => reasons(answer, small, draw));
   } else {
-    why.append(make("p", { class: "note" }, "A search by text shows here why a picture has its score."));
+    why.append(make("p", { class: "note" }, "The model explains the score of a picture and a text."));
   }
   const more = { q: "", picture: null, like: item, item: null, of: null, least: {} };
   return [
@@ -103,15 +113,15 @@ const panel = ({ q, item, of }, isText) => {
       title,
       button("Close (Escape)", "×", close)),
     make("div", { class: "sheet" },
-      make("div", {}, frame, make("p", { class: "actions" },
-        make("a", { href: changed(more), "data-go": "like", onclick: (event) => { event.preventDefault(); go(more); } }, "More like this"),
+      make("div", {}, picture && frame, make("p", { class: "actions" },
+        make("a", { href: changed(more), onclick: (event) => { event.preventDefault(); go(more); } }, "More like this"),
         !isText && make("a", { href: picture, target: "_blank", rel: "noopener" }, "Open the picture"))),
-      make("div", {}, scoreLine(item, of), q && !isText && make("h3", {}, "Why"), why, about)),
+      make("div", {}, scoreLine(item, of), explained && make("h3", {}, "Why"), why, about)),
   ];
 };
 
 /** Open, change or close the panel, as the address says. `isText`: the items of the index are texts. */
-export const showDetail = (now, isText) => {
+export const showDetail = (now, isText, asked) => {
   if (!now.item || !now.of) {
     shown = null;
     if (!dialog.open) return;
@@ -120,14 +130,14 @@ export const showDetail = (now, isText) => {
     last?.focus();
     return;
   }
-  const key = JSON.stringify([now.item, now.of, now.q]);
+  const key = JSON.stringify([now.item, now.of, now.q, asked?.address]);
   if (key === shown) return;
   shown = key;
   for (const card of document.querySelectorAll(".card")) {
     card.toggleAttribute("data-opened", card.dataset.id === now.item && card.dataset.index === now.of);
   }
   const focused = dialog.contains(document.activeElement) && document.activeElement.getAttribute("aria-label");
-  dialog.replaceChildren(...panel(now, isText));
+  dialog.replaceChildren(...panel(now, isText, asked));
   if (!dialog.open) dialog.showModal();
   dialog.querySelector(focused ? `[aria-label="${focused}"]` : "[aria-label^=Next]")?.focus();
 };

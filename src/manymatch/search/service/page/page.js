@@ -7,7 +7,7 @@ import { cardsShown, neighbour, showColumns } from "/page/results.js";
 import { health, search, thumbnailOf } from "/page/service.js";
 
 const POLL = 700;
-const pictures = new Map(); // name -> File, of this visit
+const pictures = new Map(); // name -> { file, address }, of this visit
 let served = [];
 let asked = null; // what the shown results answer
 let running = null;
@@ -50,25 +50,25 @@ const introduction = () => make("div", { class: "introduction" },
 const show = async () => {
   const now = state();
   const names = chosen(now);
-  const file = now.picture ? pictures.get(now.picture) : null;
-  showForm(now, names, file);
+  const picture = now.picture ? pictures.get(now.picture) : null;
+  showForm(now, names, picture);
   document.title = now.q || now.picture || now.like ? `${now.q || now.picture || "similar pictures"} – ManyMatch` : "ManyMatch";
   const key = JSON.stringify([now.q, now.like, now.picture, names, now.where, now.k, names.map((name) => served.find((index) => index.name === name)?.status)]);
   if (key !== asked) {
     asked = key;
     running?.abort();
     running = new AbortController();
-    if (now.picture && !file) {
+    if (now.picture && !picture) {
       say(`The picture “${now.picture}” is no longer here. Drop it again.`);
       byId("results").replaceChildren();
     } else if (!now.q && !now.like && !now.picture) {
       say("");
       byId("results").replaceChildren(introduction());
-    } else if (!(await run(now, names, file, running.signal))) {
+    } else if (!(await run(now, names, picture?.file, running.signal))) {
       return;
     }
   }
-  showDetail(now, isTexts(now.of));
+  showDetail(now, isTexts(now.of), picture);
 };
 
 /** Search and show the results; false if another search began meanwhile. */
@@ -89,17 +89,15 @@ const run = async (now, names, file, signal) => {
 
 // --- The form -------------------------------------------------------------------------------------
 
-const showForm = (now, names, file) => {
+const showForm = (now, names, picture) => {
   if (document.activeElement !== byId("q") || now.q) byId("q").value = now.q;
   byId("where").value = now.where;
   const place = byId("asked");
-  place.hidden = !(file || now.like);
-  const source = file ? URL.createObjectURL(file) : now.like && thumbnailOf(names[0], now.like);
-  const previous = place.querySelector("img")?.src;
-  if (previous?.startsWith("blob:")) URL.revokeObjectURL(previous);
+  const source = picture?.address ?? (now.like && !isTexts(names[0]) && thumbnailOf(names[0], now.like));
+  place.hidden = !source;
   place.replaceChildren();
   if (source) {
-    place.append(make("img", { src: source, alt: file ? now.picture : "The picture that results resemble" }),
+    place.append(make("img", { src: source, alt: picture ? now.picture : "The picture that results resemble" }),
       make("button", { type: "button", "aria-label": "Remove the picture", title: "Remove the picture", onclick: () => go({ ...cleared, q: "" }) }, "×"));
   }
   for (const box of document.querySelectorAll("#indexes input")) box.checked = names.includes(box.value);
@@ -133,8 +131,8 @@ const choose = (event) => {
 const ask = (file) => {
   if (!file) return;
   let name = file.name || "picture";
-  for (let i = 2; pictures.has(name) && pictures.get(name) !== file; i += 1) name = `${i} ${file.name}`;
-  pictures.set(name, file);
+  for (let i = 2; pictures.has(name); i += 1) name = `${i} ${file.name}`;
+  pictures.set(name, { file, address: URL.createObjectURL(file) });
   go({ ...cleared, q: "", picture: name });
 };
 

@@ -13,6 +13,11 @@ const shareAt = (results, score) => {
   return known.reduce((a, b) => (Math.abs(b.score - score) < Math.abs(a.score - score) ? b : a)).precision;
 };
 
+const picture = (index, { id, path }) => {
+  const missing = (event) => event.target.replaceWith(make("span", { class: "missing" }, "no picture"));
+  return make("img", { src: thumbnailOf(index, id), alt: path, loading: "lazy", decoding: "async", onerror: missing });
+};
+
 const card = (index, result, rank) => {
   const shares = typeof result.precision === "number";
   return make("li", {},
@@ -24,9 +29,7 @@ const card = (index, result, rank) => {
       "data-index": index,
       title: result.path,
     },
-    result.text
-      ? make("span", { class: "text" }, result.text)
-      : make("img", { src: thumbnailOf(index, result.id), alt: result.path, loading: "lazy", decoding: "async" }),
+    result.text ? make("span", { class: "text" }, result.text) : picture(index, result),
     make("span", { class: "line" },
       make("span", { class: "rank" }, make("span", { class: "hidden" }, "Rank "), String(rank)),
       make("span", { class: "score" }, make("span", { class: "hidden" }, "Score "), number(result.score)),

@@ -23,7 +23,11 @@ export const health = () => json("/health");
 
 export const facts = (index, item) => json(`/items/${encodeURIComponent(item)}?${query({ index })}`);
 
-export const explanation = (index, item, q) => json(`/explain?${query({ index, item, q })}`);
+const upload = (file) => ({ method: "POST", body: file, headers: { "content-type": file.type || "image/unknown" } });
+
+/** Why an item has its score for a text, or for a picture. */
+export const explanation = (index, item, q, file) =>
+  (file ? json(`/explain?${query({ index, item })}`, upload(file)) : json(`/explain?${query({ index, item, q })}`));
 
 export const pictureOf = (index, item) => `/items/${encodeURIComponent(item)}/picture?${query({ index })}`;
 
@@ -32,10 +36,7 @@ export const thumbnailOf = (index, item) => `/items/${encodeURIComponent(item)}/
 /** The answer of one index to the query of a state; `file` is the picture of a query by picture. */
 export const search = (index, { q, like, k, where }, file, signal) => {
   const settings = query({ index, k, where });
-  if (file) {
-    const headers = { "content-type": file.type || "image/unknown" };
-    return json(`/search?${settings}`, { method: "POST", body: file, headers, signal });
-  }
+  if (file) return json(`/search?${settings}`, { ...upload(file), signal });
   if (like) return json(`/items/${encodeURIComponent(like)}/similar?${settings}`, { signal });
   return json(`/search?${settings}&${query({ q })}`, { signal });
 };
