@@ -23,7 +23,7 @@ Started = tuple[subprocess.Popen[str], str]
 def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
     taken = socket.create_server(("127.0.0.1", 0))
     with taken, pytest.raises(ConfigError, match="in use"):
-        serve(list(map(str, indexes)), "127.0.0.1", taken.getsockname()[1], 100, False, None)
+        serve(indexes, "127.0.0.1", taken.getsockname()[1], 100)
     with pytest.raises(ConfigError, match="--host"):
         serve(indexes, "192.0.2.1", 0, 100)
 

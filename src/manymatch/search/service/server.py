@@ -18,7 +18,12 @@ _GRACE = 5
 
 
 def serve(
-    indexes: Sequence[str], host: str, port: int, rate: float, shards: bool, shard_of: str | None
+    indexes: Sequence[str | Path],
+    host: str,
+    port: int,
+    rate: float,
+    shards: bool = False,
+    shard_of: str | None = None,
 ) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM.
 
@@ -41,7 +46,7 @@ def serve(
     from manymatch.search.service.sharded_index import ShardedIndex
 
     served: list[AnyIndex] = (
-        [ShardedIndex.of(indexes)]
+        [ShardedIndex.of([str(address) for address in indexes])]
         if shards
         else [ServedIndex.of(Path(folder), shard_of) for folder in indexes]
     )
