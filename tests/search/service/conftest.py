@@ -16,6 +16,7 @@ import manymatch
 from manymatch.search.index.build import build
 from manymatch.search.index.sources import source_of
 from manymatch.search.service.app import application
+from manymatch.system.parts import Parts
 
 HOSTILE = "<img src=x onerror=alert(1)>.png"
 SCRIPT = "<script>document.title = 'owned'</script>"
@@ -52,7 +53,14 @@ def indexes(
     ):
         model = make_model(method)
         made.append(folder / f"{name}.index")
-        build(source_of(source), manymatch.load(model, "cpu"), made[-1], str(model), facts)
+        build(
+            source_of(source),
+            manymatch.load(model, "cpu"),
+            made[-1],
+            str(model),
+            facts,
+            parts=Parts(folder / "parts" / name),
+        )
     return made
 
 

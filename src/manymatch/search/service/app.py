@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
 from pathlib import Path, PurePath
+from threading import Thread
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -26,13 +27,19 @@ from manymatch.system.errors import ConfigError, ManyMatchError
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-def application(folders: Sequence[Path], host: str = "127.0.0.1", rate: float = 500) -> ASGIApp:
+def application(
+    folders: Sequence[Path],
+    host: str = "127.0.0.1",
+    rate: float = 500,
+    useless: Callable[[], object] = lambda: None,
+) -> ASGIApp:
     """The application, which loads the indexes when it starts.
 
     Args:
         folders: the folders of the indexes; each is served under its name without `.index`.
         host: the address that the service listens on.
         rate: requests a second that each client may send.
+        useless: called in a thread if no index can be loaded.
 
     Raises:
         ConfigError: a folder is missing, or two have the same name.
@@ -50,8 +57,15 @@ def application(folders: Sequence[Path], host: str = "127.0.0.1", rate: float = 
 
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
-        for served in indexes.values():
-            served.load()
+        threads = [served.load() for served in indexes.values()]
+
+        def watch() -> None:
+            for thread in threads:
+                thread.join()
+            if not any(served.status == "ready" for served in indexes.values()):
+                useless()
+
+        Thread(target=watch, daemon=True).start()
         yield
 
     app = FastAPI(
@@ -71,8 +85,9 @@ def application(folders: Sequence[Path], host: str = "127.0.0.1", rate: float = 
     async def health() -> dict[str, object]:
         """Whether the service is ready, and the state of each index."""
         states = [served.state() for served in indexes.values()]
-        loading = any(state["status"] == "loading" for state in states)
-        return {"status": "loading" if loading else "ready", "indexes": states}
+        known = {state["status"] for state in states}
+        status = next(name for name in ("loading", "ready", "failed") if name in known)
+        return {"status": status, "indexes": states}
 
     @app.get("/metrics", response_class=Response)
     def numbers() -> Response:

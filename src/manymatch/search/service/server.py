@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import signal
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 
 from manymatch.system.errors import ConfigError
 from manymatch.system.progress import say
@@ -18,20 +20,32 @@ _GRACE = 5
 
 
 def serve(folders: Sequence[Path], host: str, port: int, rate: float) -> None:
-    """Serve indexes on `http://host:port` until SIGINT or SIGTERM.
+    """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
     Raises:
+        SystemExit: no index can be loaded.
         ConfigError: the port is in use, the address is not one of this machine, or an index is
             missing.
     """
     listener = _listener(host, port)  # The port opens before slow imports.
-    import uvicorn
+    try:
+        import uvicorn
 
-    from manymatch.search.service.app import application
-    from manymatch.search.service.connection import Connection
+        from manymatch.search.service.app import application
+        from manymatch.search.service.connection import Connection
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the package '{error.name}' is missing. Install it: pip install 'manymatch[search]'."
+        ) from None
+
+    useless = Event()
+
+    def end() -> None:
+        useless.set()
+        server.should_exit = True
 
     config = uvicorn.Config(
-        application(folders, host, rate),
+        application(folders, host, rate, end),
         http=Connection,
         ws="none",
         log_level="error",
@@ -46,7 +60,10 @@ def serve(folders: Sequence[Path], host: str, port: int, rate: float) -> None:
     # uvicorn ends at these signals and then raises them once more.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: None)
-    uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+    server.run(sockets=[listener])
+    if useless.is_set():
+        sys.exit(1)  # The faults of the indexes stand on the terminal.
 
 
 def _listener(host: str, port: int) -> socket.socket:
