@@ -253,7 +253,10 @@ def test_an_index_that_loads_or_fails_says_so(indexes: list[Path], tmp_path: Pat
         while client.get("/health").json()["status"] == "loading":
             time.sleep(0.02)
         (state,) = client.get("/health").json()["indexes"]
-        assert state["status"] == "failed" and "manifest.json" in state["error"]
+        assert (
+            client.get("/health").json()["status"] == state["status"] == "failed"
+            and "manifest.json" in state["error"]
+        )
         assert_refused(client.get("/search?q=dog"), 503)
 
 

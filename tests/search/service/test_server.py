@@ -28,6 +28,17 @@ def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
         serve(indexes, "192.0.2.1", 0, 100)
 
 
+def test_the_service_ends_if_no_index_can_be_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(SystemExit, match="1"):
+        serve([tmp_path], "127.0.0.1", 0, 100)
+    for number, handler in handlers:
+        signal.signal(number, handler)
+    assert "manifest.json" in capsys.readouterr().err
+
+
 @pytest.fixture
 def started(indexes: list[Path]) -> Iterator[Started]:
     """The process of the command, and the address that it prints."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
 from pathlib import PurePath
+from threading import Thread
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -25,12 +26,18 @@ from manymatch.system.errors import ConfigError, ManyMatchError
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-def application(served: Sequence[AnyIndex], host: str = "127.0.0.1", rate: float = 500) -> ASGIApp:
+def application(
+    served: Sequence[AnyIndex],
+    host: str = "127.0.0.1",
+    rate: float = 500,
+    useless: Callable[[], object] = lambda: None,
+) -> ASGIApp:
     """The application, which loads the indexes when it starts.
 
     Args:
         host: the address that the service listens on.
         rate: requests a second that each client may send.
+        useless: called in a thread if no index can be loaded.
 
     Raises:
         ConfigError: two indexes have the same name.
@@ -47,8 +54,15 @@ def application(served: Sequence[AnyIndex], host: str = "127.0.0.1", rate: float
 
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
-        for index in indexes.values():
-            index.load()
+        threads = [index.load() for index in indexes.values()]
+
+        def watch() -> None:
+            for thread in threads:
+                thread.join()
+            if not any(index.status == "ready" for index in indexes.values()):
+                useless()
+
+        Thread(target=watch, daemon=True).start()
         yield
 
     app = FastAPI(
@@ -68,8 +82,9 @@ def application(served: Sequence[AnyIndex], host: str = "127.0.0.1", rate: float
     async def health() -> dict[str, object]:
         """Whether the service is ready, and the state of each index."""
         states = [index.state() for index in indexes.values()]
-        loading = any(state["status"] == "loading" for state in states)
-        return {"status": "loading" if loading else "ready", "indexes": states}
+        known = {state["status"] for state in states}
+        status = next(name for name in ("loading", "ready", "failed") if name in known)
+        return {"status": status, "indexes": states}
 
     @app.get("/metrics", response_class=Response)
     def numbers() -> Response:

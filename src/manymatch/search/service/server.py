@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import signal
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 
 from manymatch.system.errors import ConfigError
 from manymatch.system.progress import say
@@ -25,7 +27,7 @@ def serve(
     shards: bool = False,
     shard_of: str | None = None,
 ) -> None:
-    """Serve indexes on `http://host:port` until SIGINT or SIGTERM.
+    """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
     Args:
         indexes: folders; with `shards` the addresses of the shards of one index.
@@ -33,17 +35,29 @@ def serve(
         shard_of: the name of the whole index, of which each folder is a shard.
 
     Raises:
+        SystemExit: no index can be loaded.
         ConfigError: the port is in use, the address is not one of this machine, or an index is
             missing.
     """
     listener = _listener(host, port)  # The port opens before slow imports.
-    import uvicorn
+    try:
+        import uvicorn
 
-    from manymatch.search.service.app import application
-    from manymatch.search.service.connection import Connection
-    from manymatch.search.service.requests import AnyIndex
-    from manymatch.search.service.served_index import ServedIndex
-    from manymatch.search.service.sharded_index import ShardedIndex
+        from manymatch.search.service.app import application
+        from manymatch.search.service.connection import Connection
+        from manymatch.search.service.requests import AnyIndex
+        from manymatch.search.service.served_index import ServedIndex
+        from manymatch.search.service.sharded_index import ShardedIndex
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the package '{error.name}' is missing. Install it: pip install 'manymatch[search]'."
+        ) from None
+
+    useless = Event()
+
+    def end() -> None:
+        useless.set()
+        server.should_exit = True
 
     served: list[AnyIndex] = (
         [ShardedIndex.of([str(address) for address in indexes])]
@@ -51,7 +65,7 @@ def serve(
         else [ServedIndex.of(Path(folder), shard_of) for folder in indexes]
     )
     config = uvicorn.Config(
-        application(served, host, rate),
+        application(served, host, rate, end),
         http=Connection,
         ws="none",
         log_level="error",
@@ -66,7 +80,10 @@ def serve(
     # uvicorn ends at these signals and then raises them once more.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: None)
-    uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+    server.run(sockets=[listener])
+    if useless.is_set():
+        sys.exit(1)  # The faults of the indexes stand on the terminal.
 
 
 def _listener(host: str, port: int) -> socket.socket:
