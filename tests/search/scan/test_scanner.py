@@ -21,6 +21,11 @@ from manymatch.search.scan.scanner import Scanner
 from manymatch.search.scan.source import double
 
 
+TOLERANCE = {"msrm": 1e-4, "pcme samples": 0.02}
+"""Of scores in float32. The expanded squares of distances of these two cancel each other, which
+loses digits where a distance is small."""
+
+
 def codes_of(model: Model, gallery: Embeddings, side: Side, blocks: int = 1) -> Codes:
     with tempfile.TemporaryDirectory() as folder:
         size = -(-len(gallery) // blocks)
@@ -51,6 +56,7 @@ def check(
     k: int,
     included: np.ndarray | None = None,
     least: float | None = None,
+    tolerance: float = 1e-6,
 ) -> None:
     """Compare with brute force: scores in float32 (`single`) and rounded from float64 (`exact`)."""
     qualified = np.ones(len(exact), bool) if included is None else included.copy()
@@ -60,7 +66,7 @@ def check(
     order = order[qualified[order]][:k]
     np.testing.assert_array_equal(hits.rows, order)
     np.testing.assert_array_equal(hits.scores, exact.numpy()[order])
-    np.testing.assert_allclose(hits.scores, single.numpy()[order], atol=1e-6, rtol=2e-6)
+    np.testing.assert_allclose(hits.scores, single.numpy()[order], atol=tolerance, rtol=2e-6)
     assert hits.exact and len(hits.rows) <= hits.reranked <= len(exact)
 
 
@@ -87,4 +93,4 @@ def test_a_scan_equals_brute_force(small_model: MakeModel, score: str, data: st.
     codes = codes_of(model, gallery, side, blocks=draw(st.integers(1, 3)))
     for scanner in (Scanner(model, gallery, codes, side), Scanner(model, gallery, side=side)):
         for query, hits in enumerate(scanner.top(queries, k, included, least)):
-            check(hits, single[query], exact[query], k, included, least)
+            check(hits, single[query], exact[query], k, included, least, TOLERANCE.get(score, 1e-6))
