@@ -27,7 +27,7 @@ const say = (text, { aloud = false } = {}) => {
 
 const describe = (name) => {
   const { method, items, side } = served.find((index) => index.name === name) ?? {};
-  return [method, items !== undefined && `${items.toLocaleString("en")} ${side === "texts" ? "texts" : "pictures"}`].filter(Boolean).join(", ");
+  return [method !== name && method, items !== undefined && `${items.toLocaleString("en")} ${side === "texts" ? "texts" : "pictures"}`].filter(Boolean).join(", ");
 };
 
 const answers = (now, names, file, signal) => Promise.all(names.map(async (index) => {
