@@ -91,7 +91,10 @@ class ShardFolder(_Features):
     def __init__(self, path: Path, split: str | None = None) -> None:
         super().__init__(path, split)
         self._index = read_index(path)
-        self._splits = sorted(self._index.splits) if split is None else [split]
+        self._splits = sorted(self._index.splits)
+        if split is not None:
+            self._index.split(split)  # refuses an unknown name
+            self._splits = [split]
         self._rows: dict[str, int] = {}
 
     def entries(self) -> Iterator[Entry]:

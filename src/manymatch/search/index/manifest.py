@@ -84,12 +84,11 @@ def relative(path: str, folder: Path) -> str:
 
 def model_identity(model: Model) -> dict[str, str]:
     """What decides the embeddings of a model."""
-    facts, extraction = model.facts, model.facts["extraction"]
+    facts = model.facts
     return {
         "method": model.preset.method,
         "features": model.preset.features,
-        "preprocessing": extraction["preprocessing"],
-        "image_weights_sha256": extraction["weights_sha256"],
+        **{f"image_{key}": str(value) for key, value in facts["extraction"].items()},
         **{
             key: str(facts[key]) for key in ("weights_sha256", "preset_sha256", "vocabulary_sha256")
         },
