@@ -12,17 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from manymatch.cli import (
-    check,
-    code,
-    data,
-    external,
-    models,
-    results,
-    search,
-    serve,
-    studies,
-)
+from manymatch.cli import check, code, data, external, models, results, search, serve, studies
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.files import storage_error
 from manymatch.system.parent import end_with_dvc

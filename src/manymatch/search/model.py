@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from PIL import Image
 from torch import Tensor
 
@@ -203,6 +204,21 @@ class Model:
                 for i in runs(len(images), IMAGES_PER_BLOCK)
             ]
         )
+
+    def precision(
+        self, scores: ArrayLike, query: Literal["text", "image"] = "text"
+    ) -> np.ndarray | None:
+        """The share in 0..1 of right results at these scores, as the validation split knows it.
+
+        The share is that of a gallery as large as the validation split: a larger gallery has more
+        wrong results at the same score. None if the model is of an older version.
+
+        Args:
+            scores: scores of any shape.
+            query: the side that asks.
+        """
+        curves = self.facts.get("precision")
+        return None if curves is None else np.interp(np.asarray(scores), *curves[query])
 
     def explain(self, image: AnyPicture, text: str) -> Explanation:
         """What the method knows about the score of one picture and one text."""

@@ -16,10 +16,13 @@ import manymatch
 from manymatch.search.index.build import build
 from manymatch.search.index.sources import source_of
 from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
 from manymatch.system.parts import Parts
 
 HOSTILE = "<img src=x onerror=alert(1)>.png"
 SCRIPT = "<script>document.title = 'owned'</script>"
+PRECISION = {query: [[-1.0, 1.0], [0.25, 0.75]] for query in ("text", "image")}
+"""Scores, and the shares of right results at them."""
 ADDRESS = "http://127.0.0.1:8000"
 
 
@@ -51,7 +54,7 @@ def indexes(
         ("cora", "graphs", photos, table),
         ("maxmatch", "captions", texts, None),
     ):
-        model = make_model(method)
+        model = make_model(method, precision=PRECISION)
         made.append(folder / f"{name}.index")
         build(
             source_of(source),
@@ -67,7 +70,7 @@ def indexes(
 @pytest.fixture(scope="session")
 def client(indexes: list[Path]) -> Iterator[TestClient]:
     """A client of the application, whose indexes are ready."""
-    app = application(indexes, rate=1e6)
+    app = application([ServedIndex.of(folder) for folder in indexes], rate=1e6)
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
         while client.get("/health").json()["status"] == "loading":
             time.sleep(0.05)

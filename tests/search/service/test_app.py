@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 
 from manymatch import Index
 from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
 from manymatch.system.errors import ConfigError
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -235,18 +236,20 @@ def test_other_hosts_and_methods_are_refused(client: TestClient) -> None:
 
 
 def test_a_client_that_asks_too_often_waits(indexes: list[Path]) -> None:
-    client = TestClient(application(indexes, rate=2), ADDRESS)
+    client = TestClient(application([ServedIndex.of(indexes[0])], rate=2), ADDRESS)
     answers = [client.get("/health") for _ in range(6)]
     assert [one.status_code for one in answers][:4] == [200] * 4
     assert_refused(answers[-1], 429)
 
 
 def test_an_index_that_loads_or_fails_says_so(indexes: list[Path], tmp_path: Path) -> None:
-    waiting = TestClient(application(indexes), ADDRESS)  # without its start, nothing loads
+    waiting = TestClient(
+        application([ServedIndex.of(indexes[0])]), ADDRESS
+    )  # without its start, nothing loads
     assert waiting.get("/health").json()["status"] == "loading"
     assert_refused(waiting.get("/search?q=dog"), 503)
     (tmp_path / "bad.index").mkdir()
-    with TestClient(application([tmp_path / "bad.index"]), ADDRESS) as client:
+    with TestClient(application([ServedIndex.of(tmp_path / "bad.index")]), ADDRESS) as client:
         while client.get("/health").json()["status"] == "loading":
             time.sleep(0.02)
         (state,) = client.get("/health").json()["indexes"]
@@ -260,7 +263,7 @@ def test_an_index_that_loads_or_fails_says_so(indexes: list[Path], tmp_path: Pat
 def test_indexes_have_names_of_their_own(indexes: list[Path], tmp_path: Path) -> None:
     for folders in ([tmp_path / "none.index"], [indexes[0], indexes[0]]):
         with pytest.raises(ConfigError, match="index"):
-            application(folders)
+            application([ServedIndex.of(folder) for folder in folders])
 
 
 def test_the_page_needs_nobody_else(client: TestClient) -> None:

@@ -198,7 +198,7 @@ class Index:
         ]
         rows = self._stored.items.select(columns).take(hits.rows).to_pylist()
         precision = None
-        if hasattr(self.model, "precision") and asking != self.manifest.side:
+        if asking != self.manifest.side:
             direction: Literal["text", "image"] = "text" if asking == "texts" else "image"
             precision = self.model.precision(hits.scores, direction)
         shares = [None] * len(rows) if precision is None else precision.tolist()

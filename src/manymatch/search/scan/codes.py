@@ -7,6 +7,7 @@ offset for some methods. `codes.json` has the sizes, `basis.npy` the basis of a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -128,29 +129,14 @@ class Codes(Source):
     @contextmanager
     def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
         queries = [self._quantiser.query(question.vectors) for question in questions]
-        columns = np.concatenate([query.codes for query in queries])
+        with int8.kernels(sum(len(query.codes) for query in queries)):
+            yield lambda: _Reader(self, queries)
 
-        def thread() -> Bounds:
-            products = int8.Products(columns, min(BLOCK, self.count))
-            return lambda number: self._bounds(number, queries, products)
+    def mask(self, numbers: Tensor) -> Tensor | None:
+        """`(K, b)` True for the real elements of a block with these numbers."""
+        return mask(numbers, 1 + self._quantiser.bounds)
 
-        with int8.kernels(len(columns)):
-            yield thread
-
-    def _bounds(
-        self, number: int, queries: Sequence[Query], products: int8.Products
-    ) -> tuple[Tensor, Tensor | None]:
-        codes, numbers = self._block(number)
-        counts = [len(query.codes) for query in queries]
-        planes = torch.empty(self.elements, sum(counts), codes.shape[1])
-        for plane, element in zip(planes, codes, strict=True):
-            plane.copy_(torch.from_numpy(products(element)).T)
-        scales, errors = numbers[0], numbers[1:]
-        for own, query in zip(planes.split(counts, 1), queries, strict=True):
-            own.mul_((query.scale * scales)[:, None]).add_(weighted(errors, query.weights))
-        return planes, mask(errors, self._quantiser.bounds)
-
-    def _block(self, number: int) -> tuple[np.ndarray, Tensor]:
+    def block(self, number: int) -> tuple[np.ndarray, Tensor]:
         """The codes `(K, b, D)` and the numbers `(S, K, b)` of a block."""
         items, sizes = block(number, self.count), self.sizes
         shape = sizes.elements, items.stop - items.start
@@ -160,6 +146,28 @@ class Codes(Source):
         return codes.reshape(*shape, sizes.size), torch.from_numpy(
             numbers.reshape(sizes.numbers, *shape)
         )
+
+
+class _Reader:
+    """Upper bounds of products, block by block, in the memory of one thread."""
+
+    def __init__(self, codes: Codes, queries: Sequence[Query]) -> None:
+        self._codes, self._queries = codes, queries
+        self._counts = [len(query.codes) for query in queries]
+        columns = np.concatenate([query.codes for query in queries])
+        self._products = int8.Products(columns, min(BLOCK, codes.count))
+        self._buffer = torch.empty(codes.elements * len(columns) * min(BLOCK, codes.count))
+
+    def __call__(self, number: int) -> tuple[Tensor, Tensor | None]:
+        codes, numbers = self._codes.block(number)
+        shape = len(codes), sum(self._counts), codes.shape[1]
+        planes = self._buffer[: math.prod(shape)].view(shape)
+        for plane, element in zip(planes, codes, strict=True):
+            plane.copy_(torch.from_numpy(self._products(element)).T)
+        for own, query in zip(planes.split(self._counts, 1), self._queries, strict=True):
+            scales, errors = query.scale * numbers[:1], weighted(numbers[1:], query.weights)
+            torch.addcmul(errors[:, None], own, scales.transpose(0, 1), out=own)
+        return planes, self._codes.mask(numbers)
 
 
 class _Writer:

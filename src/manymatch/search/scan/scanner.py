@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.evaluation.embed import check_finite
+from manymatch.evaluation.embed import check_finite, inference
 from manymatch.evaluation.ranking.blocks import Score, checked, runs
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.cora import CORA
@@ -73,10 +72,10 @@ class Scanner:
         if beta is not None:
             _check_beta(model, beta)
         self._form = form_of(model.method, side, beta)
-        self._side = side
+        self._model, self._side = model, side
         self._gallery = gallery.scored() if self._form is None else _without_flat_parts(gallery)
-        score: Score = partial(model.score, query="text" if side == "images" else "image")
-        self._score = score if beta is None else reranked(score, beta)
+        score = (model.method.t2i_score if side == "images" else None) or model.method.score
+        self._score: Score = score if beta is None else reranked(score, beta)
         self._source: Source | None = None
         if codes is not None:
             codes.check(model, gallery, side)
@@ -105,10 +104,11 @@ class Scanner:
         exact = double(queries.scored())
         single = [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
         hits = []
-        for query, bounds in zip(single, self._bounds(single), strict=True):
-            if included is not None:
-                bounds[torch.from_numpy(~included)] = -torch.inf
-            hits.append(self._best(query, bounds, k, -np.inf if least is None else least))
+        with inference(self._model.method, self._model.device):
+            for query, bounds in zip(single, self._bounds(single), strict=True):
+                if included is not None:
+                    bounds[torch.from_numpy(~included)] = -torch.inf
+                hits.append(self._best(query, bounds, k, -np.inf if least is None else least))
         return hits
 
     def _bounds(self, queries: Sequence[Embeddings]) -> Iterator[Tensor]:
@@ -120,7 +120,8 @@ class Scanner:
 
     def _best(self, query: Embeddings, bounds: Tensor, k: int, least: float) -> Hits:
         best = _Best(k, least)
-        first = bounds.topk(min(k + _MARGIN, len(bounds))).indices
+        count = len(bounds) if self._source is None else min(k + _MARGIN, len(bounds))
+        first = bounds.topk(count).indices
         best.add(*self._exact(query, first[best.reached_by(bounds[first])]))
         bounds[first] = -torch.inf
         others = best.reached_by(bounds).nonzero()[:, 0]
@@ -143,9 +144,10 @@ class Scanner:
         return rows, torch.cat([*scores, torch.empty(0)])
 
     def _scores(self, query: Embeddings, rows: Tensor) -> Tensor:
-        items = double(_taken(self._gallery, rows))
-        sides = (items, query) if self._side == "images" else (query, items)
-        return checked(self._score(*sides).flatten())
+        items = double(_taken(self._gallery, rows)).to(self._model.device)
+        asked = query.to(self._model.device)
+        sides = (items, asked) if self._side == "images" else (asked, items)
+        return checked(self._score(*sides).flatten()).float().cpu()
 
 
 def _without_flat_parts(items: Embeddings) -> Embeddings:

@@ -70,7 +70,7 @@ class Floats(Source):
             flat = vectors @ rows.flatten(0, 1).T
             planes = flat.view(len(vectors), *rows.shape[:2]).permute(2, 0, 1).contiguous()
             for own, weights in zip(planes.split(counts, 1), errors, strict=True):
-                own.add_(weighted(self._errors[number], weights))
+                own.add_(weighted(self._errors[number], weights)[:, None])
             return planes, mask(self._errors[number], 1)
 
         yield lambda: bounds
@@ -129,5 +129,8 @@ def mask(errors: Tensor, number: int) -> Tensor | None:
 
 
 def weighted(errors: Tensor, weights: Sequence[float]) -> Tensor:
-    """`(K, 1, b)`: the sum of the `errors (S, K, b)`, each times its weight."""
-    return torch.tensordot(errors.new_tensor(weights[: len(errors)]), errors, 1)[:, None]
+    """`(K, b)`: the sum of the `errors (S, K, b)`, each times its weight."""
+    total = errors[0] * weights[0]
+    for error, weight in zip(errors[1:], weights[1:], strict=False):
+        total.add_(error, alpha=weight)
+    return total

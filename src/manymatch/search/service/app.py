@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from threading import Thread
 
 from fastapi import FastAPI, Request, Response
@@ -15,12 +15,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 import manymatch
-from manymatch.config.names import checked_name
 from manymatch.search.service import item_routes, search_routes
 from manymatch.search.service.guard import Guard, refusal
 from manymatch.search.service.metrics import Metrics
 from manymatch.search.service.rate import Rate
-from manymatch.search.service.requests import Fault, fault_of
+from manymatch.search.service.requests import AnyIndex, Fault, fault_of
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.system.errors import ConfigError, ManyMatchError
 
@@ -28,7 +27,7 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg"
 
 
 def application(
-    folders: Sequence[Path],
+    served: Sequence[AnyIndex],
     host: str = "127.0.0.1",
     rate: float = 500,
     useless: Callable[[], object] = lambda: None,
@@ -36,33 +35,31 @@ def application(
     """The application, which loads the indexes when it starts.
 
     Args:
-        folders: the folders of the indexes; each is served under its name without `.index`.
         host: the address that the service listens on.
         rate: requests a second that each client may send.
         useless: called in a thread if no index can be loaded.
 
     Raises:
-        ConfigError: a folder is missing, or two have the same name.
+        ConfigError: two indexes have the same name.
     """
     metrics = Metrics()
-    indexes: dict[str, ServedIndex] = {}
-    for folder in folders:
-        name = checked_name(folder.resolve().name.removesuffix(".index"), "index")
-        if not folder.is_dir():
-            raise ConfigError(f"{folder}: no such index. Make it with 'manymatch index'.")
-        if name in indexes:
-            raise ConfigError(f"{folder}: a second index '{name}'. Rename one of the folders.")
-        indexes[name] = ServedIndex(name, folder, metrics.batches.labels(name).observe)
-        metrics.ready.labels(name).set_function(partial(_ready, indexes[name]))
+    indexes: dict[str, AnyIndex] = {}
+    for index in served:
+        if index.name in indexes:
+            raise ConfigError(f"two indexes are called '{index.name}'. Rename one of the folders.")
+        indexes[index.name] = index
+        if isinstance(index, ServedIndex):
+            index.batch_seen = metrics.batches.labels(index.name).observe
+        metrics.ready.labels(index.name).set_function(partial(_ready, index))
 
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
-        threads = [served.load() for served in indexes.values()]
+        threads = [index.load() for index in indexes.values()]
 
         def watch() -> None:
             for thread in threads:
                 thread.join()
-            if not any(served.status == "ready" for served in indexes.values()):
+            if not any(index.status == "ready" for index in indexes.values()):
                 useless()
 
         Thread(target=watch, daemon=True).start()
@@ -85,7 +82,7 @@ def application(
     @app.get("/health")
     async def health() -> dict[str, object]:
         """Whether the service is ready, and the state of each index."""
-        states = [served.state() for served in indexes.values()]
+        states = [index.state() for index in indexes.values()]
         known = {state["status"] for state in states}
         status = next(name for name in ("loading", "ready", "failed") if name in known)
         return {"status": status, "indexes": states}
@@ -131,8 +128,8 @@ def _add_page(app: FastAPI) -> None:
         app.add_api_route(path, partial(_same, answer), include_in_schema=False)
 
 
-def _ready(served: ServedIndex) -> float:
-    return served.status == "ready"
+def _ready(index: AnyIndex) -> float:
+    return index.status == "ready"
 
 
 def _same(answer: Response) -> Response:

@@ -10,8 +10,11 @@ from pydantic.functional_validators import AfterValidator
 
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.served_index import ServedIndex
+from manymatch.search.service.sharded_index import ShardedIndex
 from manymatch.system.errors import nearest
 from manymatch.text.caption_text import caption_fault
+
+AnyIndex = ServedIndex | ShardedIndex
 
 _MOST_JSON = 64 * 1024
 _MOST_RESULTS = 1_000
@@ -112,13 +115,13 @@ def body_of(kind: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def index_named(request: Request, name: str | None) -> ServedIndex:
+def index_named(request: Request, name: str | None) -> AnyIndex:
     """The index of a request.
 
     Raises:
         HTTPException: 404, there is no such index.
     """
-    indexes: dict[str, ServedIndex] = request.app.state.indexes
+    indexes: dict[str, AnyIndex] = request.app.state.indexes
     if name is None:
         return next(iter(indexes.values()))
     if name not in indexes:
@@ -129,8 +132,8 @@ def index_named(request: Request, name: str | None) -> ServedIndex:
 def _index(
     request: Request,
     index: Annotated[str | None, Query(description="name of an index; default: the first")] = None,
-) -> ServedIndex:
+) -> AnyIndex:
     return index_named(request, index)
 
 
-IndexOfQuery = Annotated[ServedIndex, Depends(_index)]
+IndexOfQuery = Annotated[AnyIndex, Depends(_index)]

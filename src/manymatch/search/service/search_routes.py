@@ -13,6 +13,7 @@ from manymatch.search.answer import Answer
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.picture_bytes import MOST_PIXELS, decoded
 from manymatch.search.service.requests import (
+    AnyIndex,
     ItemOfIndex,
     Pair,
     Question,
@@ -23,7 +24,7 @@ from manymatch.search.service.requests import (
     json_of,
     media_type_of,
 )
-from manymatch.search.service.served_index import Explain, Search, ServedIndex
+from manymatch.search.service.served_index import Explain, Search
 
 _MOST_PICTURE = 32 * 1024**2
 _ANSWER: dict[int | str, Any] = {200: {"model": Answer}}
@@ -74,18 +75,18 @@ async def explain_by_body(request: Request, item: Annotated[ItemOfIndex, Query()
     return await _explained(served, item.item or "", await _picture(request, served))
 
 
-async def _found(served: ServedIndex, kind: Any, query: Any, settings: Settings) -> Response:
+async def _found(served: AnyIndex, kind: Any, query: Any, settings: Settings) -> Response:
     answer = await served.answer(Search(kind, settings.k, settings.where, settings.least), query)
     return _json({"index": served.name} | answer.model_dump())
 
 
-async def _explained(served: ServedIndex, item: str, query: str | Image.Image) -> Response:
+async def _explained(served: AnyIndex, item: str, query: str | Image.Image) -> Response:
     await run_in_threadpool(served.item, item)
     explanation = await served.answer(Explain(), (item, query))
     return _json(explanation.model_dump())
 
 
-async def _picture(request: Request, served: ServedIndex) -> Image.Image:
+async def _picture(request: Request, served: AnyIndex) -> Image.Image:
     """The picture in the body of a request.
 
     Raises:
@@ -98,7 +99,7 @@ async def _picture(request: Request, served: ServedIndex) -> Image.Image:
             f"content type '{media_type_of(request)}': send a picture (image/jpeg, image/png ...) "
             "or application/json",
         )
-    assert served.index
+    served.check_ready()
     data = await read_body(request, _MOST_PICTURE)
     return await run_in_threadpool(decoded, data, MOST_PIXELS)
 

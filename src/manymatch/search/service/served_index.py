@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fastapi import HTTPException
 from PIL import Image
 
+from manymatch.config.names import checked_name
 from manymatch.search.service.batcher import Batcher
 from manymatch.search.service.picture_bytes import decoded
 from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
@@ -68,17 +69,31 @@ class ServedIndex:
     Args:
         name: the name in requests.
         folder: the folder of the index.
+
+    Attributes:
         batch_seen: called with the size of each batch.
     """
 
-    def __init__(
-        self, name: str, folder: Path, batch_seen: Callable[[int], object] = lambda size: None
-    ) -> None:
+    def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder = name, folder
+        self.batch_seen: Callable[[int], object] = lambda size: None
         self.status: Literal["loading", "ready", "failed"] = "loading"
         self.fault: str | None = None
         self._index: Index | None = None
-        self._batcher = Batcher(self._answers, batch_seen)
+        self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
+
+    @classmethod
+    def of(cls, folder: Path, name: str | None = None) -> ServedIndex:
+        """The index in `folder`, by default under the folder's name without `.index`.
+
+        Raises:
+            ConfigError: the folder is missing, or the name is not a name.
+        """
+        if not folder.is_dir():
+            raise ConfigError(f"{folder}: no such index. Make it with 'manymatch index'.")
+        return cls(
+            checked_name(name or folder.resolve().name.removesuffix(".index"), "index"), folder
+        )
 
     def load(self) -> threading.Thread:
         """Open the index and its model in a thread."""
@@ -98,6 +113,10 @@ class ServedIndex:
             raise HTTPException(503, f"index '{self.name}': {reason}")
         return self._index
 
+    def check_ready(self) -> None:
+        """Raise the `HTTPException` 503 of `index` if the index is not ready."""
+        assert self.index
+
     def state(self) -> dict[str, Any]:
         """Name, status, and what is known about the index."""
         facts: dict[str, Any] = {"name": self.name, "status": self.status}
@@ -109,6 +128,7 @@ class ServedIndex:
                 "items": manifest.items,
                 "side": manifest.side,
                 "method": manifest.identity["method"],
+                "model": manifest.identity,
             }
         return facts
 
@@ -138,7 +158,7 @@ class ServedIndex:
                 came in time.
             ManyMatchError: the request is faulty.
         """
-        assert self.index
+        self.check_ready()
         try:
             future = self._batcher.submit(kind, request)
             return await asyncio.wait_for(asyncio.wrap_future(future), _SECONDS)

@@ -19,8 +19,20 @@ _MOST_CONNECTIONS = 500
 _GRACE = 5
 
 
-def serve(folders: Sequence[Path], host: str, port: int, rate: float) -> None:
+def serve(
+    indexes: Sequence[str | Path],
+    host: str,
+    port: int,
+    rate: float,
+    shards: bool = False,
+    shard_of: str | None = None,
+) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
+
+    Args:
+        indexes: folders; with `shards` the addresses of the shards of one index.
+        rate: requests a second that each client may send.
+        shard_of: the name of the whole index, of which each folder is a shard.
 
     Raises:
         SystemExit: no index can be loaded.
@@ -33,6 +45,9 @@ def serve(folders: Sequence[Path], host: str, port: int, rate: float) -> None:
 
         from manymatch.search.service.app import application
         from manymatch.search.service.connection import Connection
+        from manymatch.search.service.requests import AnyIndex
+        from manymatch.search.service.served_index import ServedIndex
+        from manymatch.search.service.sharded_index import ShardedIndex
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the package '{error.name}' is missing. Install it: pip install 'manymatch[search]'."
@@ -44,8 +59,13 @@ def serve(folders: Sequence[Path], host: str, port: int, rate: float) -> None:
         useless.set()
         server.should_exit = True
 
+    served: list[AnyIndex] = (
+        [ShardedIndex.of([str(address) for address in indexes])]
+        if shards
+        else [ServedIndex.of(Path(folder), shard_of) for folder in indexes]
+    )
     config = uvicorn.Config(
-        application(folders, host, rate, end),
+        application(served, host, rate, end),
         http=Connection,
         ws="none",
         log_level="error",
