@@ -2,8 +2,8 @@
 
     python benchmarks/search_service.py photos.index --clients 64 --seconds 60
 
-Each client sends the next query as soon as it has an answer, over one connection. Every tenth request
-is a thumbnail. Clients and service share the processor.
+Each client sends the next query as soon as it has an answer, over one connection. Every tenth
+request is a thumbnail. Clients and service share the processor.
 """
 
 from __future__ import annotations
@@ -122,8 +122,9 @@ def main() -> None:
         p50, p95 = 1000 * np.percentile(times, [50, 95])
         print(f"  end: {memory(port):.0f} MiB")
         print(
-            f"{options.clients} clients: {len(times):,} answers, {len(times) / options.seconds:.0f} "
-            f"a second, p50 {p50:.0f} ms, p95 {p95:.0f} ms, {len(errors)} errors {errors[:3]}"
+            f"{options.clients} clients: {len(times):,} answers, "
+            f"{len(times) / options.seconds:.0f} a second, p50 {p50:.0f} ms, p95 {p95:.0f} ms, "
+            f"{len(errors)} errors {errors[:3]}"
         )
 
 

@@ -25,8 +25,9 @@ from manymatch.evaluation.ranking.blocks import (
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
 from manymatch.methods.embeddings import Embeddings
+from manymatch.search.answer import Explanation
 from manymatch.search.captions import Captions
-from manymatch.search.explanation import Explanation, explanation
+from manymatch.search.explanation import explanation
 from manymatch.search.pictures import AnyPicture, Pictures
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate

@@ -21,6 +21,8 @@ from manymatch.system.parts import Parts
 
 HOSTILE = "<img src=x onerror=alert(1)>.png"
 SCRIPT = "<script>document.title = 'owned'</script>"
+PRECISION = {query: [[-1.0, 1.0], [0.25, 0.75]] for query in ("text", "image")}
+"""Scores, and the shares of right results at them."""
 ADDRESS = "http://127.0.0.1:8000"
 
 
@@ -52,7 +54,7 @@ def indexes(
         ("cora", "graphs", photos, table),
         ("maxmatch", "captions", texts, None),
     ):
-        model = make_model(method)
+        model = make_model(method, precision=PRECISION)
         made.append(folder / f"{name}.index")
         build(
             source_of(source),

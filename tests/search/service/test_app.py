@@ -286,6 +286,9 @@ def test_the_service_describes_itself(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/search", "/explain", "/items/{item}", "/health", "/metrics"} <= paths.keys()
     assert json.dumps(paths["/search"]["post"]).count("image/*") == 1
+    for one in (paths["/search"]["get"], paths["/search"]["post"]):
+        answers = json.dumps(one["responses"])
+        assert "schemas/Answer" in answers and "schemas/Fault" in answers
     client.get("/search?q=dogs")
     text = client.get("/metrics").text
     assert re.search(r'manymatch_requests_total{route="/search",status="200"} \d', text)

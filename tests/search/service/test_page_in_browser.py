@@ -121,6 +121,9 @@ def test_the_address_holds_the_state(page: Any, items: dict[str, str]) -> None:
     for _ in range(3):
         page.keyboard.press("PageUp")
     left = len(names(page))
+    shares = page.locator(f"{SHOWN} .share").all_text_contents()
+    assert len(shares) == left and all(text.endswith("% right") for text in shares)
+    assert "are right" in page.locator(".cut-off output").text_content()
     assert left < 5 and "least.photos=" in page.url
     page.reload()
     page.locator(SHOWN).first.wait_for()

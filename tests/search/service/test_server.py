@@ -28,6 +28,12 @@ def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
         serve(indexes, "192.0.2.1", 0, 100)
 
 
+def test_the_service_answers_before_torch_is_imported() -> None:
+    modules = "manymatch.search.service.app, manymatch.search.service.sharded_index"
+    program = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_the_service_ends_if_no_index_can_be_loaded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ from manymatch.search.service import item_routes, search_routes
 from manymatch.search.service.guard import Guard, refusal
 from manymatch.search.service.metrics import Metrics
 from manymatch.search.service.rate import Rate
-from manymatch.search.service.requests import AnyIndex, fault_of
+from manymatch.search.service.requests import AnyIndex, Fault, fault_of
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.system.errors import ConfigError, ManyMatchError
 
@@ -71,6 +71,7 @@ def application(
         docs_url=None,  # These pages load scripts from a network.
         redoc_url=None,
         lifespan=loading,
+        responses={status: {"model": Fault} for status in ("4XX", 422, "5XX")},
     )
     app.state.indexes = indexes
     app.include_router(search_routes.router)

@@ -77,7 +77,7 @@ class Guard:
             self._seen(scope, status, time.monotonic() - started)
 
     def _refusal(self, request: Request) -> JSONResponse | None:
-        name = request.headers.get("host", "")
+        name = request.headers.get("host", "").lower()
         if not _trusted(name, self._host):
             return refusal(
                 421, f"host '{name}': the service answers to its address and localhost only"
@@ -97,7 +97,7 @@ def _trusted(header: str, host: str) -> bool:
     then carry the name. Addresses in digits cannot be rebound.
     """
     name = header.rpartition(":")[0] if header.rpartition(":")[2].isdigit() else header
-    if name in ("localhost", host):
+    if name in ("localhost", host.lower()):
         return True
     try:
         ipaddress.ip_address(name.strip("[]"))

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from fastapi import APIRouter, Response
 
+from manymatch.search.answer import Item
 from manymatch.search.service.picture_bytes import media_type, thumbnail
 from manymatch.search.service.requests import IndexOfQuery
 
@@ -32,7 +33,7 @@ def small_picture(served: IndexOfQuery, item: str) -> Response:
     return Response(thumbnail(served.picture(item)), media_type="image/jpeg", headers=_KEPT)
 
 
-@router.get("/items/{item}")
+@router.get("/items/{item}", responses={200: {"model": Item}})
 def facts(served: IndexOfQuery, item: str) -> Response:
     """What the index knows about an item."""
     values = {"index": served.name} | served.item(item).model_dump(mode="json")

@@ -30,6 +30,12 @@ def _text(text: str) -> str:
 Text = Annotated[str, AfterValidator(_text), Field(description="what the picture shows")]
 
 
+class Fault(BaseModel):
+    """The answer to a request that is refused."""
+
+    error: str = Field(description="one line: what is wrong, and how to correct it")
+
+
 class OfIndex(BaseModel):
     """A request to one index."""
 

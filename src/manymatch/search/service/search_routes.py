@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
+from manymatch.search.answer import Answer, Explanation
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.picture_bytes import MOST_PIXELS, decoded
 from manymatch.search.service.requests import (
@@ -26,18 +27,20 @@ from manymatch.search.service.requests import (
 from manymatch.search.service.served_index import Explain, Search
 
 _MOST_PICTURE = 32 * 1024**2
+_ANSWER: dict[int | str, Any] = {200: {"model": Answer}}
+_WHY: dict[int | str, Any] = {200: {"model": Explanation}}
 
 router = APIRouter()
 
 
-@router.get("/search")
+@router.get("/search", responses=_ANSWER)
 async def search(request: Request, question: Annotated[Question, Query()]) -> Response:
     """The items that fit a text best."""
     served = index_named(request, question.index)
     return await _found(served, "text", question.q, question)
 
 
-@router.post("/search", openapi_extra=body_of(Question))
+@router.post("/search", responses=_ANSWER, openapi_extra=body_of(Question))
 async def search_by_body(request: Request, settings: Annotated[Settings, Query()]) -> Response:
     """The items that fit a picture best. The body is the file, and the settings are in the address;
     or the body is JSON with the fields of `GET /search`."""
@@ -48,7 +51,7 @@ async def search_by_body(request: Request, settings: Annotated[Settings, Query()
     return await _found(served, "picture", await _picture(request, served), settings)
 
 
-@router.get("/items/{item}/similar")
+@router.get("/items/{item}/similar", responses=_ANSWER)
 async def similar(request: Request, item: str, settings: Annotated[Settings, Query()]) -> Response:
     """The items that fit an item of the index best."""
     served = index_named(request, settings.index)
@@ -56,13 +59,13 @@ async def similar(request: Request, item: str, settings: Annotated[Settings, Que
     return await _found(served, "item", item, settings)
 
 
-@router.get("/explain")
+@router.get("/explain", responses=_WHY)
 async def explain(request: Request, pair: Annotated[Pair, Query()]) -> Response:
     """Why a picture of the index and a text have their score."""
     return await _explained(index_named(request, pair.index), pair.item, pair.q)
 
 
-@router.post("/explain", openapi_extra=body_of(Pair))
+@router.post("/explain", responses=_WHY, openapi_extra=body_of(Pair))
 async def explain_by_body(request: Request, item: Annotated[ItemOfIndex, Query()]) -> Response:
     """Why a caption of the index and a picture have their score. The body is the picture's file;
     or the body is JSON with the fields of `GET /explain`."""

@@ -20,8 +20,7 @@ from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
 from manymatch.config.names import checked_name
-from manymatch.search.answer import Answer, Item, Milliseconds, Result
-from manymatch.search.explanation import Explanation
+from manymatch.search.answer import Answer, Explanation, Item, Milliseconds, Result
 from manymatch.search.service.served_index import Explain, Search
 from manymatch.system.errors import ConfigError, first_line
 from manymatch.system.progress import say

@@ -11,6 +11,7 @@ let shown = null;
 
 const close = () => go({ item: null, of: null });
 dialog.addEventListener("cancel", (event) => { event.preventDefault(); close(); });
+dialog.addEventListener("close", () => { if (state().item) close(); }); // A browser may close without asking.
 dialog.addEventListener("click", (event) => { if (event.target === dialog) close(); });
 
 /** Open the next or the previous result of the same index. */

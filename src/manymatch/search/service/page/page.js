@@ -11,6 +11,7 @@ const pictures = new Map(); // name -> { file, address }, of this visit
 let served = [];
 let asked = null; // what the shown results answer
 let running = null;
+let written = ""; // the last text that the page wrote to the search box
 
 const isTexts = (name) => served.find((index) => index.name === name)?.side === "texts";
 const chosen = (now) => {
@@ -27,7 +28,7 @@ const say = (text, { aloud = false } = {}) => {
 
 const describe = (name) => {
   const { method, items, side } = served.find((index) => index.name === name) ?? {};
-  return [method, items !== undefined && `${items.toLocaleString("en")} ${side === "texts" ? "texts" : "pictures"}`].filter(Boolean).join(", ");
+  return [method !== name && method, items !== undefined && `${items.toLocaleString("en")} ${side === "texts" ? "texts" : "pictures"}`].filter(Boolean).join(", ");
 };
 
 const answers = (now, names, file, signal) => Promise.all(names.map(async (index) => {
@@ -90,7 +91,7 @@ const run = async (now, names, file, signal) => {
 // --- The form -------------------------------------------------------------------------------------
 
 const showForm = (now, names, picture) => {
-  if (document.activeElement !== byId("q") || now.q) byId("q").value = now.q;
+  if (now.q !== written) byId("q").value = written = now.q; // A text that is not sent yet stays.
   byId("where").value = now.where;
   const place = byId("asked");
   const source = picture?.address ?? (now.like && !isTexts(names[0]) && thumbnailOf(names[0], now.like));
