@@ -101,7 +101,10 @@ class Scanner:
 
         Raises:
             DataError: a query is not finite.
+            ConfigError: k is less than 1.
         """
+        if k < 1:
+            raise ConfigError(f"{k} results: expected at least 1.")
         check_finite(queries.vectors, [f"query {number}" for number in range(len(queries))])
         exact = double(queries.scored())
         single = [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
