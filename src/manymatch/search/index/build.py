@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings
     from manymatch.search.model import Model
 
-ITEMS_AT_ONCE = 1024
+ITEMS_AT_ONCE = 256
 """Items in a part. A kill costs at most the work on one part."""
 
 
