@@ -45,7 +45,7 @@ OTHERS = {
         "relevance",
     ),
     *("source", "model", "to", "table", "index", "query", "image"),  # a user's own files
-    *("count", "where", "least", "open_page", "indexes", "host", "port", "rate"),
+    *("count", "where", "least", "beta", "open_page", "indexes", "host", "port", "rate"),
 }
 GOOD = {
     "dataset": "scenes",

@@ -81,6 +81,12 @@ def search(
     least: Annotated[
         float | None, typer.Option(metavar="SCORE", help="Leave out lower scores.")
     ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            help="Rank by the text's entities, too (CORA): weight of the whole text, 0-1."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Show the results with pictures in a browser.")
@@ -92,7 +98,7 @@ def search(
         raise ConfigError("give either a text or --image FILE.")
     from manymatch.search.index.index import Index
 
-    opened = Index.open(index)
+    opened = Index.open(index, beta=beta)
     answer = opened.search(asked, count, where=where, least=least)
     if as_json:
         typer.echo(json.dumps(answer.model_dump(exclude_none=True), ensure_ascii=False))

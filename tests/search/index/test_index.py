@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from manymatch import Index, Model, load
+from manymatch.evaluation.rerank import reranked
 from manymatch.search.index.build import build
 from manymatch.search.index.items import PictureFolder
 from manymatch.search.index.sources import source_of
@@ -61,6 +63,13 @@ def test_results_are_those_of_scoring_everything(
         assert [result.path for result in answer.results] == [pictures[row].name for row in order]
         np.testing.assert_allclose([r.score for r in answer.results], column[order], atol=1e-6)
         assert answer.exact
+    if method == "cora":
+        whole = partial(model.score, query="text")
+        expected = reranked(whole, 0.6)(embedded[0], embedded[1]).numpy().max(0)
+        by_entities = Index.open(images.folder, model, beta=0.6)
+        found = [answer.results[0].score for answer in by_entities.search_all(lines)]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        assert by_entities.similar(images.search("a dog").results[0].id).results
     scores = model.score(*embedded, "image").numpy()
     for answer, row in zip(texts.search_all(sorted(pictures), 2), scores, strict=True):
         order = np.argsort(-row, kind="stable")[:2]
@@ -175,6 +184,28 @@ def test_opening_an_index_is_quick_and_needs_no_model(album: Album) -> None:
         "assert len(index.search('two dogs').results) == 12\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_scores_have_the_precision_that_the_model_knows(
+    album: Album, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curve = [[-1.0, 1.0], [0.0, 1.0]]
+    monkeypatch.setitem(album.model.facts, "precision", {"text": curve, "image": curve})
+    album.index()
+    index = album.open()
+    for result in index.search("two dogs").results:
+        assert result.precision == pytest.approx((1 + result.score) / 2)
+        assert index.similar(result.id).results[0].precision is None
+
+
+def test_an_index_that_is_replaced_while_it_is_opened_is_not_mixed(album: Album) -> None:
+    album.index()
+    opened = album.open()
+    album.draw("new.png", 77)
+    album.index()
+    with pytest.raises(DataError, match="replaced"):
+        opened.search("a dog")
+    assert len(album.open().search("a dog").results) == 13
 
 
 def test_an_index_that_is_missing_or_damaged_is_one_line(album: Album) -> None:

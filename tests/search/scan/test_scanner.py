@@ -28,6 +28,9 @@ from manymatch.search.scan.scanner import Scanner
 from manymatch.search.scan.source import BLOCK, Floats, double, weighted
 from manymatch.system.errors import ConfigError, DataError
 
+EXAMPLES = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 TOLERANCE = {"msrm": 1e-4, "pcme samples": 0.02}
 """Of scores in float32. The expanded squares of distances of these two cancel each other, which
 loses digits where a distance is small."""
@@ -80,7 +83,7 @@ def check(
 
 
 @pytest.mark.parametrize("score", SCORES)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(EXAMPLES, max_examples=20)
 @given(data=st.data())
 def test_a_scan_equals_brute_force(small_model: MakeModel, score: str, data: st.DataObject) -> None:
     model = small_model(score)
@@ -123,6 +126,22 @@ def test_entities_re_rank(small_model: MakeModel, side: Side) -> None:
                 check(hits, single[query], exact[query], 7)
 
 
+def test_a_method_without_a_form_is_scored_as_a_whole(
+    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model("vsepp")
+    gallery, queries = made_up("duplicated", 300, 1, 16, 0), made_up("random", 5, 1, 16, 1)
+    exact = all_scores(model, double(gallery), double(queries), "images")
+    included = np.arange(300) % 2 > 0
+    monkeypatch.setattr("manymatch.search.scan.scanner.form_of", lambda *_: None)
+    for query, hits in enumerate(Scanner(model, gallery).top(queries, 9, included)):
+        check(hits, exact[query], exact[query], 9, included)
+        assert hits.reranked == 150
+    monkeypatch.setattr("manymatch.search.scan.codes.form_of", lambda *_: None)
+    with pytest.raises(ConfigError, match="vsepp"):
+        codes_of(model, gallery, "images")
+
+
 @pytest.mark.parametrize("with_codes", [True, False])
 def test_several_blocks_and_threads_give_the_same(small_model: MakeModel, with_codes: bool) -> None:
     model, n = small_model("dive smooth_chamfer"), 2 * BLOCK + 5
@@ -150,7 +169,7 @@ def test_items_that_all_have_one_score_are_in_the_order_of_rows(small_model: Mak
 
 
 @pytest.mark.parametrize("score", SCORES)
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(EXAMPLES, max_examples=10)
 @given(
     kind=st.sampled_from(KINDS),
     size=st.sampled_from([16, 17, 64, 1024]),

@@ -41,18 +41,27 @@ class Index:
     """
 
     def __init__(
-        self, folder: Path, manifest: Manifest, stored: Stored, model: Model | None
+        self,
+        folder: Path,
+        manifest: Manifest,
+        stored: Stored,
+        model: Model | None,
+        beta: float | None,
     ) -> None:
         self.folder, self.manifest = folder, manifest
-        self._stored, self._given = stored, model
+        self._stored, self._given, self._beta = stored, model, beta
         self._loading = threading.RLock()
 
     @classmethod
-    def open(cls, folder: str | Path, model: Model | None = None) -> Index:
+    def open(
+        cls, folder: str | Path, model: Model | None = None, beta: float | None = None
+    ) -> Index:
         """Open the index in `folder`, which `manymatch index` has written.
 
         Args:
             model: the model that made the index; None: it is loaded from its folder.
+            beta: texts rank pictures by their entities, too (CORA); the weight of the whole text,
+                0 to 1. None: no re-ranking.
 
         Raises:
             DataError: there is no index, or a file of the index is damaged.
@@ -62,7 +71,7 @@ class Index:
         manifest = Manifest.read(path)
         if model is not None:
             manifest.check_model(model, path)
-        return cls(path, manifest, Stored.open(path), model)
+        return cls(path, manifest, Stored.open(path), model, beta)
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -173,7 +182,7 @@ class Index:
     ) -> list[Answer]:
         if k < 1:
             raise ConfigError(f"k = {k}: ask for at least one result.")
-        scanner = self._loaded[1]
+        scanner = self._loaded[1][query.side]
         start = time.perf_counter()
         hits = scanner.top(query.embeddings, min(k, len(self)), selected, least)
         times = Milliseconds(
@@ -198,7 +207,7 @@ class Index:
         ]
         rows = self._stored.items.select(columns).take(hits.rows).to_pylist()
         precision = None
-        if asking != self.manifest.side:
+        if asking != self.manifest.side and self._beta is None:
             direction: Literal["text", "image"] = "text" if asking == "texts" else "image"
             precision = self.model.precision(hits.scores, direction)
         shares = [None] * len(rows) if precision is None else precision.tolist()
@@ -208,12 +217,13 @@ class Index:
         ]
 
     @property
-    def _loaded(self) -> tuple[Model, Scanner]:
+    def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:
+        """The model, and the scanner for queries of each kind."""
         with self._loading:
-            return self._model_and_scanner
+            return self._model_and_scanners
 
     @cached_property
-    def _model_and_scanner(self) -> tuple[Model, Scanner]:
+    def _model_and_scanners(self) -> tuple[Model, dict[Side, Scanner]]:
         from manymatch.search.model import load  # torch takes a second to import
         from manymatch.search.scan.codes import Codes
         from manymatch.search.scan.scanner import Scanner
@@ -225,7 +235,12 @@ class Index:
             self.manifest.check_model(model, self.folder)
         folder = self.folder / CODES
         codes = Codes.open(folder) if folder.is_dir() else None
-        return model, Scanner(model, self._stored.embeddings(), codes, self.manifest.side)
+        if Manifest.read(self.folder) != self.manifest:
+            raise DataError(f"{self.folder}: was replaced while it was opened. Open it again")
+        gallery = self._stored.embeddings(), codes, self.manifest.side
+        plain = Scanner(model, *gallery)
+        texts = plain if self._beta is None else Scanner(model, *gallery, self._beta)
+        return model, {"images": plain, "texts": texts}
 
     @cached_property
     def _source(self) -> Source:

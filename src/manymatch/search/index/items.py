@@ -15,6 +15,7 @@ from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256, storage_error
 from manymatch.system.prefetch import map_ahead
+from manymatch.system.progress import say
 from manymatch.text.caption_text import caption_fault
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ class PictureFolder(Source):
         yield from sorted(self._files(), key=lambda entry: entry.path)
 
     def _files(self) -> Iterator[Entry]:
-        for parent, folders, names in os.walk(self.path):
+        def unreadable(error: OSError) -> None:
+            say(f"left out: {storage_error(error)}")
+
+        for parent, folders, names in os.walk(self.path, onerror=unreadable):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
                 if name.lower().endswith(SUFFIXES) and not name.startswith("."):

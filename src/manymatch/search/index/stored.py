@@ -110,18 +110,9 @@ def arrays_of(embeddings: Embeddings) -> dict[str, NDArray[Any]]:
 
 def table_of(entries: Sequence[Entry]) -> pa.Table:
     """The table of the entries, with their facts as further columns."""
-    rows = [
-        {
-            "row": row,
-            "id": entry.id,
-            "path": entry.path,
-            "size": entry.size,
-            "mtime_ns": entry.mtime_ns,
-            "sha256": entry.sha256,
-        }
-        for row, entry in enumerate(entries)
-    ]
-    table = pa.Table.from_pylist(rows, _SCHEMA)
+    names = [name for name in OWN if name != "row"]
+    columns = {name: [getattr(entry, name) for entry in entries] for name in names}
+    table = pa.table({"row": list(range(len(entries)))} | columns, _SCHEMA)
     for name in dict.fromkeys(name for entry in entries for name in entry.facts):
         table = table.append_column(name, [[entry.facts.get(name) for entry in entries]])
     return table

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,12 @@ from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.hits import Hits
 from manymatch.search.scan.source import Floats, Source, double
 from manymatch.system.errors import ConfigError
+from manymatch.system.parallel_map import side_by_side
 
 _MARGIN = 24
 """Items beyond k that are scored first: a second run is often not necessary."""
-_NUMBERS_AT_ONCE = 2**22
-"""Numbers of float64 embeddings that are scored at once: 32 MiB."""
+_NUMBERS_AT_ONCE = 2**20
+"""Numbers of float64 embeddings that are scored at once: 8 MiB, for which memory is reused."""
 
 
 class Scanner:
@@ -140,10 +142,14 @@ class Scanner:
         """The rows in their order, and their scores."""
         rows = rows.sort().values
         at_once = max(1, _NUMBERS_AT_ONCE // self._gallery.vectors[0].numel())
-        scores = [self._scores(query, rows[run]) for run in runs(len(rows), at_once)]
-        return rows, torch.cat([*scores, torch.empty(0)])
+        if len(rows) <= at_once:
+            return rows, self._scores(query, rows)
+        parts = (rows[run] for run in runs(len(rows), at_once))
+        return rows, torch.cat(side_by_side(partial(self._scores, query), parts))
 
     def _scores(self, query: Embeddings, rows: Tensor) -> Tensor:
+        if not len(rows):
+            return torch.empty(0)
         items = double(_taken(self._gallery, rows)).to(self._model.device)
         asked = query.to(self._model.device)
         sides = (items, asked) if self._side == "images" else (asked, items)
