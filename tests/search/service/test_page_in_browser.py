@@ -16,6 +16,7 @@ import uvicorn
 
 from manymatch.search.service.app import application
 from manymatch.search.service.connection import Connection
+from manymatch.search.service.served_index import ServedIndex
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -33,12 +34,13 @@ SHOWN = "li:not([hidden]) > .card"
 def address(indexes: list[Path]) -> Iterator[str]:
     """The address of a running service whose indexes are ready."""
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(application(indexes), http=Connection, ws="none", log_level="error")
+    served = [ServedIndex.of(folder) for folder in indexes]
+    config = uvicorn.Config(application(served), http=Connection, ws="none", log_level="error")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    while b"loading" in urllib.request.urlopen(f"{address}/health").read():
+    while b"loading" in urllib.request.urlopen(f"{address}/health", timeout=60).read():
         time.sleep(0.1)
     yield address
     server.should_exit = True
