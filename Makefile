@@ -41,7 +41,8 @@ stop: $(READY)  ## end the service
 
 # Two test processes, each on one core: small tensors split over cores only wait for each other. The
 # tests of a file run in one process, because they share fixtures, and those of the service run in order.
-PYTEST := OMP_NUM_THREADS=1 python -m pytest -q -n 2 --dist loadfile
+# Files run in the order of tests/conftest.py, the longest first.
+PYTEST := OMP_NUM_THREADS=1 python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test: $(READY)  ## run every test
 	$(PYTEST)

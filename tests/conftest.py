@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from workspace import Workspace, make_workspace, stages_run
 
 ROOT = Path(__file__).parents[1]
+LONGEST = ("service", "finished", "new_workspace")
+"""The fixtures whose tests take longest."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first, so that no process of pytest-xdist is left with one of them."""
+    ranks: dict[Path, int] = {}
+    for item in items:
+        used = getattr(item, "fixturenames", ())
+        rank = next((n for n, name in enumerate(LONGEST) if name in used), len(LONGEST))
+        rank += rank == len(LONGEST) and not item.get_closest_marker("slow")
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """No test cuts the power, so written files need not be on the disk when a function returns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -38,10 +61,19 @@ def new_workspace(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 
 @pytest.fixture(scope="session")
-def finished(new_workspace: Callable[[], Workspace]) -> Workspace:
-    """A workspace after one undisturbed `dvc repro`, committed."""
-    workspace = new_workspace()
-    output = workspace.run("dvc", "repro")
-    assert len(stages_run(output)) == 11
-    workspace.commit("Results")
-    return workspace
+def finished(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace after one undisturbed `dvc repro`, committed.
+
+    All processes of pytest-xdist share the run; each has a copy.
+    """
+    made = tmp_path_factory.getbasetemp() / "finished"
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        made = made.parents[1] / made.name
+    with FileLock(f"{made}.lock"):
+        if not made.exists():
+            working = tmp_path_factory.mktemp("working")
+            workspace = make_workspace(root, working)
+            assert len(stages_run(workspace.run("dvc", "repro"))) == 11
+            workspace.commit("Results")
+            working.rename(made)
+    return Workspace(shutil.copytree(made, tmp_path_factory.mktemp("finished") / "workspace"))

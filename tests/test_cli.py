@@ -6,6 +6,7 @@ import errno
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import yaml
 from command_line import configured, fails
 
 from manymatch import cli
+from manymatch.system import progress
 
 STAGES = {
     "captions scenes": "download scenes",
@@ -176,6 +178,25 @@ def test_an_interrupt_is_no_traceback(
         cli.main()
     assert ended.value.code == 130
     assert "the same command" in capfd.readouterr().err
+
+
+def test_a_command_says_that_it_is_loading_until_it_prints_something(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+
+    def loads_then_works() -> None:
+        while not shown:
+            shown.extend(capfd.readouterr().err.splitlines())
+        progress.say("epoch 1")
+        time.sleep(0.05)
+
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)
+    monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes"])
+    monkeypatch.setattr(cli, "app", loads_then_works)
+    cli.main()
+    assert shown[0].startswith("train scenes: loading")
+    assert capfd.readouterr().err.splitlines()[-1] == "epoch 1"
 
 
 @pytest.mark.parametrize("stage", ["", *sorted({command.split()[0] for command in STAGES})])

@@ -39,6 +39,11 @@ class Workspace:
         """The same, but commands run the copied `src`, so that a test may change it."""
         return replace(self, own_sources=True)
 
+    def clone(self, folder: Path) -> Workspace:
+        """What git has of this workspace, in `folder`: no data and no models."""
+        self.run("git", "clone", "-q", ".", str(folder))
+        return Workspace(folder)
+
     def copy_data_from(self, other: Workspace) -> None:
         shutil.copytree(other.folder / "data", self.folder / "data")
 

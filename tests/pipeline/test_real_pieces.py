@@ -1,4 +1,4 @@
-"""`dvc repro` on the pieces of the papers' datasets at hand: every protocol that applies."""
+"""DVC's stages on the pieces of the papers' datasets at hand: every protocol that applies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workspace import Workspace, stages_run
+from typer.testing import CliRunner
+from workspace import Workspace
+
+from manymatch import cli
+from pipelines.graph import read_graph
 
 pytestmark = pytest.mark.slow
 METHOD = "vsepp_trial"
@@ -16,17 +20,25 @@ METHOD = "vsepp_trial"
 
 @pytest.fixture
 def results(
-    real_data: Path, new_workspace: Callable[[], Workspace]
+    real_data: Path, new_workspace: Callable[[], Workspace], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]:
-    """Run a dataset on its pieces: the metrics, and what was printed."""
+    """Run the stages of a dataset on its pieces, in this process: the metrics, and what was
+    printed."""
 
     def run(dataset: str, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
         workspace = new_workspace()
         workspace.edit("params.yaml", {"datasets": [dataset], "presets": [METHOD]})
         changes = {"only_present": True, **settings}
         workspace.edit("params.yaml", {f"sources.{dataset}.{k}": v for k, v in changes.items()})
-        output = workspace.run("dvc", "repro")
-        assert len(stages_run(output)) == 9
+        monkeypatch.chdir(workspace.folder)
+        stages, output = read_graph(workspace.folder).stages, ""
+        for stage in stages:
+            words = stage.command.split()[1:]
+            outcome = CliRunner().invoke(cli.app, words, catch_exceptions=False)
+            assert outcome.exit_code == 0, outcome.output
+            assert all(out.exists() for out in stage.outs), stage.name
+            output += outcome.output
+        assert len(stages) == 9
         board = (workspace.folder / "reports" / "leaderboard.md").read_text()
         assert f"| {METHOD} |" in board and "small-scale" in board
         metrics = workspace.folder / "reports" / "results" / dataset / f"{METHOD}.json"
@@ -54,12 +66,12 @@ def test_coco(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> N
 
 
 def test_cub(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> None:
-    """Ten classes, of which the last three are unseen in training."""
+    """Six of the ten classes at hand, of which the last three are unseen in training."""
     pieces, splits = real_data / "cub" / "cub_mini10.tar", real_data / "cub" / "splits"
     listed = [(splits / f"{name}classes.txt").read_text().split() for name in ("trainval", "test")]
     names = sorted(name for part in listed for name in part)
-    (tmp_path / "train.txt").write_text("\n".join(names[:7] + names[10:]))
-    (tmp_path / "test.txt").write_text("\n".join(names[7:10]))
+    (tmp_path / "train.txt").write_text("\n".join(names[:3] + names[10:]))
+    (tmp_path / "test.txt").write_text("\n".join(names[3:6]))
     settings = {
         "images": str(pieces),
         "captions": str(pieces),
@@ -68,7 +80,7 @@ def test_cub(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> No
         "seen_test": str(splits / "seen_test_images.txt"),
     }
     metrics, _ = results("cub", settings)
-    for setting, chance in (("all_classes", 100 / 7), ("zero_shot", 100 / 3)):
+    for setting, chance in (("all_classes", 100 / 3), ("zero_shot", 100 / 3)):
         for way in ("i2t", "t2i"):
             entry = metrics["classes"][setting][way]
             assert chance / 2 < entry["r_precision"] < 100

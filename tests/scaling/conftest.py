@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dvc.repo import Repo
 from workspace import Workspace
 
 STAGES = {
     "double": {"cmd": "sh double.sh", "deps": ["double.sh", "number"], "outs": ["twice"]},
     "show": {"cmd": "cp twice shown", "deps": ["twice"], "outs": [{"shown": {"cache": False}}]},
 }
+CONFIG = """[core]
+    analytics = false
+    remote = shared
+['remote "shared"']
+    url = {}
+"""
 DOUBLE = "echo computing; echo $((2 * $(cat number))) > twice\n"
 
 
@@ -31,9 +38,8 @@ def new_clone(tmp_path: Path, remote: Path) -> Callable[[str], Workspace]:
     (origin.folder / "double.sh").write_text(DOUBLE)
     (origin.folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": STAGES}))
     origin.run("git", "init", "-q")
-    origin.run("dvc", "init", "-q")
-    origin.run("dvc", "config", "core.analytics", "false")
-    origin.run("dvc", "remote", "add", "-q", "--default", "shared", str(remote))
+    Repo.init(str(origin.folder))
+    (origin.folder / ".dvc" / "config").write_text(CONFIG.format(remote))
     origin.commit("Start")
 
     def clone(name: str) -> Workspace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -14,8 +14,10 @@ import pytest
 from hashed_files import flipped_bits
 from PIL import Image
 from tiny_data import TinyData, make_data, write_table
-from workspace import Workspace
+from typer.testing import CliRunner
+from workspace import Workspace, stages_run
 
+from manymatch import cli
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features import BACKBONES
 from manymatch.features.extract import extract
@@ -276,20 +278,25 @@ def test_a_damaged_part_of_shards_is_named(data: TinyData) -> None:
 
 @pytest.mark.slow
 def test_the_stages_of_the_pipeline_join_what_the_commands_made(
-    finished: Workspace, new_workspace: Callable[[], Workspace]
+    finished: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the command line and `dvc repro`: the outputs are those of one go."""
-    workspace = new_workspace()
-    commands = ("features scenes lite0", "scene-graphs scenes", "shards scenes lite0")
-    workspace.run("dvc", "repro", "captions")
-    for command in commands:
-        stage = command.split()[0].replace("-", "_")
+    workspace = finished.clone(tmp_path / "clone")
+    for room in ("code", "raw", "captions"):
+        shutil.copytree(finished.folder / "data" / room, workspace.folder / "data" / room)
+    monkeypatch.chdir(workspace.folder)
+    for stage, command in (
+        ("features", "features scenes lite0"),
+        ("scene_graphs", "scene-graphs scenes"),
+        ("shards", "shards scenes lite0"),
+    ):
         for number in (1, 2):
-            workspace.run("manymatch", *command.split(), "--part", f"{number}/2")
-        assert "joining 2 parts" in workspace.run("dvc", "repro", "-s", stage)
+            words = [*command.split(), "--part", f"{number}/2"]
+            CliRunner().invoke(cli.app, words, catch_exceptions=False)
+        output = workspace.run("dvc", "repro", "--single-item", stage)
+        assert "joining 2 parts" in output and len(stages_run(output)) == 1
     parts = workspace.folder / "data" / "parts"
     assert [path for path in parts.rglob("*") if path.is_file()] == []
-    workspace.run("dvc", "repro", "shards")
     assert _outs(workspace) == _outs(finished)
     wrong = workspace.run("manymatch", "shards", "scenes", "lite0", "--part", "0/2", code=1)
     assert wrong.startswith("error: --part 0/2: expected K/N") and wrong.count("\n") == 1

@@ -13,6 +13,7 @@ from typing import NoReturn
 import typer
 
 from manymatch.cli import check, code, data, external, models, results, search, serve, studies
+from manymatch.cli.startup import loading
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.files import storage_error
 from manymatch.system.parent import end_with_dvc
@@ -44,7 +45,8 @@ def main() -> None:
     end_with_dvc()
     try:
         _refuse_empty(sys.argv[1:])
-        app()
+        with loading(" ".join(sys.argv[1:])):
+            app()
     except ManyMatchError as error:
         _failed(error)
     except OSError as error:

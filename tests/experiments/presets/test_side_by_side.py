@@ -9,72 +9,61 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import psutil
 import pytest
 from tiny_checkout import Checkout
+from typer.testing import CliRunner
 
-from manymatch.experiments import engine, workers
+from manymatch import cli
 from manymatch.system.files import remove
 
+COMMAND = ("experiment", "tiny", "vsepp", "--jobs", "2", "--over")
+
 
 @pytest.mark.slow
-def test_two_at_a_time_give_the_same_numbers(
+def test_killed_and_interrupted_the_command_keeps_what_its_processes_finished(
     checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = checkout.plan(over={"preset": ["vsepp", "cora"]})
-    metrics = []
-    for _ in range(2):
-        written = engine.perform(checkout.experiment(plan, jobs=2))
-        points = json.loads(written.read_text())["points"]
-        metrics.append([run["metrics"] for point in points for run in point["runs"]])
-        remove(checkout.layout.experiment_runs("presets"))
-        monkeypatch.setattr(engine, "side_by_side", workers.side_by_side)
-    assert worked == ["vsepp, seed 0", "cora, seed 0"]
-    assert metrics[0] == metrics[1]
+    """One run ends before the kill; the other is long."""
+    with _started(checkout) as process:
+        _wait(lambda: checkout.runs and _say(checkout, "epoch 3/4000"))
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.wait()
+        _wait(lambda: not any(child.is_running() for child in children))
 
-
-@pytest.mark.slow
-def test_killed_and_run_again_it_goes_on(checkout: Checkout) -> None:
-    process = _start(checkout, epochs=100)
-    runs = checkout.layout.experiment_runs("presets")
-    _wait(lambda: len([log for log in runs.glob("*/log.txt") if "epoch 3" in log.read_text()]) == 2)
-    children = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.wait()
-    _wait(lambda: not any(child.is_running() for child in children))
-
-    # One of the two may end while the other starts.
-    logs = [log for log in runs.glob("*/log.txt") if not log.with_name("result.json").exists()]
-
-    process = _start(checkout, epochs=100)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    assert all(f"\n{start} " in output for start in ("size", "4", "6"))
-    assert logs and all("resuming after epoch" in log.read_text() for log in logs)
-
-
-@pytest.mark.slow
-def test_interrupted_it_ends_in_one_line(checkout: Checkout) -> None:
-    process = _start(checkout, epochs=4000)
-    runs = checkout.layout.experiment_runs("presets")
-    _wait(lambda: len([log for log in runs.glob("*/log.txt") if "epoch 1" in log.read_text()]) == 2)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    try:
+    with _started(checkout) as process:
+        _wait(lambda: _say(checkout, "resuming after epoch"))
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, errors = process.communicate(timeout=60)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
-    assert errors.splitlines()[-1].startswith("interrupted;")
-    assert "Traceback" not in errors
+    assert "2 runs, 1 of them finished before" in errors
+    assert errors.splitlines()[-1].startswith("interrupted;") and "Traceback" not in errors
+
+    monkeypatch.chdir(checkout.layout.root)
+    finished = _run_here(checkout)
+    assert worked == ["epochs=3, seed 0"]
+    remove(checkout.layout.experiment_runs("presets"))
+    assert _run_here(checkout) == finished
+    assert len(worked) == 3
 
 
-def _start(checkout: Checkout, epochs: int) -> subprocess.Popen[str]:
-    words = f"experiment tiny vsepp --over size=4,6 --jobs 2 --set training.epochs={epochs}"
-    return subprocess.Popen(
-        [sys.executable, "-m", "manymatch", *words.split()],
+def _run_here(checkout: Checkout) -> list[dict[str, Any]]:
+    """The metrics of two short runs; the first is that of the processes."""
+    words = [*COMMAND, "training.epochs=2,3"]
+    outcome = CliRunner().invoke(cli.app, words, catch_exceptions=False)
+    assert all(f"\n{start} " in outcome.stdout for start in ("training.epochs", "2", "3"))
+    (written,) = (checkout.layout.reports / "ablations" / "tiny").glob("*.json")
+    return [point["runs"][0]["metrics"] for point in json.loads(written.read_text())["points"]]
+
+
+@contextlib.contextmanager
+def _started(checkout: Checkout) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "manymatch", *COMMAND, "training.epochs=2,4000"],
         cwd=checkout.layout.root,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
@@ -84,9 +73,21 @@ def _start(checkout: Checkout, epochs: int) -> subprocess.Popen[str]:
         # These tests may run in the background of a shell, which ignores the signal.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
-def _wait(until: Callable[[], bool]) -> None:
+def _say(checkout: Checkout, text: str) -> bool:
+    """Whether a run has said `text`."""
+    logs = checkout.layout.experiment_runs("presets").glob("*/log.txt")
+    return any(text in log.read_text() for log in logs)
+
+
+def _wait(until: Callable[[], object]) -> None:
     for _ in range(600):
         if until():
             return
