@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.evaluation.embed import check_finite, inference
+from manymatch.evaluation.embed import check_finite
 from manymatch.evaluation.ranking.blocks import Score, checked, runs
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.cora import CORA
@@ -39,6 +39,8 @@ from manymatch.system.parallel_map import side_by_side
 
 _MARGIN = 24
 """Items beyond k that are scored first: a second run is often not necessary."""
+_RUN = 256
+"""Items in the first run after these. A call costs about as much as 256 items."""
 _NUMBERS_AT_ONCE = 2**20
 """Numbers of float64 embeddings that are scored at once: 8 MiB, for which memory is reused."""
 
@@ -86,6 +88,7 @@ class Scanner:
         elif self._form is not None:
             self._source = Floats(self._form, self._gallery)
 
+    @torch.inference_mode()
     def top(
         self,
         queries: Embeddings,
@@ -109,11 +112,10 @@ class Scanner:
         exact = double(queries.scored())
         single = [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
         hits = []
-        with inference(self._model.method, self._model.device):
-            for query, bounds in zip(single, self._bounds(single), strict=True):
-                if included is not None:
-                    bounds[torch.from_numpy(~included)] = -torch.inf
-                hits.append(self._best(query, bounds, k, -np.inf if least is None else least))
+        for query, bounds in zip(single, self._bounds(single), strict=True):
+            if included is not None:
+                bounds[torch.from_numpy(~included)] = -torch.inf
+            hits.append(self._best(query, bounds, k, -np.inf if least is None else least))
         return hits
 
     def _bounds(self, queries: Sequence[Embeddings]) -> Iterator[Tensor]:
@@ -131,7 +133,7 @@ class Scanner:
         bounds[first] = -torch.inf
         others = best.reached_by(bounds).nonzero()[:, 0]
         others = others[bounds[others].argsort(descending=True, stable=True)]
-        start, size = 0, 2 * _MARGIN
+        start, size = 0, _RUN
         while start < len(others):
             run = others[start : start + size]
             run = run[best.reached_by(bounds[run])]
