@@ -54,10 +54,10 @@ def _one_pass(source: Source, questions: Sequence[Question]) -> Tensor:
 
         side_by_side(work, range(0, len(numbers), share))
     for row, question in enumerate(questions):
-        bounds[row] += _rounding(question, source.elements)
+        bounds[row] += rounding(question, source.elements)
     return bounds
 
 
-def _rounding(question: Question, elements: int) -> float:
+def rounding(question: Question, elements: int) -> float:
     """A bound of the rounding error of `reduce` in float32."""
     return 2.0**-24 * (64 + elements * len(question.vectors)) * question.magnitude

@@ -17,9 +17,12 @@ class Hits:
         scores: `(k,)` float32.
         reranked: the number of items that were scored exactly.
         exact: whether no other item can be among the best k.
+        excess: how much higher than the worst score here the score of another item may be, if the
+            result is not proven exact.
     """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
     reranked: int
     exact: bool
+    excess: float = 0.0

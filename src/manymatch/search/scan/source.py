@@ -6,6 +6,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,7 +46,7 @@ class Floats(Source):
     """
 
     def __init__(self, form: Form, gallery: Embeddings) -> None:
-        self._form, self._gallery = form, gallery
+        self._form, self._gallery = form, per_item(gallery)
         self.count, self.longest, self.elements = len(gallery), 0.0, 0
         self._errors: list[Tensor] = []
         """For every block `(1, K, b)`, the norms, or `(2, K, b)`, norms and offsets."""
@@ -61,9 +63,7 @@ class Floats(Source):
     def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
         counts = [len(question.vectors) for question in questions]
         vectors = torch.cat([question.vectors for question in questions]).float()
-        unit = (vectors.shape[1] + 8) * 2.0**-23
-        """Twice the largest relative rounding error of a product of D terms in float32."""
-        errors = [(unit * longest(question), 1.0) for question in questions]
+        errors = [(unit(question.vectors), 1.0) for question in questions]
 
         def bounds(number: int) -> tuple[Tensor, Tensor | None]:
             rows = self._form.rows(self._items(number))
@@ -92,8 +92,18 @@ def double(items: Embeddings) -> Embeddings:
     return items.map(lambda part: part.double() if part.is_floating_point() else part)
 
 
-def longest(question: Question) -> float:
-    return float(question.vectors.norm(dim=1).max())
+def per_item(items: Embeddings) -> Embeddings:
+    """The items without the parts that no form reads."""
+    unread: dict[str, Any] = dict.fromkeys(items.parts().keys() - items.scored_parts().keys())
+    return replace(items, **unread)
+
+
+def unit(vectors: Tensor) -> float:
+    """A bound of the error of float32 products of `vectors (..., D)` with a vector of norm 1.
+
+    The bound is twice the largest relative rounding error of D terms.
+    """
+    return (vectors.shape[-1] + 8) * 2.0**-23 * float(vectors.norm(dim=-1).max())
 
 
 def check_items(items: Embeddings, start: int) -> None:
