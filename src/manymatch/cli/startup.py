@@ -33,7 +33,7 @@ def loading(command: str) -> Iterator[None]:
     stream = sys.stderr
     with contextlib.ExitStack() as stack:
         stack.enter_context(working(f"{command}: loading libraries and inputs"))
-        sys.stderr = _Watched(stream, stack.close)  # type: ignore[assignment]
+        sys.stderr = _Watched(stream, stack.close)
         try:
             yield
         finally:
