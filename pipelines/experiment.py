@@ -169,7 +169,7 @@ def _commit(folder: Path, parent: str, message: str) -> str:
         index = Path(temporary, "index")
         own = folder / _git("rev-parse", "--git-path", "index", folder=folder)
         if own.is_file():
-            # With the original's time, by which git notices a file that changed in the same second.
+            # With the time of the original, by which git notices a file that changed in the same second.
             shutil.copy2(own, index)
         environment = {"GIT_INDEX_FILE": str(index)}
         _git("add", "--all", ".", folder=folder, environment=environment)
