@@ -169,7 +169,8 @@ def _commit(folder: Path, parent: str, message: str) -> str:
         index = Path(temporary, "index")
         own = folder / _git("rev-parse", "--git-path", "index", folder=folder)
         if own.is_file():
-            # With the time of the original, by which git notices a file that changed in the same second.
+            # The time of the index tells git which files it must compare: a file that changed in
+            # the second of the checkout looks unchanged.
             shutil.copy2(own, index)
         environment = {"GIT_INDEX_FILE": str(index)}
         _git("add", "--all", ".", folder=folder, environment=environment)

@@ -96,6 +96,25 @@ def prepare(
 
 
 @_flow()
+def index(
+    name: Name = ALL, overrides: Overrides = "", parts: Parts = 1, cluster: str = ""
+) -> State:
+    """Make one index of `params.yaml`, or all, with the models and data that it needs.
+
+    Heavy stages run in `parts` side by side, as those of `prepare`.
+    """
+
+    def stages(graph: Graph) -> list[Stage]:
+        known = read_params(graph.root / LAYOUT.params).indexes
+        if not known or name not in (*known, ALL):
+            raise ConfigError(f"params.yaml: indexes: no '{name}'{nearest(name, known)}")
+        return graph.with_needs(graph.writing(LAYOUT.indexes / ("" if name == ALL else name)))
+
+    divided = partial(_divided, parts, cluster, overrides) if parts > 1 or cluster else None
+    return _run(stages, overrides, prepared=divided)
+
+
+@_flow()
 def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> State:
     """Train and evaluate one preset, `presets/DATASET/PRESET.yaml`.
 

@@ -28,7 +28,7 @@ from pipelines.graph import Stage, is_made
 from pipelines.plain import speak_plainly
 from pipelines.stage import StageFailed
 
-HEAVY = frozenset({"features", "scene_graphs", "shards"})
+HEAVY = frozenset({"features", "scene_graphs", "shards", "index"})
 """The kinds of stages whose command takes `--part`."""
 _LOCAL = {
     # Threads suffice, because they start processes that do the work.

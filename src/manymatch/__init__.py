@@ -1,8 +1,8 @@
 """ManyMatch: one reproducible pipeline for many-to-many image-text retrieval.
 
 The public names are imported when they are first used, so that `import manymatch` takes no time:
-`load` and `Model` (a trained model in use), and the packages `losses`, `methods`, `pooling` and
-`similarities`.
+`load` and `Model` (a trained model in use), `Index` (many pictures or captions, to be searched),
+and the packages `losses`, `methods`, `pooling` and `similarities`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manymatch import losses, methods, pooling, similarities
+    from manymatch.search.index.index import Index
     from manymatch.search.model import Model, load
 
 __version__ = "0.1.0"
-__all__ = ["Model", "load", "losses", "methods", "pooling", "similarities"]
+__all__ = ["Index", "Model", "load", "losses", "methods", "pooling", "similarities"]
+
+
+_MODULES = {
+    "Index": "manymatch.search.index.index",
+    "Model": "manymatch.search.model",
+    "load": "manymatch.search.model",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'manymatch' has no attribute '{name}'")
-    if name in ("Model", "load"):
-        return getattr(importlib.import_module("manymatch.search.model"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     return importlib.import_module(f"manymatch.{name}")
 
 

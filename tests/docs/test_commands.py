@@ -1,4 +1,4 @@
-"""`manymatch` takes the commands on the pages about experiments, studies and protocols."""
+"""`manymatch` takes the commands on the pages about experiments, studies, protocols and search."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from manymatch.experiments.studies import STUDIES
 ROOT = Path(__file__).parents[2]
 PAGES = {
     name: (ROOT / "docs" / f"{name}.md").read_text()
-    for name in ("experiments", "studies", "protocols")
+    for name in ("experiments", "studies", "protocols", "search")
 }
 COMMANDS = [
     command
     for text in PAGES.values()
-    for command in re.findall(r"^    manymatch (.+)$", text, re.MULTILINE)
+    for command in re.findall(r"^(?:    )?manymatch (.+)$", text, re.MULTILINE)
 ]
 
 

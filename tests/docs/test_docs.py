@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -144,3 +146,13 @@ torch.testing.assert_close(again.vectors, stored.images.vectors, atol=1e-6, rtol
 assert scores.shape == (2, 1) and len(why.entity_scores) == len(why.graph.objects)
 """
     finished.run("python", "-c", program + check)
+
+
+@pytest.mark.slow
+def test_the_search_page_runs(root: Path, finished: Workspace) -> None:
+    page = root / "docs" / "search.md"
+    for command in "".join(blocks(page, "sh")).splitlines():
+        finished.run(*shlex.split(command))
+    program = "".join(blocks(page, "python"))
+    finished.run("python", "-c", program + "assert len(answer.results) == 5")
+    shutil.rmtree(finished.folder / "scenes.index")  # other tests use this workspace

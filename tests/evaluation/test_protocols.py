@@ -14,13 +14,16 @@ from made_scores import looked_up, subject
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
+from manymatch.evaluation.outcome import measure
+from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.recall import (
     multi_match,
     ranks_of_relevant,
     relevant_ranks,
 )
-from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
+from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
+from manymatch.results.metrics import Metrics
 from manymatch.system.errors import DataError
 
 NAMES = ("map_at_r", "r_precision", "r1")
@@ -127,6 +130,20 @@ def test_judgments_keep_this_splits_foreign_pairs(tmp_path: Path) -> None:
     judgments = read_judgments(path, ["a", "b"], ["a0", "a1", "b0"], torch.tensor([0, 0, 1]))
     assert judgments.extra.tolist() == [[0, 2], [1, 0]]
     assert judgments.complete
+
+
+def test_a_protocol_is_added_by_one_function_and_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        suite.PROTOCOLS, "span", lambda split: {"best": len(split.ranking.i2t.ranks)}
+    )
+    monkeypatch.setitem(suite.OF_DATASET, "scenes", ("span",))
+    split = subject(torch.eye(2), torch.arange(2))
+    Metrics.model_validate(measure(split, NO_JUDGMENTS, "scenes")).write(tmp_path / "m.json")
+    written = Metrics.read(tmp_path / "m.json")
+    assert written.numbers()["span.best"] == 2 and written.rsum == 600
+    assert suite.by_name(["span"], split) == {"span": {"best": 2}}
 
 
 def test_no_judgments(tmp_path: Path) -> None:

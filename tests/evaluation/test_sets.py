@@ -137,7 +137,7 @@ def test_chosen_elements_score_as_embeddings_cut_by_hand() -> None:
     analysis = made.analyse(Elements(images=((1, 3),)))
     assert analysis is not None
     images, texts = made.embedded.images.vectors, made.embedded.texts.vectors
-    selected = analysis.details.chosen
+    selected = analysis.details.selections
     assert [(c.modality, c.elements) for c in selected] == [
         *(("images", elements) for elements in ([1], [2], [3], [1, 3])),
         *(("texts", elements) for elements in ([1], [2])),

@@ -37,7 +37,7 @@ def shown_sets(samples: dict[str, Any], elements: int, alive: bool) -> dict[str,
     return {
         "gallery": {"images": 300, "captions": 1500},
         "whole": RECALL,
-        "chosen": [
+        "selections": [
             {"modality": modality, "elements": [k], "recall": RECALL}
             for modality in ("images", "texts")
             for k in elements_of(elements)

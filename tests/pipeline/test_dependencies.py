@@ -21,11 +21,13 @@ RUNS = {
     "features": ["lite0", "butd"],
     "ensembles": ["vsepp+cora"],
     "experiments": {"dive-alpha": "scenes"},
+    "indexes": {"pictures": {"source": "data/raw/scenes/images", "model": "scenes/cora"}},
 }
 MODELS = {f"{dataset}/{name}" for dataset in RUNS["datasets"] for name in RUNS["presets"]}
 TRAIN = {f"train/{model}" for model in MODELS}
 EVALUATE = {f"evaluate/{model}" for model in MODELS}
 ENSEMBLE = {f"ensemble/{dataset}/vsepp+cora" for dataset in RUNS["datasets"]}
+INDEX = {"index/pictures"}
 LEARNING = TRAIN | EVALUATE | ENSEMBLE | {"experiment/dive-alpha"}
 
 
@@ -69,7 +71,7 @@ EDITS: dict[str, tuple[str, Change, set[str]]] = {
     "a default of presets": (
         "config/preset.py",
         replace("lr: Positive = 5e-4", "lr: Positive = 6e-4"),
-        LEARNING,
+        LEARNING | INDEX,
     ),
     "a default of the captions": (
         "config/params.py",
@@ -84,12 +86,12 @@ EDITS: dict[str, tuple[str, Change, set[str]]] = {
     "a similarity of one method": (
         "similarities/smooth_chamfer.py",
         append("\nEPSILON = 1.0\n\n\ndef smooth_chamfer(images, texts, alpha): ...\n"),
-        of("dive", "train", "evaluate") | {"experiment/dive-alpha"},
+        of("dive", "train", "evaluate") | {"experiment/dive-alpha"} | INDEX,
     ),
     "a set module's attention map": (
         "pooling/slot_attention.py",
         replace("class SlotAttention(", "class SlotAttention(object, "),
-        of("dive", "train", "evaluate") | {"experiment/dive-alpha"},
+        of("dive", "train", "evaluate") | {"experiment/dive-alpha"} | INDEX,
     ),
     "a protocol": (
         "evaluation/protocols/precision_at_r.py",
@@ -111,14 +113,18 @@ EDITS: dict[str, tuple[str, Change, set[str]]] = {
     "a backbone": (
         "features/lite0.py",
         replace("return ", "return not "),
-        {"features/scenes/lite0", "features/flickr30k/lite0"},
+        {"features/scenes/lite0", "features/flickr30k/lite0"} | INDEX,
     ),
     "an importer": (
         "features/importers/precomp.py",
         replace("return ", "return not "),
         {"features/flickr30k/butd"},
     ),
-    "the parser": ("scene_graphs/rules.py", replace("return ", "return not "), {"scene_graphs"}),
+    "the parser": (
+        "scene_graphs/rules.py",
+        replace("return ", "return not "),
+        {"scene_graphs"} | INDEX,
+    ),
     "the writer of shards": (
         "shards/split_writer.py",
         replace("return ", "return not "),

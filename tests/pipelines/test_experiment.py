@@ -96,6 +96,21 @@ def test_changes_that_are_not_committed_are_part_of_the_experiment(workspace: Pa
 
 
 @pytest.mark.slow
+def test_a_change_in_the_second_of_the_checkout_is_seen(workspace: Path) -> None:
+    files = Path("params.yaml"), Path(".git/index")
+    call("git", "read-tree", "HEAD")  # forgets the times of the files
+    files[0].write_text("n: 1\n")
+    call("git", "update-index", "--refresh")
+    written = files[0].stat().st_mtime_ns
+    files[0].write_text("n: 7\n")
+    for path in files:
+        os.utime(path, ns=(written, written))
+    with experiment.opened("key", print) as made:
+        assert Path("params.yaml").read_text() == "n: 7\n"
+        made.save("changed")
+
+
+@pytest.mark.slow
 def test_the_next_run_removes_what_a_killed_run_left_and_continues_its_work(
     workspace: Path, root: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
@@ -35,6 +36,26 @@ def test_train_ends_with_the_metrics_of_its_model() -> None:
 def test_prepare_ends_with_the_shards(dataset: str) -> None:
     names = flows.prepare.fn(dataset)
     assert names[-1] == "shards@scenes-lite0" and len(names) == 6
+
+
+def test_index_ends_with_the_index_of_its_model(
+    tmp_path: Path, root: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="no 'mine'"):
+        flows.index.fn("mine")
+    changed = yaml.safe_load((root / "params.yaml").read_text())
+    changed["indexes"] = {"mine": {"source": "data/raw/scenes/images", "model": "scenes/cora"}}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(changed))
+    needs = ("code", "download@scenes", "train@scenes-cora")
+    stage = Stage("index@mine", "", needs, (Path("data/indexes/mine"),))
+    other = Stage("index@other", "", (), (Path("data/indexes/other"),))
+    indexed = Graph(tmp_path, (*graph.stages, stage, other))
+    monkeypatch.setattr(flows, "_run", lambda choose, *_, **__: [s.name for s in choose(indexed)])
+    names = flows.index.fn("mine")
+    assert names[-2:] == ["train@scenes-cora", "index@mine"] and "index@other" not in names
+    assert flows.index.fn("all")[-1] == "index@other"
+    with pytest.raises(ConfigError, match="did you mean 'mine'"):
+        flows.index.fn("mime")
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "all"])

@@ -63,7 +63,7 @@ def test_every_method_has_its_deployment(root: Path) -> None:
         assert named[f"train-{method}"]["parameters"] == {"preset": method}
     assert set(named) == {
         *(f"train-{method}" for method in methods),
-        *("prepare-data", "evaluate-all", "report", "reproduce"),
+        *("prepare-data", "index", "evaluate-all", "report", "reproduce"),
     }
     for name, deployment in named.items():
         # What the queue `cpu` runs beside others must see none of their GPUs.

@@ -105,6 +105,15 @@ def test_pictures_may_be_files_images_arrays_or_a_loader(
         torch.testing.assert_close(vsepp.encode_images(kind).vectors, expected.vectors)
 
 
+def test_precision_lies_between_the_scores_of_the_validation_split(make_model: Make) -> None:
+    curves = {"image": [[0.0], [0.5]], "text": [[0.2, 0.4], [0.1, 0.9]]}
+    made = manymatch.load(make_model("vsepp", precision=curves))
+    shares = made.precision([[-1.0, 0.25, 7.0]])
+    assert shares is not None and shares.tolist() == [[0.1, pytest.approx(0.3), 0.9]]
+    assert made.precision(0.3, query="image") == 0.5
+    assert manymatch.load(make_model("vsepp")).precision(0.3) is None
+
+
 def test_a_saved_model_is_the_same_and_has_a_card(vsepp: Model, tmp_path: Path) -> None:
     vsepp.save(tmp_path / "copy")
     copied = manymatch.load(tmp_path / "copy", "cpu")

@@ -138,6 +138,8 @@ class Soak:
             self.counts["undisturbed commands that failed"] += 1
             last = [line for line in output.splitlines() if line.strip()][-6:]
             self.log(f"[{process.pid}] said: " + " | ".join(last))
+            if "RWLock-file" in output:
+                self.workspace.run("manymatch", "check")
             if command[0] == "manymatch" and "Traceback" in output:
                 self.violate(f"a traceback of {name}")
 

@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 import tiny_run
 import torch
 from full_disk import error_on_full_disk
+from sklearn.isotonic import IsotonicRegression
 from tiny_data import TinyData, make_data
 from tiny_run import Run, preset
 
+from manymatch.evaluation.embed import embed
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
@@ -49,6 +52,15 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
     assert found["rsum"] == pytest.approx(facts["rsum"])
     assert found["rsum"] == max(curve(run, "validation/rsum"))
     assert facts["epoch"] == 1 + curve(run, "validation/rsum").index(facts["rsum"])
+    split = embed(method, batches(tiny.shards, "validation", vocabulary, 4), "cpu")
+    with torch.inference_mode():
+        scores = method.score(split.images, split.texts).numpy()
+    right = split.image_index.numpy() == np.arange(len(scores))[:, None]
+    shares = IsotonicRegression().fit_transform(scores.ravel(), right.ravel())
+    for query in ("image", "text"):  # fewer than 100 results a query: all pairs count
+        values, curve_shares = facts["precision"][query]
+        assert values == sorted(values) and max(shares) - min(shares) > 0
+        assert np.interp(scores.ravel(), values, curve_shares) == pytest.approx(shares, abs=1e-4)
 
 
 def curve(run: Run, name: str) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import typer
 
@@ -12,6 +13,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import preset_path
 from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.system.locks import remove_damaged_dvc_table
 from manymatch.system.progress import say
 
 commands = typer.Typer()
@@ -19,10 +21,14 @@ commands = typer.Typer()
 
 @commands.command()
 def check() -> None:
-    """Check params.yaml and the presets it names, and say what will run."""
+    """Check params.yaml and the presets it names, and say what will run.
+
+    What a killed dvc has left in .dvc/tmp is put in order.
+    """
     from manymatch import datasets
 
     params = project.params()
+    remove_damaged_dvc_table(Path())
     faults: list[str] = []
     for features in params.features:
         with _collected(faults):

@@ -10,7 +10,7 @@ import typer
 from manymatch.cli import project
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
-from manymatch.config.params import Params
+from manymatch.config.params import Indexed, Params
 from manymatch.system.progress import say
 
 commands = typer.Typer()
@@ -68,6 +68,8 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
             "manymatch.experiments.presets.experiment",
             *dict.fromkeys(_method(dataset, preset.stem) for preset in presets),
         ]
+    for name, index in params.indexes.items():
+        stages[f"index/{name}"] = _index_stage(index)
     return stages
 
 
@@ -105,6 +107,19 @@ def _model_stages(dataset: str, preset: str) -> dict[str, list[str]]:
             method,
         ],
     }
+
+
+def _index_stage(index: Indexed) -> list[str]:
+    from manymatch import features
+
+    dataset, _, name = index.model.partition("/")
+    backbone = project.preset(dataset, name).features
+    return [
+        "manymatch.search.index.build",
+        "manymatch.search.index.sources",
+        _method(dataset, name),
+        *([features.entry_point(backbone)] if backbone in features.BACKBONES else []),
+    ]
 
 
 def _method(dataset: str, preset: str) -> str:

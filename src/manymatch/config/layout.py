@@ -77,6 +77,11 @@ class Layout:
     def shards(self, dataset: str, features: str) -> Path:
         return self.root / "data" / "shards" / dataset / features
 
+    @property
+    def indexes(self) -> Path:
+        """The indexes of pictures or captions (`search.index`), each in a folder of its name."""
+        return self.root / "data" / "indexes"
+
     def parts(self, output: Path) -> Path:
         """The parts of a stage's `output`, made on several machines; no stage's output."""
         return self.root / "data" / "parts" / output.relative_to(self.root / "data")

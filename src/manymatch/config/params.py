@@ -94,6 +94,13 @@ class WarmStarted(Strict):
     model: ModelPath
 
 
+class Indexed(Strict):
+    """An index of the folder, shards, store or captions `source` with the trained `model`."""
+
+    source: Annotated[str, Field(min_length=1)]
+    model: ModelPath
+
+
 def _different(names: Sequence[str]) -> Sequence[str]:
     doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
@@ -115,6 +122,8 @@ class Params(Strict):
     ensembles: Annotated[tuple[Ensemble, ...], AfterValidator(_different)] = ()
     experiments: dict[Name, Name] = Field(default_factory=dict)
     """The dataset of each file in `experiments/`, which is named without `.yaml`."""
+    indexes: dict[Name, Indexed] = Field(default_factory=dict)
+    """The indexes in `data/indexes`, by name."""
     sources: dict[str, dict[str, Any]]
     captions: Captions = Captions()
     extraction: dict[Name, Extraction]

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from manymatch.reporting.blocks import Block, Bullets, Heading, Note
 from manymatch.reporting.table import Column, Table
+from manymatch.system.errors import printable
 
 _GAP = 2
 """Spaces between two columns."""
@@ -31,16 +32,16 @@ def show(blocks: Sequence[Block], written: Path | None = None) -> None:
     console = Console(markup=False, highlight=False, emoji=False)
     for block in blocks:
         if isinstance(block, Heading):
-            small = _printable(f"  {block.small}" if block.small else "")
-            console.print(Text("\n").append(_printable(block.text, "bold")).append(small))
+            small = _text(f"  {block.small}" if block.small else "")
+            console.print(Text("\n").append(_text(block.text, "bold")).append(small))
         elif isinstance(block, Note):
-            console.print(Text("\n").append(_printable(block.text)))
+            console.print(Text("\n").append(_text(block.text)))
         elif isinstance(block, Bullets):
             for item in block.items:
-                console.print(_printable(f"- {item}"))
+                console.print(_text(f"- {item}"))
         elif isinstance(block, Table):
             if block.caption:
-                console.print(Text("\n").append(_printable(block.title)))
+                console.print(Text("\n").append(_text(block.title)))
             for part in _parts(block, console.width):
                 console.print()
                 console.print(part)
@@ -98,7 +99,7 @@ def _part(
     drawn = rich_table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding)
     for i in part:
         drawn.add_column(
-            _printable(_heading(columns[i])),
+            _text(_heading(columns[i])),
             justify="right" if columns[i].numeric else "left",
             max_width=widths[i],
         )
@@ -110,9 +111,8 @@ def _part(
 def _marked(text: str) -> Text:
     """The text, in bold where Markdown is."""
     styles = itertools.cycle(["", "bold"])
-    return Text().join(_printable(*pair) for pair in zip(text.split("**"), styles, strict=False))
+    return Text().join(_text(*pair) for pair in zip(text.split("**"), styles, strict=False))
 
 
-def _printable(text: str, style: str = "") -> Text:
-    """The text without control characters, which could change the terminal."""
-    return Text("".join(sign if sign.isprintable() else " " for sign in text), style)
+def _text(text: str, style: str = "") -> Text:
+    return Text(printable(text), style)

@@ -190,7 +190,7 @@ class SetDetails(Result):
 
     gallery: GallerySize
     whole: Recall
-    chosen: list[SelectionRecall]
+    selections: list[SelectionRecall]
     pairs: ElementPairs
     image_maps: list[ImageMap]
     caption_maps: list[CaptionMap]

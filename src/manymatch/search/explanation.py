@@ -10,43 +10,11 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.sets.attention_maps import words_read
 from manymatch.methods.embeddings import Embeddings
-from manymatch.results.base import Record
 from manymatch.results.retrieval import Graph
+from manymatch.search.answer import Explanation, Table
 from manymatch.shards.sample import CaptionEntry
 from manymatch.similarities.assignment import best_columns
 from manymatch.text.wordpieces import AnyVocabulary
-
-Table = list[list[float]]
-
-
-class Explanation(Record):
-    """What a method knows about one picture and one text; None: the method has no such part.
-
-    Attributes:
-        score: the score by which retrieval ranks.
-        cosines: `(K, L)`, of the picture's elements (rows) and the text's elements.
-        matched: pairs (row, column) of the one-to-one assignment with the largest sum of cosines.
-        image_attention: `(K, R)`, how much each element looks at each region.
-        boxes: `(R, 4)`, x1 y1 x2 y2 of the regions in 0..1.
-        words: the W words or wordpieces that the method reads.
-        text_attention: `(L, W)`, how much each element reads each word.
-        image_variance, text_variance: the mean variance of the two Gaussians.
-        graph: the scene graph of the text.
-        entity_scores: the score of the picture and each object of the graph with its attributes;
-            the lowest one limits the score after re-ranking (CORA, eq. 14).
-    """
-
-    score: float
-    cosines: Table
-    matched: list[tuple[int, int]]
-    image_attention: Table | None = None
-    boxes: Table | None = None
-    words: list[str]
-    text_attention: Table | None = None
-    image_variance: float | None = None
-    text_variance: float | None = None
-    graph: Graph | None = None
-    entity_scores: list[float] | None = None
 
 
 def explanation(

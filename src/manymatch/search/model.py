@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
+from PIL import Image
 from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite, inference
@@ -20,10 +22,12 @@ from manymatch.evaluation.ranking.blocks import (
     Score,
     runs,
 )
+from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
 from manymatch.methods.embeddings import Embeddings
+from manymatch.search.answer import Explanation
 from manymatch.search.captions import Captions
-from manymatch.search.explanation import Explanation, explanation
+from manymatch.search.explanation import explanation
 from manymatch.search.pictures import AnyPicture, Pictures
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate
@@ -114,6 +118,11 @@ class Model:
         self._numbering = Numbering(self._vocabulary)
         self._captions = Captions(parser if self._method.reads_graphs else None)
 
+    @property
+    def method(self) -> Method:
+        """The networks and the score."""
+        return self._method
+
     def encode_images(
         self, images: Iterable[AnyPicture], batch_size: int = 64, *, progress: bool = True
     ) -> Embeddings:
@@ -132,8 +141,28 @@ class Model:
         items = self._pictures.items(images)
         if progress:
             items = track(items, "images", len(images) if isinstance(images, Sized) else None)
+        return self.encode_items(items, batch_size)
+
+    def encode_items(self, items: Iterable[Item], batch_size: int = 64) -> Embeddings:
+        """Embed n pictures whose image features are known, as `encode_images` embeds pictures.
+
+        Raises:
+            DataError: there are no items.
+        """
         batches = (collate(batch) for batch in _batches(items, batch_size))
         return self._embedded(self._method.encode_images, batches, "images")
+
+    def picture_reader(self) -> Callable[[Path], Image.Image]:
+        """A function that reads a picture file as a picture no larger than the image features need.
+
+        `encode_images` gives the same embeddings for these pictures as for their files, and many of
+        them fit in memory. The function raises a `DataError` for a file that cannot be read.
+        Several threads may call the function.
+
+        Raises:
+            ConfigError, CheckpointError: the model's image features cannot be extracted here.
+        """
+        return self._pictures.reader()
 
     def encode_texts(self, texts: Iterable[str], batch_size: int = 256) -> Embeddings:
         """Embed m texts: `vectors (m, K, D)`.
@@ -141,8 +170,22 @@ class Model:
         Raises:
             DataError: there are no texts, or a text is empty, too long or not printable.
         """
-        entries = map(self._captions.entries, _batches(texts, batch_size))
-        batches = map(self._text_batch, entries)
+        entries = map(self.parse, _batches(texts, batch_size))
+        return self.encode_captions(itertools.chain.from_iterable(entries), batch_size)
+
+    def parse(self, texts: Sequence[str]) -> list[CaptionEntry]:
+        """The texts as the model reads them: with scene graphs if its method needs these.
+
+        Raises:
+            DataError: a text is empty, too long or not printable.
+        """
+        return self._captions.entries(texts)
+
+    def encode_captions(
+        self, captions: Iterable[CaptionEntry], batch_size: int = 256
+    ) -> Embeddings:
+        """Embed m texts that `parse` has read, as `encode_texts` embeds texts."""
+        batches = map(self._text_batch, _batches(captions, batch_size))
         return self._embedded(self._method.encode_texts, batches, "texts")
 
     def score(
@@ -162,6 +205,21 @@ class Model:
                 for i in runs(len(images), IMAGES_PER_BLOCK)
             ]
         )
+
+    def precision(
+        self, scores: ArrayLike, query: Literal["text", "image"] = "text"
+    ) -> np.ndarray | None:
+        """The share in 0..1 of right results at these scores, as the validation split knows it.
+
+        The share is that of a gallery as large as the validation split: a larger gallery has more
+        wrong results at the same score. None if the model is of an older version.
+
+        Args:
+            scores: scores of any shape.
+            query: the side that asks.
+        """
+        curves = self.facts.get("precision")
+        return None if curves is None else np.interp(np.asarray(scores), *curves[query])
 
     def explain(self, image: AnyPicture, text: str) -> Explanation:
         """What the method knows about the score of one picture and one text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from manymatch.features import BACKBONES, build_backbone
-from manymatch.features.backbone import Detector, Sources
+from manymatch.features.backbone import WHOLE, Detector, Sources
 from manymatch.features.extractors import Detection, Extractor
 from manymatch.features.image_list import Picture
+from manymatch.foreign.images import read_crops, read_image
 from manymatch.shards.collate import Item
 from manymatch.system.errors import CheckpointError, ConfigError, DataError
 
@@ -64,6 +65,18 @@ class Pictures:
                 features = features.astype(np.float16)
             real = np.ones(len(features), np.bool_)
             yield Item(picture.image_id, features, real, boxes, captions=())
+
+    def reader(self) -> Callable[[Path], Image.Image]:
+        """A function that reads a file as the picture that the backbone sees, for several threads.
+
+        Raises:
+            ConfigError, CheckpointError: the features cannot be extracted here.
+        """
+        backbone = self._extractor.backbone
+        if isinstance(backbone, Detector):  # it takes a picture of any size
+            return lambda file: Image.fromarray(read_image(file))
+        # Cropping a picture of the backbone's size to the whole changes nothing.
+        return lambda file: Image.fromarray(read_crops(file, WHOLE, backbone.size)[0])
 
     @cached_property
     def _extractor(self) -> Extractor | Detection:

@@ -25,6 +25,10 @@ class Machine:
     precision: Any
     nodes: int = 1
 
+    @property
+    def first_device(self) -> torch.device:
+        return torch.device("cuda" if self.accelerator == "gpu" else "cpu")
+
     def trainer_settings(self) -> dict[str, Any]:
         """The `Trainer`'s arguments about devices."""
         together = self.devices * self.nodes > 1

@@ -28,6 +28,7 @@ from manymatch.training.module import Learner, reseed
 from manymatch.training.progress_bar import ProgressBar
 from manymatch.training.run_context import deterministic, keyboard_interrupts, quiet
 from manymatch.training.torchrun import end_with_torchrun
+from manymatch.training.validation import precision_by_score
 from manymatch.training.warm_start import Source, find_source
 from manymatch.training.weight_average import WeightAverage
 
@@ -80,10 +81,9 @@ def train(
         if not history.ended(preset.training.epochs, preset.training.patience):
             _fit(learner, history, machine, store, live)
     if first_process():
-        _write(model, learner, index, history, store, source)
+        _write(model, learner, index, history, store, source, machine)
         if usage is not None:
-            device = "cuda" if machine.accelerator == "gpu" else "cpu"
-            record(usage, "train", clock.usage(device, resumed))
+            record(usage, "train", clock.usage(str(machine.first_device), resumed))
 
 
 def _checked_index(preset: Preset, shards: Path) -> Index:
@@ -168,11 +168,15 @@ def _write(
     history: History,
     store: Checkpoints,
     source: Source | None,
+    machine: Machine,
 ) -> None:
     """Write the model of the best epoch, then remove the checkpoints."""
     preset, best = learner.preset, history.best
     store.load_best(learner.method, preset.method, best)
     rsum = history.rows[best][RSUM]
+    images, device = preset.training.images_per_batch, machine.first_device
+    with deterministic(machine.accelerator == "cpu"):
+        precision = precision_by_score(learner.method.to(device), learner.data, images, device)
     facts: dict[str, Any] = {
         "dataset": index.dataset,
         "extraction": index.attributes,
@@ -180,6 +184,7 @@ def _write(
         "epoch": best + 1,
         "epochs": len(history.rows),
         "rsum": rsum,
+        "precision": precision,
     }
     if source is not None:
         facts["warm_start_sha256"] = source.sha256

@@ -1,16 +1,21 @@
-"""The recalls of a method on the validation split."""
+"""What the validation split says about a method: its recalls, and how far to trust a score."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from scipy.optimize import isotonic_regression
 
-from manymatch.evaluation.embed import embed
+from manymatch.evaluation.embed import Embedded, embed
 from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Method
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
 
 _CUTS = ("r1", "r5", "r10")
+_DEPTH = 100
+"""The results of a query that count for `precision_by_score`."""
 
 
 def validate(
@@ -24,10 +29,47 @@ def validate(
         images_per_batch: number of images that are encoded at once.
         device: where `method` is.
     """
-    stream = batches(data.shards, "validation", data.vocabulary, images_per_batch)
-    split = embed(method, stream, device)
+    split = _embedded(method, data, images_per_batch, device)
     values = recall(
         method.score, split.images, split.texts, split.image_index, t2i_score=method.t2i_score
     )
     recalls = {f"{way}_{cut}": values[way][cut] for way in ("i2t", "t2i") for cut in _CUTS}
     return {**recalls, "rsum": values["rsum"]}
+
+
+def precision_by_score(
+    method: Method, data: Data, images_per_batch: int, device: torch.device
+) -> dict[str, list[list[float]]]:
+    """The share of right results at a score, on the validation split, for both directions.
+
+    Returns:
+        For `image` and `text`, the side that asks: the scores, ascending, and the shares in 0..1
+        at them, which never fall. Between two scores the share is on the line between theirs. The
+        shares are the isotonic regression over the best 100 results of every query; right are the
+        pairs that the data set states.
+    """
+    split = _embedded(method, data, images_per_batch, device)
+    ranking = rank(method.score, *split.gallery, depth=_DEPTH, t2i_score=method.t2i_score)
+    image_of = split.image_index
+    to_texts, to_images = ranking.i2t, ranking.t2i
+    return {
+        "image": _curve(
+            to_texts.scores, image_of[to_texts.items] == torch.arange(len(split.images))[:, None]
+        ),
+        "text": _curve(to_images.scores, to_images.items == image_of[:, None]),
+    }
+
+
+def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:
+    """The ends of the steps of the isotonic regression of `right` on `scores`."""
+    values, place, counts = np.unique(scores.numpy(), return_inverse=True, return_counts=True)
+    shares = np.bincount(place.ravel(), right.numpy().ravel()) / counts
+    fitted = isotonic_regression(shares, weights=counts)
+    ends = np.union1d(fitted.blocks[:-1], fitted.blocks[1:] - 1)
+    return [values[ends].tolist(), np.round(fitted.x[ends], 4).tolist()]
+
+
+def _embedded(method: Method, data: Data, images_per_batch: int, device: torch.device) -> Embedded:
+    return embed(
+        method, batches(data.shards, "validation", data.vocabulary, images_per_batch), device
+    )

@@ -51,7 +51,7 @@ def analyse_sets(
     method: Method,
     embedded: Embedded,
     whole: dict[str, Any],
-    wanted: Elements,
+    settings: Elements,
     queries: Queries,
     stored: Stored,
     judgments: Judgments,
@@ -69,7 +69,7 @@ def analyse_sets(
     images, texts = embedded.images.vectors, embedded.texts.vectors
     if max(images.shape[1], texts.shape[1]) == 1:
         return None
-    chosen = selections(embedded.images, embedded.texts, wanted)
+    selected = selections(embedded.images, embedded.texts, settings)
     recalls = [
         (
             selection,
@@ -80,7 +80,7 @@ def analyse_sets(
                 t2i_score=method.t2i_score,
             ),
         )
-        for selection in track(chosen, "rank by selected elements", len(chosen), quiet=True)
+        for selection in track(selected, "rank by selected elements", len(selected), quiet=True)
     ]
     pairs = element_pairs(images, texts, embedded.image_index)
     nearest = nearest_items(images, texts), nearest_items(texts, images)
@@ -94,7 +94,7 @@ def analyse_sets(
         details=SetDetails(
             gallery=GallerySize(images=len(images), captions=len(texts)),
             whole=Recall.model_validate(rounded(whole)),
-            chosen=[
+            selections=[
                 SelectionRecall(
                     modality=selection.modality,
                     elements=list(selection.elements),
@@ -104,7 +104,7 @@ def analyse_sets(
             ],
             pairs=pairs.rounded(),
             **sampled_sets(method, embedded, nearest, queries, stored, judgments, vocabulary),
-            projection=project(images, texts, wanted.projected),
+            projection=project(images, texts, settings.projected),
         ),
     )
 

@@ -1,0 +1,136 @@
+"""Indexing pictures or captions with a trained model, and searching them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from manymatch.cli.options import PartName, Split
+from manymatch.cli.outputs import writes
+from manymatch.cli.project import LAYOUT
+from manymatch.system.errors import ConfigError
+from manymatch.system.parts import Part, Parts
+from manymatch.system.progress import say
+
+if TYPE_CHECKING:
+    from manymatch.search.answer import Answer
+
+commands = typer.Typer()
+
+
+@commands.command()
+@writes(lambda to: to)
+def index(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="A folder of pictures or of shards, a feature store (.h5), or a text file with "
+            "one caption a line (.txt)."
+        ),
+    ],
+    model: Annotated[
+        str,
+        typer.Option(metavar="FOLDER", help="A trained model, such as models/scenes/cora."),
+    ],
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="The index to write or to update.")],
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Facts to filter by, .csv or .parquet with a column 'path'."
+        ),
+    ] = None,
+    split: Split = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    part: PartName = None,
+) -> None:
+    """Index pictures or captions. Only new and changed items are embedded. Resumable."""
+    from manymatch.search.index import build as stage
+    from manymatch.search.index.sources import source_of
+    from manymatch.search.model import load
+
+    items = source_of(source, split)
+    loaded = load(model, device)
+    parts = Parts(_parts(to), None if part is None else Part.read(part))
+    if parts.wanted:
+        stage.build_part(items, loaded, parts)
+    else:
+        say(f"{to}: {stage.build(items, loaded, to, model, table, parts=parts)}")
+
+
+def _parts(index: Path) -> Path:
+    """The folder of the parts: beside the parts of the stages if the index is a stage's output."""
+    data = LAYOUT.root / "data"
+    return LAYOUT.parts(index) if index.is_relative_to(data) else Path(f"{index}.parts")
+
+
+@commands.command()
+def search(
+    index: Annotated[Path, typer.Argument(help="The folder of an index.")],
+    query: Annotated[str | None, typer.Argument(help="A text, in quotation marks.")] = None,
+    image: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A picture instead of a text.")
+    ] = None,
+    count: Annotated[int, typer.Option("-k", help="The number of results.")] = 20,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="FILTER", help="Such as 'path like \"a/*\" and date >= 2024-01-31'."),
+    ] = None,
+    least: Annotated[
+        float | None, typer.Option(metavar="SCORE", help="Leave out lower scores.")
+    ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            help="Rank by the text's entities, too (CORA): weight of the whole text, 0-1."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Show the results with pictures in a browser.")
+    ] = False,
+) -> None:
+    """Search an index by a text or a picture: the best items with their scores."""
+    asked = query if image is None else image
+    if asked is None or None not in (query, image):
+        raise ConfigError("give either a text or --image FILE.")
+    from manymatch.search.index.index import Index
+
+    opened = Index.open(index, beta=beta)
+    answer = opened.search(asked, count, where=where, least=least)
+    if as_json:
+        typer.echo(json.dumps(answer.model_dump(exclude_none=True), ensure_ascii=False))
+    else:
+        _show(answer)
+    if open_page:
+        import webbrowser
+
+        from manymatch.search.index.grid import write_grid
+
+        page = write_grid(opened, answer)
+        say(f"{page}: the results as a page")
+        webbrowser.open(page.as_uri())
+
+
+def _show(answer: Answer) -> None:
+    """Print the results as a table."""
+    from manymatch.reporting.blocks import Heading, Note
+    from manymatch.reporting.table import Cell, Column, Table
+    from manymatch.reporting.terminal import show
+
+    ms = answer.ms
+    rows = [
+        [
+            Cell(result.text or result.path),
+            Cell.number(result.score, 3),
+            Cell.number(None if result.precision is None else 100 * result.precision),
+        ]
+        for result in answer.results
+    ]
+    columns = [Column("item", numeric=False), Column("score"), Column("right", unit="%")]
+    found = Table("Results", columns, rows).without_empty_columns() if rows else Note("no results")
+    kind = "exact" if answer.exact else "not proven exact"
+    times = f"parsed, encoded and searched in {ms.parse:.0f}, {ms.encode:.0f}, {ms.search:.0f} ms"
+    show([Heading(answer.query, f"{kind}, {answer.reranked:,} re-ranked, {times}"), found])

@@ -1,0 +1,106 @@
+"""What a search and an explanation give: items with scores, times, and why a score is as it is.
+
+Without torch, so that the service starts at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from manymatch.results.base import Record
+from manymatch.results.retrieval import Graph
+
+Table = list[list[float]]
+
+
+class Result(Record):
+    """An item that a search found.
+
+    Attributes:
+        id: the item's name in the index, for `Index.item` and `Index.picture`.
+        path: the item's place in the source, such as a file below the folder.
+        score: the score by which retrieval ranks; a higher score is better.
+        precision: the share in 0..1 of right results at this score, as the model's validation split
+            knows it; None if the model does not know it, and for a picture that finds pictures.
+        text: the caption, if the index is one of captions.
+    """
+
+    id: str
+    path: str
+    score: float
+    precision: float | None = None
+    text: str | None = None
+
+
+class Milliseconds(Record):
+    """How long one search took. The queries of one call share these times."""
+
+    parse: float
+    encode: float
+    search: float
+
+
+class Answer(Record):
+    """The results for one query, the best first; equal scores stand in the order of the index.
+
+    Attributes:
+        query: the text, the picture's file or the id of the item that asked.
+        exact: whether no other item can be among the results.
+        reranked: the number of items whose score was computed exactly.
+    """
+
+    query: str
+    results: list[Result]
+    exact: bool
+    reranked: int
+    ms: Milliseconds
+
+
+class Item(Record):
+    """An item of an index.
+
+    Attributes:
+        row: the item's row in the index.
+        size: bytes of the file; 0 if the item is not a file.
+        mtime_ns: when the file was changed, in nanoseconds since 1970; 0 if the item is not a file.
+        sha256: the hash of what was embedded.
+        facts: the further columns of the index, such as the text of a caption.
+    """
+
+    row: int
+    id: str
+    path: str
+    size: int
+    mtime_ns: int
+    sha256: str
+    facts: dict[str, Any]
+
+
+class Explanation(Record):
+    """What a method knows about one picture and one text; None: the method has no such part.
+
+    Attributes:
+        score: the score by which retrieval ranks.
+        cosines: `(K, L)`, of the picture's elements (rows) and the text's elements.
+        matched: pairs (row, column) of the one-to-one assignment with the largest sum of cosines.
+        image_attention: `(K, R)`, how much each element looks at each region.
+        boxes: `(R, 4)`, x1 y1 x2 y2 of the regions in 0..1.
+        words: the W words or wordpieces that the method reads.
+        text_attention: `(L, W)`, how much each element reads each word.
+        image_variance, text_variance: the mean variance of the two Gaussians.
+        graph: the scene graph of the text.
+        entity_scores: the score of the picture and each object of the graph with its attributes;
+            the lowest one limits the score after re-ranking (CORA, eq. 14).
+    """
+
+    score: float
+    cosines: Table
+    matched: list[tuple[int, int]]
+    image_attention: Table | None = None
+    boxes: Table | None = None
+    words: list[str]
+    text_attention: Table | None = None
+    image_variance: float | None = None
+    text_variance: float | None = None
+    graph: Graph | None = None
+    entity_scores: list[float] | None = None

@@ -1,0 +1,273 @@
+"""Making an index, or bringing an index up to date: only what is new or changed is embedded.
+
+Embedded items are written to parts, folders beside the index, which outlive a killed run. The index
+is put together of the rows of the earlier index and of the parts, and replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from manymatch.foreign.json_file import write_hashed_object
+from manymatch.methods import entry_point
+from manymatch.search.index.changes import Changes
+from manymatch.search.index.facts import with_facts
+from manymatch.search.index.items import Entry, Loaded, Source
+from manymatch.search.index.manifest import NAME, Manifest, model_identity, relative
+from manymatch.search.index.parts import UnfinishedParts
+from manymatch.search.index.stored import CODES, Row, Stored, gather, table_of, write_items
+from manymatch.search.scan.codes import Codes
+from manymatch.search.scan.forms import form_of
+from manymatch.system.code_hash import code_hash
+from manymatch.system.errors import DataError, StorageError
+from manymatch.system.files import has_sha256, replacing
+from manymatch.system.parts import Parts, identity_of
+from manymatch.system.progress import say, track
+
+if TYPE_CHECKING:
+    from manymatch.methods.embeddings import Embeddings
+    from manymatch.search.model import Model
+
+ITEMS_AT_ONCE = 256
+"""Items in a part. A kill costs at most the work on one part."""
+
+
+def build(
+    source: Source,
+    model: Model,
+    target: Path,
+    model_path: str,
+    table: Path | None = None,
+    *,
+    parts: Parts,
+) -> Changes:
+    """Write the index of `source` to the folder `target`, or bring the index up to date.
+
+    The earlier index can be used until the new one is complete. A run that was killed continues
+    with what it has finished. Parts that other machines made (`build_part`) are joined.
+
+    Args:
+        model_path: the folder of the model, or its name on the hub.
+        table: facts about the items, joined by the column `path`; None: the facts of the earlier
+            index are kept.
+
+    Raises:
+        CheckpointError: the index holds embeddings of another model.
+        DataError: no item of the source can be read, or the table is faulty.
+        StorageError: `target` is not an index, or cannot be written.
+    """
+    earlier = _earlier(source, model, target)
+    listed = _listed(source)
+    unfinished = UnfinishedParts(target, model_identity(model))
+    with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
+        finished = [*map(Stored.open, paths), *unfinished.finished()]
+        rows, embedded = _rows(source, model, listed, earlier, finished, unfinished)
+        kept = [_current(entry, rows[entry.path]) for entry in listed if entry.path in rows]
+        items = with_facts(table_of(kept), table, earlier.items if earlier else None)
+        manifest = Manifest(
+            model=relative(model_path, target),
+            identity=model_identity(model),
+            source=relative(str(source.path), target),
+            kind=source.kind,
+            split=source.split,
+            side=source.side,
+            items=len(kept),
+            broken=len(listed) - len(kept),
+            files={},
+        )
+        if earlier is None or not (
+            items.equals(earlier.items)
+            and manifest == Manifest.read(target).model_copy(update={"files": {}})
+        ):
+            _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
+    unfinished.remove()
+    before = earlier.entries if earlier else []
+    return Changes.between(before, kept, embedded, manifest.broken)
+
+
+def build_part(source: Source, model: Model, parts: Parts) -> None:
+    """Embed the wanted part of the items of `source`, for a later `build` on any machine.
+
+    Raises:
+        ConfigError: there are fewer items than parts.
+        DataError: no item of the part can be read.
+        StorageError: the part cannot be written.
+    """
+    assert parts.wanted is not None
+    listed = _listed(source)
+    selected = list(parts.wanted.of(listed))
+    parts.wanted.refuse_empty(selected, source.side)
+    with parts.making(lambda part: _identity(source, model, part.of(listed))) as path:
+        if path is None:
+            return
+        unfinished = UnfinishedParts(path, model_identity(model))
+        rows, _ = _rows(source, model, selected, None, unfinished.finished(), unfinished)
+        kept = [_current(entry, rows[entry.path]) for entry in selected if entry.path in rows]
+        with replacing(path) as folder:
+            folder.mkdir()
+            gather(folder, [rows[entry.path] for entry in kept])
+            write_items(folder, table_of(kept))
+        unfinished.remove()
+
+
+def _identity(source: Source, model: Model, entries: Sequence[Entry]) -> str:
+    """The hash of everything that the embeddings of these items depend on."""
+    contents = []
+    for entry in track(entries, f"{source.path}: read", len(entries), quiet=True):
+        with contextlib.suppress(DataError):  # the item is left out
+            contents.append([entry.path, entry.sha256 or source.sha256(entry)])
+    code = code_hash("manymatch.search.model", entry_point(model.preset.method))
+    return identity_of(code, model_identity(model), contents)
+
+
+def _listed(source: Source) -> list[Entry]:
+    """All items of the source, each with a path of its own."""
+    entries = list(source.entries())
+    counts = Counter(entry.path for entry in entries)
+    for path, count in counts.most_common(1):
+        if count > 1:
+            raise DataError(f"{source.path}: two items are called '{path}'. Rename one of them")
+    return entries
+
+
+def _rows(
+    source: Source,
+    model: Model,
+    entries: list[Entry],
+    earlier: Stored | None,
+    finished: list[Stored],
+    unfinished: UnfinishedParts,
+) -> tuple[dict[str, Row], int]:
+    """The rows of all items that can be read, by path, and how many this run embedded."""
+    rows = _known_rows(source, entries, earlier, finished)
+    embedded = 0
+    missing = [entry for entry in entries if entry.path not in rows]
+    for part in _embedded(source, model, missing, unfinished):
+        rows |= {entry.path: (part, row) for row, entry in enumerate(part.entries)}
+        embedded += len(part)
+    if not rows:
+        raise DataError(
+            f"{source.path}: none of {len(entries):,} {source.side} can be read. Check the source"
+        )
+    return rows, embedded
+
+
+def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
+    """The index that lies at `target` already."""
+    old = target.with_name(target.name + ".old.partial")
+    if old.is_dir() and not target.exists():  # a run was killed between two renames
+        old.rename(target)
+    if not target.exists():
+        return None
+    if not (target / NAME).is_file():
+        raise StorageError(f"{target}: exists and is not an index. Choose another folder")
+    if source.path.resolve().is_relative_to(target.resolve()):
+        raise StorageError(f"{target}: holds the source, and would be replaced. Choose another")
+    try:
+        manifest = Manifest.read(target)
+        manifest.check_model(model, target)
+        stored = Stored.open(target)
+        for name, expected in manifest.files.items():
+            if not has_sha256(target / name, expected):
+                raise DataError(f"{target / name}: damaged")
+    except DataError as error:
+        say(f"{error}: every item is embedded anew")
+        return None
+    return stored
+
+
+def _known_rows(
+    source: Source, entries: list[Entry], earlier: Stored | None, parts: list[Stored]
+) -> dict[str, Row]:
+    """The rows of the items that are embedded already, by path.
+
+    An item is known if its path and the state of its file are, or else if its content is. An item
+    in a part must also have the same path: then the items that are left do not depend on where a
+    run was killed.
+    """
+    by_path: dict[str, tuple[Entry, Row]] = {}
+    by_content: dict[tuple[str | None, str], Row] = {}
+    for stored in [*([earlier] if earlier else []), *parts]:
+        for row, entry in enumerate(stored.entries):
+            by_path[entry.path] = entry, (stored, row)
+            by_content[None if stored is earlier else entry.path, entry.sha256] = stored, row
+    sizes = {entry.size for entry, _ in by_path.values()}
+
+    def known(entry: Entry) -> Row | None:
+        if not entry.sha256:
+            if entry.path in by_path:
+                same, same_row = by_path[entry.path]
+                if (same.size, same.mtime_ns) == (entry.size, entry.mtime_ns):
+                    return same_row
+            if entry.size not in sizes:
+                return None  # so no known item has the same content
+        try:
+            content = entry.sha256 or source.sha256(entry)
+        except DataError:  # `Source.load` reports it
+            return None
+        return by_content.get((entry.path, content)) or by_content.get((None, content))
+
+    compared = track(entries, f"{source.path}: compared", len(entries), quiet=True)
+    found = ((entry.path, known(entry)) for entry in compared)
+    return {path: row for path, row in found if row}
+
+
+def _embedded(
+    source: Source, model: Model, entries: list[Entry], parts: UnfinishedParts
+) -> Iterator[Stored]:
+    """Embed the items that can be read, part by part, and say which cannot."""
+    if not entries:
+        return
+    loaded = track(source.load(model, entries), f"{source.path}: {source.side}", len(entries))
+    readable = _readable(loaded)
+    for first in readable:
+        block = itertools.chain([first], itertools.islice(readable, ITEMS_AT_ONCE - 1))
+        yield parts.add(*_encoded(source, model, block))
+
+
+def _readable(loaded: Iterable[Loaded]) -> Iterator[Loaded]:
+    for entry, content in loaded:
+        if isinstance(content, DataError):
+            say(f"left out: {content}")
+        else:
+            yield entry, content
+
+
+def _encoded(
+    source: Source, model: Model, block: Iterable[Loaded]
+) -> tuple[list[Entry], Embeddings]:
+    entries: list[Entry] = []
+
+    def contents() -> Iterator[Any]:
+        for entry, content in block:
+            entries.append(entry)
+            yield content
+
+    return entries, source.encode(model, contents())
+
+
+def _current(entry: Entry, row: Row) -> Entry:
+    """The item with the hash of the content that was embedded."""
+    stored, number = row
+    return replace(entry, sha256=stored.entries[number].sha256)
+
+
+def _write(
+    target: Path, model: Model, manifest: Manifest, items: pa.Table, rows: list[Row]
+) -> None:
+    with replacing(target) as folder:
+        folder.mkdir()
+        files = gather(folder, rows)
+        write_items(folder, items)
+        if form_of(model.method, manifest.side):  # else every search scores every item
+            Codes.write(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
+        complete = manifest.model_copy(update={"files": files})
+        write_hashed_object(folder / NAME, complete.model_dump())

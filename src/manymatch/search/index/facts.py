@@ -1,0 +1,69 @@
+"""Facts about the items of an index: further columns, from a table of the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from manymatch.foreign.regular_file import regular_path
+from manymatch.search.index.stored import OWN
+from manymatch.system.errors import DataError, first_line
+
+_KEY = "path"
+
+
+def with_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> pa.Table:
+    """The items with the columns of the table in `file`, else with those of the `earlier` index.
+
+    An item without a row has empty cells.
+
+    Raises:
+        DataError: the table cannot be read, has no column `path` or doubled paths, or has a column
+            that every index has.
+    """
+    if file is not None:
+        facts = _read(file, items.column_names)
+    elif earlier is not None:
+        ours = [name for name in items.column_names if name != _KEY]
+        facts = earlier.drop_columns([name for name in ours if name in earlier.column_names])
+    else:
+        return items
+    rows = {path: row for row, path in enumerate(facts[_KEY].to_pylist())}
+    wanted = pa.array([rows.get(path) for path in items[_KEY].to_pylist()], pa.int64())
+    if file is not None and wanted.null_count == len(items):
+        raise DataError(f"{file}: no cell of the column '{_KEY}' is the path of an item")
+    for name in facts.column_names:
+        if name != _KEY:
+            items = items.append_column(name, facts[name].take(wanted))
+    return items
+
+
+def _read(file: Path, taken: list[str]) -> pa.Table:
+    try:
+        with regular_path(file) as name:
+            if file.suffix.lower() == ".csv":
+                table = pyarrow.csv.read_csv(name)
+            else:
+                table = pq.read_table(name)
+            table = table.set_column(
+                table.column_names.index(_KEY), _KEY, table[_KEY].cast(pa.string())
+            )
+    except FileNotFoundError:
+        raise DataError(f"{file}: no such file") from None
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise DataError(
+            f"{file}: not a table with a column '{_KEY}' ({first_line(error)}). Name a .csv or "
+            ".parquet file"
+        ) from None
+    doubled = sorted({*OWN, *taken} - {_KEY} & set(table.column_names))
+    if len(set(table.column_names)) < len(table.column_names) or doubled:
+        raise DataError(
+            f"{file}: the column {doubled[0] if doubled else 'names are not unique'} has a name "
+            "that is taken. Rename it"
+        )
+    if len(table[_KEY].unique()) < len(table):
+        raise DataError(f"{file}: a cell of the column '{_KEY}' occurs twice. Keep one row of each")
+    return table

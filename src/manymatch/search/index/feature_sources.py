@@ -1,0 +1,149 @@
+"""Items whose image features are extracted already: feature stores, and shards of this project."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from manymatch.features.store import FeatureStore
+from manymatch.search.index.items import Entry, Loaded, Source
+from manymatch.search.index.manifest import REMEDY
+from manymatch.shards.collate import Item
+from manymatch.shards.fetch import fetch
+from manymatch.shards.index import read_index
+from manymatch.shards.read import samples
+from manymatch.shards.sample import JSON
+from manymatch.system.errors import DataError
+
+if TYPE_CHECKING:
+    from manymatch.methods.embeddings import Embeddings
+    from manymatch.search.model import Model
+
+
+class _Features(Source):
+    """A source of image features, which must be those of the model."""
+
+    def encode(self, model: Model, contents: Iterable[Any]) -> Embeddings:
+        return model.encode_items(contents)
+
+    def _check(self, attributes: dict[str, str], model: Model) -> None:
+        """Refuse features that were not extracted as the model's.
+
+        Raises:
+            DataError: another backbone, other weights or another preprocessing.
+        """
+        for key, value in model.facts["extraction"].items():
+            if attributes.get(key) != value:
+                raise DataError(
+                    f"{self.path}: the features' {key} is '{attributes.get(key)}', but the model "
+                    f"was trained with '{value}'. Name features that were extracted as the model's."
+                )
+
+
+class StoreFile(_Features):
+    """The images of an HDF5 feature store; their paths are their image ids."""
+
+    kind = "store"
+
+    @cached_property
+    def _store(self) -> FeatureStore:
+        return FeatureStore(self.path)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {image_id: row for row, image_id in enumerate(self._store.image_ids)}
+
+    def entries(self) -> Iterator[Entry]:
+        changed = self.path.stat().st_mtime_ns
+        yield from (Entry(image_id, mtime_ns=changed) for image_id in self._store.image_ids)
+
+    def sha256(self, entry: Entry) -> str:
+        return _hash(self._item(entry))
+
+    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+        self._check(self._store.attributes, model)
+        for entry in entries:
+            item = self._item(entry)
+            yield Entry(entry.path, mtime_ns=entry.mtime_ns, sha256=_hash(item)), item
+
+    def _item(self, entry: Entry) -> Item:
+        features, counts, boxes = self._store.read([self._rows[entry.path]])
+        count = int(counts[0])
+        return _as_item(
+            entry.path, features[0, :count], None if boxes is None else boxes[0, :count]
+        )
+
+
+class ShardFolder(_Features):
+    """The images of WebDataset shards; their paths are their image ids.
+
+    Facts of an item are its split, the file of the image, and its captions.
+    """
+
+    kind = "shards"
+
+    def __init__(self, path: Path, split: str | None = None) -> None:
+        super().__init__(path, split)
+        self._index = read_index(path)
+        self._splits = sorted(self._index.splits)
+        if split is not None:
+            self._index.split(split)  # refuses an unknown name
+            self._splits = [split]
+        self._rows: dict[str, int] = {}
+
+    def entries(self) -> Iterator[Entry]:
+        for split in self._splits:
+            shards = self._index.split(split)
+            hashes = np.repeat(shards.sha256, shards.shard_images)
+            order = range(len(shards.shards))
+            for row, raw in fetch(self.path, shards, order, range(shards.images), {JSON}):
+                entry = self._entry(orjson.loads(raw[JSON]), split, str(hashes[row]))
+                self._rows[entry.path] = row
+                yield entry
+
+    def _entry(self, sample: dict[str, Any], split: str, shard: str) -> Entry:
+        image_id = sample["image_id"]
+        sha256 = hashlib.sha256(f"{shard} {image_id}".encode()).hexdigest()
+        captions = [caption["text"] for caption in sample["captions"]]
+        facts = {"split": split, "file": sample["file"], "captions": captions}
+        return Entry(image_id, sha256=sha256, facts=facts)
+
+    def sha256(self, entry: Entry) -> str:
+        return entry.sha256
+
+    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+        self._check(self._index.attributes, model)
+        waiting = list(entries)
+        for split in self._splits:
+            wanted = {e.path: e for e in waiting if e.facts["split"] == split}
+            rows = (self._rows[path] for path in wanted)
+            for sample in samples(self.path, split, rows):
+                item = _as_item(sample.image_id, sample.features, sample.boxes)
+                yield wanted[sample.image_id], item
+
+    def picture(self, item: dict[str, Any]) -> bytes:
+        """The thumbnail, which is 112 pixels wide or high unless params.yaml says otherwise."""
+        splits = self._splits[: self._splits.index(item["split"])]
+        row = item["row"] - sum(self._index.split(split).images for split in splits)
+        (sample,) = samples(self.path, item["split"], [row])
+        if sample.image_id != item["path"] or sample.thumbnail is None:
+            raise DataError(f"{self.path}: no thumbnail of '{item['path']}'. {REMEDY}")
+        return sample.thumbnail
+
+
+def _as_item(image_id: str, features: np.ndarray, boxes: np.ndarray | None) -> Item:
+    return Item(image_id, features, np.ones(len(features), np.bool_), boxes, captions=())
+
+
+def _hash(item: Item) -> str:
+    """The hash of features and boxes."""
+    digest = hashlib.sha256(f"{item.features.shape}".encode() + item.features.tobytes())
+    if item.boxes is not None:
+        digest.update(item.boxes.tobytes())
+    return digest.hexdigest()

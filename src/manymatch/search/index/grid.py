@@ -1,0 +1,67 @@
+"""The results of a search as a page of pictures that needs no other file."""
+
+from __future__ import annotations
+
+import base64
+import io
+import tempfile
+from html import escape
+from pathlib import Path
+
+from PIL import Image
+
+from manymatch.foreign.images import read_image
+from manymatch.search.answer import Answer, Result
+from manymatch.search.index.index import Index
+from manymatch.system.errors import DataError
+from manymatch.system.files import write_text
+
+_SIDE = 240
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+      content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{query}</title>
+<style>
+:root {{ color-scheme: light dark; font: 16px/1.4 system-ui, sans-serif }}
+main {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(10rem, 1fr)) }}
+figure {{ margin: 0; overflow-wrap: anywhere }}
+img {{ width: 100% }}
+</style>
+<h1>{query}</h1>
+<main>
+{figures}
+</main>
+</html>
+"""
+
+
+def write_grid(index: Index, answer: Answer) -> Path:
+    """Write the page to a temporary file; returns its path."""
+    figures = "\n".join(_figure(index, result) for result in answer.results)
+    page = Path(tempfile.mkdtemp(prefix="manymatch-"), "results.html")
+    write_text(page, _PAGE.format(query=escape(answer.query), figures=figures))
+    return page
+
+
+def _figure(index: Index, result: Result) -> str:
+    caption = f"{result.score:.3f} {escape(result.text or result.path)}"
+    return f"<figure>{_picture(index, result)}<figcaption>{caption}</figcaption></figure>"
+
+
+def _picture(index: Index, result: Result) -> str:
+    """The small picture; nothing for an item without one."""
+    try:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(index.picture(result.id))
+            file.flush()
+            picture = Image.fromarray(read_image(Path(file.name)))
+    except DataError:
+        return ""
+    picture.thumbnail((_SIDE, _SIDE))
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG")
+    data = base64.b64encode(stream.getvalue()).decode()
+    return f'<img alt="" src="data:image/jpeg;base64,{data}">'

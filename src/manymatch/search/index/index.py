@@ -1,0 +1,273 @@
+"""An index in use: the best items for a text, a picture, or another item."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manymatch.search.answer import Answer, Item, Milliseconds, Result
+from manymatch.search.index.items import Side, Source
+from manymatch.search.index.manifest import Manifest
+from manymatch.search.index.sources import source_at
+from manymatch.search.index.stored import CODES, OWN, Stored
+from manymatch.search.index.where import included
+from manymatch.system.errors import ConfigError, DataError
+from manymatch.text.caption_text import caption_fault
+
+if TYPE_CHECKING:
+    from manymatch.methods.embeddings import Embeddings
+    from manymatch.search.model import Model
+    from manymatch.search.pictures import AnyPicture
+    from manymatch.search.scan.hits import Hits
+    from manymatch.search.scan.scanner import Scanner
+
+
+class Index:
+    """The embeddings of many pictures or captions, to be searched; `Index.open` makes one.
+
+    Several threads may use an index. The model is loaded when a query first needs it.
+
+    Attributes:
+        folder: where the index lies.
+        manifest: the origin of the items, and the model.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        stored: Stored,
+        model: Model | None,
+        beta: float | None,
+    ) -> None:
+        self.folder, self.manifest = folder, manifest
+        self._stored, self._given, self._beta = stored, model, beta
+        self._loading = threading.RLock()
+
+    @classmethod
+    def open(
+        cls, folder: str | Path, model: Model | None = None, beta: float | None = None
+    ) -> Index:
+        """Open the index in `folder`, which `manymatch index` has written.
+
+        Args:
+            model: the model that made the index; None: it is loaded from its folder.
+            beta: texts rank pictures by their entities, too (CORA); the weight of the whole text,
+                0 to 1. None: no re-ranking.
+
+        Raises:
+            DataError: there is no index, or a file of the index is damaged.
+            CheckpointError: another model made the index.
+        """
+        path = Path(folder)
+        manifest = Manifest.read(path)
+        if model is not None:
+            manifest.check_model(model, path)
+        return cls(path, manifest, Stored.open(path), model, beta)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    @property
+    def model(self) -> Model:
+        """The model of the index."""
+        return self._loaded[0]
+
+    def search(
+        self,
+        query: str | AnyPicture,
+        k: int = 20,
+        *,
+        where: str | None = None,
+        least: float | None = None,
+    ) -> Answer:
+        """The best `k` items for a query.
+
+        Args:
+            query: a text; or a picture: a `Path`, a PIL image or an array of bytes.
+            where: an expression that selects items by their columns, such as
+                `path like "birds/*" and date >= 2024-01-31`; docs/search.md describes it.
+            least: items with a lower score are left out.
+
+        Raises:
+            DataError: the query is empty, too long or cannot be read, or the expression is faulty.
+        """
+        (answer,) = self.search_all([query], k, where=where, least=least)
+        return answer
+
+    def search_all(
+        self,
+        queries: Sequence[str | AnyPicture],
+        k: int = 20,
+        *,
+        where: str | None = None,
+        least: float | None = None,
+    ) -> list[Answer]:
+        """The best `k` items for each query, as `search` gives them, in one scan of the index."""
+        for query in queries:
+            if isinstance(query, str) and (fault := caption_fault(query)):
+                raise DataError(f"the query: {fault}")
+        selected = None if where is None else included(where, self._stored.items)
+        answers: dict[int, Answer] = {}
+        for kind, encoded in ((str, self._encoded_texts), (object, self._encoded_pictures)):
+            rows = [row for row, query in enumerate(queries) if isinstance(query, kind)]
+            rows = [row for row in rows if row not in answers]
+            if rows:
+                found = self._answers(encoded([queries[row] for row in rows]), k, selected, least)
+                answers |= dict(zip(rows, found, strict=True))
+        return [answers[row] for row in range(len(queries))]
+
+    def similar(
+        self, id: str, k: int = 20, *, where: str | None = None, least: float | None = None
+    ) -> Answer:
+        """The other items that are nearest to the item `id`, as `search` gives them.
+
+        Raises:
+            DataError: the index has no such item, or the expression is faulty.
+        """
+        row = self._row(id)
+        others = np.ones(len(self), np.bool_)
+        if where is not None:
+            others = included(where, self._stored.items)
+        others[row] = False
+        embeddings = self._stored.embeddings().rows(slice(row, row + 1))
+        query = _Encoded([id], embeddings, self.manifest.side, parse=0.0, encode=0.0)
+        (answer,) = self._answers(query, k, others, least)
+        return answer
+
+    def item(self, id: str) -> Item:
+        """The item `id`.
+
+        Raises:
+            DataError: the index has no such item.
+        """
+        values = self._values(self._row(id))
+        own = {name: values.pop(name) for name in OWN}
+        return Item(**own, facts=values)
+
+    def picture(self, id: str) -> bytes:
+        """The picture file of the item `id`; the thumbnail, if shards were indexed.
+
+        Raises:
+            DataError: the index has no such item, or the item's file is no longer a regular file in
+                the folder that was indexed.
+        """
+        return self._source.picture(self._values(self._row(id)))
+
+    def _encoded_texts(self, texts: list[Any]) -> _Encoded:
+        model = self.model
+        start = time.perf_counter()
+        captions = model.parse(texts)
+        parsed = time.perf_counter()
+        embeddings = model.encode_captions(captions)
+        return _Encoded(texts, embeddings, "texts", parsed - start, time.perf_counter() - parsed)
+
+    def _encoded_pictures(self, pictures: list[Any]) -> _Encoded:
+        model = self.model
+        start = time.perf_counter()
+        embeddings = model.encode_images(pictures, progress=False)
+        names = [str(picture) if isinstance(picture, Path) else "a picture" for picture in pictures]
+        return _Encoded(names, embeddings, "images", 0.0, time.perf_counter() - start)
+
+    def _answers(
+        self, query: _Encoded, k: int, selected: NDArray[np.bool_] | None, least: float | None
+    ) -> list[Answer]:
+        if k < 1:
+            raise ConfigError(f"k = {k}: ask for at least one result.")
+        scanner = self._loaded[1][query.side]
+        start = time.perf_counter()
+        hits = scanner.top(query.embeddings, min(k, len(self)), selected, least)
+        times = Milliseconds(
+            parse=round(1000 * query.parse, 3),
+            encode=round(1000 * query.encode, 3),
+            search=round(1000 * (time.perf_counter() - start), 3),
+        )
+        return [
+            Answer(
+                query=name,
+                results=self._results(hit, query.side),
+                exact=hit.exact,
+                reranked=hit.reranked,
+                ms=times,
+            )
+            for name, hit in zip(query.names, hits, strict=True)
+        ]
+
+    def _results(self, hits: Hits, asking: Side) -> list[Result]:
+        columns = [
+            name for name in ("id", "path", "text") if name in self._stored.items.column_names
+        ]
+        rows = self._stored.items.select(columns).take(hits.rows).to_pylist()
+        precision = None
+        if asking != self.manifest.side and self._beta is None:
+            direction: Literal["text", "image"] = "text" if asking == "texts" else "image"
+            precision = self.model.precision(hits.scores, direction)
+        shares = [None] * len(rows) if precision is None else precision.tolist()
+        return [
+            Result(**row, score=score, precision=share)
+            for row, score, share in zip(rows, hits.scores.tolist(), shares, strict=True)
+        ]
+
+    @property
+    def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:
+        """The model, and the scanner for queries of each kind."""
+        with self._loading:
+            return self._model_and_scanners
+
+    @cached_property
+    def _model_and_scanners(self) -> tuple[Model, dict[Side, Scanner]]:
+        from manymatch.search.model import load  # torch takes a second to import
+        from manymatch.search.scan.codes import Codes
+        from manymatch.search.scan.scanner import Scanner
+
+        model = self._given
+        if model is None:
+            local = self.folder / self.manifest.model
+            model = load(local if local.is_dir() else self.manifest.model)
+            self.manifest.check_model(model, self.folder)
+        folder = self.folder / CODES
+        codes = Codes.open(folder) if folder.is_dir() else None
+        if Manifest.read(self.folder) != self.manifest:
+            raise DataError(f"{self.folder}: was replaced while it was opened. Open it again")
+        gallery = self._stored.embeddings(), codes, self.manifest.side
+        plain = Scanner(model, *gallery)
+        texts = plain if self._beta is None else Scanner(model, *gallery, self._beta)
+        return model, {"images": plain, "texts": texts}
+
+    @cached_property
+    def _source(self) -> Source:
+        return source_at(
+            self.folder / self.manifest.source, self.manifest.kind, self.manifest.split
+        )
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {id: row for row, id in enumerate(self._stored.items["id"].to_pylist())}
+
+    def _row(self, id: str) -> int:
+        if id not in self._rows:
+            raise DataError(f"{self.folder}: no item '{id}'. Name the id of a result")
+        return self._rows[id]
+
+    def _values(self, row: int) -> dict[str, Any]:
+        (values,) = self._stored.items.slice(row, 1).to_pylist()
+        return values
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Embedded queries; their kind; and the seconds that it took to parse and to encode them."""
+
+    names: Sequence[str]
+    embeddings: Embeddings
+    side: Side
+    parse: float
+    encode: float

@@ -1,0 +1,96 @@
+"""`manifest.json`: what an index holds, and the model that made its embeddings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from manymatch.foreign.json_file import read_hashed_object
+from manymatch.results.base import Record
+from manymatch.search.index.items import Side
+from manymatch.system.errors import CheckpointError, DataError
+
+if TYPE_CHECKING:
+    from manymatch.search.model import Model
+
+NAME = "manifest.json"
+REMEDY = "Run 'manymatch index' again"
+
+
+class Manifest(Record):
+    """The content of `manifest.json`.
+
+    Attributes:
+        model: the folder of the model, relative to the index, or the model's name on the hub.
+        identity: what decides the embeddings: method, image features, and hashes of the weights.
+        source: the indexed folder or file, relative to the index.
+        kind: the kind of the source, see `sources.KINDS`.
+        split: the split of the shards; None: all, or the source has no splits.
+        side: whether the items are images or texts.
+        items: the number of items.
+        broken: the number of items that could not be read and are left out.
+        files: the SHA-256 of each file of embeddings.
+    """
+
+    model: str
+    identity: dict[str, str]
+    source: str
+    kind: str
+    split: str | None
+    side: Side
+    items: int
+    broken: int
+    files: dict[str, str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """The manifest of the index in `folder`.
+
+        Raises:
+            DataError: there is no index, or its manifest is damaged.
+        """
+        path = folder / NAME
+        if not path.is_file():
+            raise DataError(f"{folder}: not an index, because {NAME} is missing. {REMEDY}")
+        try:
+            return cls.model_validate(read_hashed_object(path, REMEDY))
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"]
+            raise DataError(f"{path}: not a manifest of an index ({problem}). {REMEDY}") from None
+
+    def check_model(self, model: Model, folder: Path) -> None:
+        """Refuse a model that did not make the embeddings of the index in `folder`.
+
+        Raises:
+            CheckpointError: another method, other weights, image features or preprocessing.
+        """
+        identity = model_identity(model)
+        for key, value in self.identity.items():
+            if identity.get(key) != value:
+                raise CheckpointError(
+                    f"{folder}: made by another model: its {key} is '{value}', but the model's is "
+                    f"'{identity.get(key)}'. Use the model {self.model}, or make a new index."
+                )
+
+
+def relative(path: str, folder: Path) -> str:
+    """A path as seen from `folder`, so that both can move together; a model's name on the hub, of
+    which there is no file, stays."""
+    return os.path.relpath(path, folder) if Path(path).exists() else path
+
+
+def model_identity(model: Model) -> dict[str, str]:
+    """What decides the embeddings of a model."""
+    facts = model.facts
+    return {
+        "method": model.preset.method,
+        "features": model.preset.features,
+        **{f"image_{key}": str(value) for key, value in facts["extraction"].items()},
+        **{
+            key: str(facts[key]) for key in ("weights_sha256", "preset_sha256", "vocabulary_sha256")
+        },
+        "parser": str(facts.get("parser")),
+    }

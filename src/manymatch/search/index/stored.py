@@ -1,0 +1,158 @@
+"""Embedded items in the files of a folder: a table of the items, and one array for each part.
+
+The index itself, and the finished parts of an unfinished index, are such folders.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.lib.format import open_memmap
+from numpy.typing import NDArray
+
+from manymatch.foreign.numpy_file import load_array
+from manymatch.foreign.parquet_file import open_table, table_faults, table_writer
+from manymatch.search.index.items import Entry
+from manymatch.system.errors import DataError
+from manymatch.system.files import sha256, sync
+
+if TYPE_CHECKING:
+    from manymatch.methods.embeddings import Embeddings
+
+ITEMS, CODES = "items.parquet", "codes"
+_SCHEMA = pa.schema(
+    {
+        "row": pa.int64(),
+        "id": pa.string(),
+        "path": pa.string(),
+        "size": pa.int64(),
+        "mtime_ns": pa.int64(),
+        "sha256": pa.string(),
+    }
+)
+OWN = _SCHEMA.names
+"""The columns of every table of items; further ones are facts of the user or of the source."""
+ROWS_AT_ONCE = 1024
+_STAGE = "index"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The n items in `folder`: their table, and the arrays `(n, ...)`, mapped from the disk."""
+
+    folder: Path
+    items: pa.Table
+    arrays: dict[str, NDArray[Any]]
+
+    @classmethod
+    def open(cls, folder: Path) -> Stored:
+        """The items in `folder`.
+
+        Raises:
+            DataError: a file is missing or damaged.
+        """
+        path = folder / ITEMS
+        with table_faults(path, _STAGE):
+            items = open_table(path, OWN, _STAGE).read()
+        arrays = {file.stem: load_array(file, mapped=True) for file in sorted(folder.glob("*.npy"))}
+        if "vectors" not in arrays or {len(array) for array in arrays.values()} != {len(items)}:
+            raise DataError(
+                f"{folder}: the arrays do not have a row for each of {len(items):,} items. Run the "
+                f"stage '{_STAGE}' again"
+            )
+        return cls(folder, items, arrays)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """The items in the order of the rows, without facts."""
+        columns = (self.items[name].to_pylist() for name in ("path", "size", "mtime_ns", "sha256"))
+        return [Entry(*values) for values in zip(*columns, strict=True)]
+
+    def embeddings(self) -> Embeddings:
+        """All embeddings; only the rows that are read are in memory."""
+        import torch
+
+        from manymatch.methods.embeddings import Embeddings
+
+        known = {part.name for part in fields(Embeddings)}
+        if unknown := sorted(self.arrays.keys() - known):
+            raise DataError(f"{self.folder}: unknown files {', '.join(unknown)}.npy. Remove them")
+        with warnings.catch_warnings(action="ignore"):  # of read-only arrays; nothing writes
+            return Embeddings(
+                **{name: torch.from_numpy(array) for name, array in self.arrays.items()}
+            )
+
+    def blocks(self) -> Iterator[Embeddings]:
+        """The embeddings, some rows at once."""
+        whole = self.embeddings()
+        for start in range(0, len(self), ROWS_AT_ONCE):
+            yield whole.rows(slice(start, min(start + ROWS_AT_ONCE, len(self))))
+
+
+Row = tuple[Stored, int]
+"""Where the embeddings of an item are."""
+
+
+def arrays_of(embeddings: Embeddings) -> dict[str, NDArray[Any]]:
+    """The parts that a score reads, as arrays with one row for each item."""
+    return {name: part.numpy() for name, part in embeddings.scored_parts().items()}
+
+
+def table_of(entries: Sequence[Entry]) -> pa.Table:
+    """The table of the entries, with their facts as further columns."""
+    names = [name for name in OWN if name != "row"]
+    columns = {name: [getattr(entry, name) for entry in entries] for name in names}
+    table = pa.table({"row": list(range(len(entries)))} | columns, _SCHEMA)
+    for name in dict.fromkeys(name for entry in entries for name in entry.facts):
+        table = table.append_column(name, [[entry.facts.get(name) for entry in entries]])
+    return table
+
+
+def write_items(folder: Path, items: pa.Table) -> None:
+    """Write the table of the items."""
+    with table_writer(folder / ITEMS, items.schema) as writer:
+        writer.write_table(items)
+    sync(folder / ITEMS)
+
+
+def write_block(folder: Path, entries: Sequence[Entry], embeddings: Embeddings) -> None:
+    """Write items with their embeddings to the new `folder`."""
+    folder.mkdir()
+    for name, array in arrays_of(embeddings).items():
+        np.save(folder / f"{name}.npy", array)
+        sync(folder / f"{name}.npy")
+    write_items(folder, table_of(entries))
+
+
+def gather(folder: Path, rows: Sequence[Row]) -> dict[str, str]:
+    """Write the arrays of the given rows, in this order, in bounded memory.
+
+    Returns:
+        The SHA-256 of each file by its name.
+    """
+    places: dict[int, list[tuple[int, int]]] = {}
+    for target_row, (stored, row) in enumerate(rows):
+        places.setdefault(id(stored), []).append((target_row, row))
+    sources = {id(stored): stored for stored, _ in rows}
+    hashes = {}
+    for name, first in rows[0][0].arrays.items():
+        path = folder / f"{name}.npy"
+        target = open_memmap(path, "w+", first.dtype, (len(rows), *first.shape[1:]))
+        for key, stored in sources.items():
+            pairs = np.array(places[key])
+            for start in range(0, len(pairs), ROWS_AT_ONCE):
+                to, of = pairs[start : start + ROWS_AT_ONCE].T
+                target[to] = stored.arrays[name][of]
+        target.flush()
+        hashes[path.name] = sha256(path)
+    return hashes

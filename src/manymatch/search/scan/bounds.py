@@ -1,0 +1,63 @@
+"""Upper bounds of the scores of all items of a gallery, in one pass over its vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from manymatch.search.scan.forms import Question
+from manymatch.search.scan.source import BLOCK, Source, block
+from manymatch.system.parallel_map import side_by_side
+
+_COLUMNS = 32
+"""Vectors of queries for which one pass computes products, if a query does not have more."""
+
+
+def upper_bounds(source: Source, questions: Sequence[Question]) -> Iterator[Tensor]:
+    """For every question the upper bounds `(n,)` of the scores, float32."""
+    for together in _passes(questions):
+        yield from _one_pass(source, together)
+
+
+def _passes(questions: Sequence[Question]) -> Iterator[list[Question]]:
+    """Runs of questions that share a pass."""
+    together: list[Question] = []
+    for question in questions:
+        columns = sum(len(other.vectors) for other in [*together, question])
+        if together and columns > _COLUMNS:
+            yield together
+            together = []
+        together.append(question)
+    if together:
+        yield together
+
+
+def _one_pass(source: Source, questions: Sequence[Question]) -> Tensor:
+    """`(q, n)`."""
+    bounds = torch.empty(len(questions), source.count)
+    numbers = range(math.ceil(source.count / BLOCK))
+    share = math.ceil(len(numbers) / torch.get_num_threads())
+    columns = [len(question.vectors) for question in questions]
+
+    with source.reader(questions) as reader:
+
+        def work(start: int) -> None:
+            read = reader()
+            for number in numbers[start : start + share]:
+                products, mask = read(number)
+                items = block(number, source.count)
+                for row, own in enumerate(products.split(columns, 1)):
+                    bounds[row, items] = questions[row].reduce(own, mask)
+
+        side_by_side(work, range(0, len(numbers), share))
+    for row, question in enumerate(questions):
+        bounds[row] += _rounding(question, source.elements)
+    return bounds
+
+
+def _rounding(question: Question, elements: int) -> float:
+    """A bound of the rounding error of `reduce` in float32."""
+    return 2.0**-24 * (64 + elements * len(question.vectors)) * question.magnitude

@@ -1,0 +1,225 @@
+"""Codes of a gallery in int8, which a scan reads instead of the embeddings.
+
+Codes lie in blocks of `BLOCK` items: `codes.bin` has K planes `(b, D)` for each block, `errors.bin`
+the numbers of the vectors, `(S, K, b)` float32: a scale, the bounds of `Quantiser.items`, and an
+offset for some methods. `codes.json` has the sizes, `basis.npy` the basis of a projection.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
+from manymatch.foreign.numpy_file import load_array
+from manymatch.methods.embeddings import Embeddings
+from manymatch.search.model import Model
+from manymatch.search.scan import int8
+from manymatch.search.scan.forms import Form, Question, form_of
+from manymatch.search.scan.quantiser import Quantiser, Query
+from manymatch.search.scan.source import (
+    BLOCK,
+    Bounds,
+    Source,
+    block,
+    check_items,
+    double,
+    mask,
+    offsets,
+    stacked,
+    weighted,
+)
+from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.files import replacing
+
+Side = Literal["images", "texts"]
+"""The kind of items in a gallery."""
+
+_REMEDY = "Write the codes of the gallery again."
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What `codes.json` holds.
+
+    Attributes:
+        method, side: of the model and of the gallery, because another method reads other vectors.
+        count, elements, size: n items with K vectors of D numbers.
+        numbers: S, how many numbers each vector has in `errors.bin`.
+        longest: a bound of the norms of the vectors.
+    """
+
+    method: str
+    side: Side
+    count: int
+    elements: int
+    size: int
+    numbers: int
+    longest: float
+
+
+class Codes(Source):
+    """The codes of a gallery in a folder, mapped from the disk; `open` makes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sizes = sizes = Sizes(**read_hashed_object(folder / "codes.json", _REMEDY))
+        self.count, self.elements, self.longest = sizes.count, sizes.elements, sizes.longest
+        vectors = sizes.count * sizes.elements
+        self._codes = _mapped(folder / "codes.bin", np.int8, vectors * sizes.size)
+        self._numbers = _mapped(folder / "errors.bin", np.float32, vectors * sizes.numbers)
+        basis = folder / "basis.npy"
+        self._quantiser = Quantiser(torch.from_numpy(load_array(basis)) if basis.exists() else None)
+
+    @staticmethod
+    def write(folder: Path, model: Model, blocks: Iterable[Embeddings], side: Side) -> None:
+        """Write the codes of a gallery to `folder`, in bounded memory.
+
+        Args:
+            blocks: the gallery, one run of items after another.
+            side: whether the items are images or texts.
+
+        Raises:
+            DataError: there are no items, an item is not finite, or the sets of two runs have
+                different numbers of elements.
+            ConfigError: the scores of the model's method have no codes.
+        """
+        form, method = form_of(model.method, side), model.preset.method
+        if form is None:
+            raise ConfigError(f"the scores of method '{method}' have no codes. Search without.")
+        with replacing(folder) as partial, ExitStack() as stack:
+            partial.mkdir()
+            codes, errors = (
+                stack.enter_context((partial / name).open("wb"))
+                for name in ("codes.bin", "errors.bin")
+            )
+            writer = _Writer(form, codes, errors)
+            for items in _of_size(blocks, BLOCK):
+                writer.add(items)
+            sizes = writer.sizes(method, side)
+            write_hashed_object(partial / "codes.json", asdict(sizes))
+            if writer.quantiser.basis is not None:
+                np.save(partial / "basis.npy", writer.quantiser.basis.numpy())
+
+    @staticmethod
+    def open(folder: Path) -> Codes:
+        """The codes in `folder`.
+
+        Raises:
+            DataError: the codes are missing or damaged.
+        """
+        return Codes(folder)
+
+    def check(self, model: Model, gallery: Embeddings, side: Side) -> None:
+        """Refuse codes of another gallery, which are a `DataError`."""
+        sizes, expected = self.sizes, (model.preset.method, side, len(gallery))
+        if (sizes.method, sizes.side, sizes.count) != expected:
+            raise DataError(
+                f"the codes are of {sizes.count} {sizes.side} and the method '{sizes.method}', not "
+                f"of {len(gallery)} {side} and '{model.preset.method}'. {_REMEDY}"
+            )
+
+    @contextmanager
+    def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
+        queries = [self._quantiser.query(question.vectors) for question in questions]
+        with int8.kernels(sum(len(query.codes) for query in queries)):
+            yield lambda: _Reader(self, queries)
+
+    def mask(self, numbers: Tensor) -> Tensor | None:
+        """`(K, b)` True for the real elements of a block with these numbers."""
+        return mask(numbers, 1 + self._quantiser.bounds)
+
+    def block(self, number: int) -> tuple[np.ndarray, Tensor]:
+        """The codes `(K, b, D)` and the numbers `(S, K, b)` of a block."""
+        items, sizes = block(number, self.count), self.sizes
+        shape = sizes.elements, items.stop - items.start
+        vectors = slice(items.start * sizes.elements, items.stop * sizes.elements)
+        codes = self._codes[vectors.start * sizes.size : vectors.stop * sizes.size]
+        numbers = self._numbers[vectors.start * sizes.numbers : vectors.stop * sizes.numbers]
+        return codes.reshape(*shape, sizes.size), torch.from_numpy(
+            numbers.reshape(sizes.numbers, *shape)
+        )
+
+
+class _Reader:
+    """Upper bounds of products, block by block, in the memory of one thread."""
+
+    def __init__(self, codes: Codes, queries: Sequence[Query]) -> None:
+        self._codes, self._queries = codes, queries
+        self._counts = [len(query.codes) for query in queries]
+        columns = np.concatenate([query.codes for query in queries])
+        self._products = int8.Products(columns, min(BLOCK, codes.count))
+        self._buffer = torch.empty(codes.elements * len(columns) * min(BLOCK, codes.count))
+
+    def __call__(self, number: int) -> tuple[Tensor, Tensor | None]:
+        codes, numbers = self._codes.block(number)
+        shape = len(codes), sum(self._counts), codes.shape[1]
+        planes = self._buffer[: math.prod(shape)].view(shape)
+        for plane, element in zip(planes, codes, strict=True):
+            plane.copy_(torch.from_numpy(self._products(element)).T)
+        for own, query in zip(planes.split(self._counts, 1), self._queries, strict=True):
+            scales, errors = query.scale * numbers[:1], weighted(numbers[1:], query.weights)
+            torch.addcmul(errors[:, None], own, scales.transpose(0, 1), out=own)
+        return planes, self._codes.mask(numbers)
+
+
+class _Writer:
+    """Appends the codes of blocks to two files."""
+
+    def __init__(self, form: Form, codes: BinaryIO, numbers: BinaryIO) -> None:
+        self._form, self._codes, self._numbers = form, codes, numbers
+        self._count, self._shape, self._longest = 0, (0, 0, 0), 0.0
+        self.quantiser = Quantiser(None)
+
+    def add(self, items: Embeddings) -> None:
+        check_items(items, self._count)
+        exact = double(items)
+        vectors = self._form.rows(exact).transpose(0, 1)
+        if not self._count:
+            self.quantiser = Quantiser.fit(vectors.flatten(0, 1))
+        codes, scales, bounds = self.quantiser.items(vectors)
+        numbers = stacked([scales, *bounds], offsets(self._form, exact))
+        shape = len(vectors), codes.shape[2], len(numbers)
+        if self._count and shape != self._shape:
+            raise DataError(
+                f"items {self._count} to {self._count + len(items) - 1}: sets of {len(vectors)} "
+                f"elements, but earlier ones have {self._shape[0]}. Pad all sets to one size."
+            )
+        self._codes.write(codes.contiguous().numpy().data)
+        self._numbers.write(numbers.contiguous().numpy().data)
+        self._longest = max(self._longest, float(vectors.norm(dim=2).max()))
+        self._count, self._shape = self._count + len(items), shape
+
+    def sizes(self, method: str, side: Side) -> Sizes:
+        if not self._count:
+            raise DataError("there are no items to search")
+        return Sizes(method, side, self._count, *self._shape, self._longest)
+
+
+def _of_size(parts: Iterable[Embeddings], size: int) -> Iterator[Embeddings]:
+    """The same items in runs of `size`; the last run may be shorter."""
+    pending: list[Embeddings] = []
+    for part in parts:
+        pending.append(part.scored())
+        while sum(map(len, pending)) >= size:
+            joined = Embeddings.join(pending)
+            yield joined.rows(slice(0, size))
+            pending = [joined.rows(slice(size, len(joined)))] if len(joined) > size else []
+    if pending:
+        yield Embeddings.join(pending)
+
+
+def _mapped(path: Path, dtype: type[np.generic], count: int) -> np.ndarray:
+    """The `count` numbers of a file, mapped from the disk."""
+    size = np.dtype(dtype).itemsize
+    if not path.is_file() or path.stat().st_size != count * size:
+        raise DataError(f"{path}: missing or damaged. {_REMEDY}")
+    # Copy on write: torch takes arrays that may be written to, and nothing writes to this one.
+    return np.memmap(path, dtype, "c", shape=(count,))

@@ -1,0 +1,1 @@
+"""The search service: indexes behind HTTP, with a page for the browser."""

@@ -1,0 +1,136 @@
+"""The application: its routes, its page, its errors, and the state of its indexes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.resources import files
+from pathlib import PurePath
+from threading import Thread
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+import manymatch
+from manymatch.search.service import item_routes, search_routes
+from manymatch.search.service.guard import Guard, refusal
+from manymatch.search.service.metrics import Metrics
+from manymatch.search.service.rate import Rate
+from manymatch.search.service.requests import AnyIndex, Fault, fault_of
+from manymatch.search.service.served_index import ServedIndex
+from manymatch.system.errors import ConfigError, ManyMatchError
+
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+def application(
+    served: Sequence[AnyIndex],
+    host: str = "127.0.0.1",
+    rate: float = 500,
+    useless: Callable[[], object] = lambda: None,
+) -> ASGIApp:
+    """The application, which loads the indexes when it starts.
+
+    Args:
+        host: the address that the service listens on.
+        rate: requests a second that each client may send.
+        useless: called in a thread if no index can be loaded.
+
+    Raises:
+        ConfigError: two indexes have the same name.
+    """
+    metrics = Metrics()
+    indexes: dict[str, AnyIndex] = {}
+    for index in served:
+        if index.name in indexes:
+            raise ConfigError(f"two indexes are called '{index.name}'. Rename one of the folders.")
+        indexes[index.name] = index
+        if isinstance(index, ServedIndex):
+            index.batch_seen = metrics.batches.labels(index.name).observe
+        metrics.ready.labels(index.name).set_function(partial(_ready, index))
+
+    @asynccontextmanager
+    async def loading(app: FastAPI) -> AsyncIterator[None]:
+        threads = [index.load() for index in indexes.values()]
+
+        def watch() -> None:
+            for thread in threads:
+                thread.join()
+            if not any(index.status == "ready" for index in indexes.values()):
+                useless()
+
+        Thread(target=watch, daemon=True).start()
+        yield
+
+    app = FastAPI(
+        title="ManyMatch search",
+        version=manymatch.__version__,
+        docs_url=None,  # These pages load scripts from a network.
+        redoc_url=None,
+        lifespan=loading,
+        responses={status: {"model": Fault} for status in ("4XX", 422, "5XX")},
+    )
+    app.state.indexes = indexes
+    app.include_router(search_routes.router)
+    app.include_router(item_routes.router)
+    _add_errors(app)
+    _add_page(app)
+
+    @app.get("/health")
+    async def health() -> dict[str, object]:
+        """Whether the service is ready, and the state of each index."""
+        states = [index.state() for index in indexes.values()]
+        known = {state["status"] for state in states}
+        status = next(name for name in ("loading", "ready", "failed") if name in known)
+        return {"status": status, "indexes": states}
+
+    @app.get("/metrics", response_class=Response)
+    def numbers() -> Response:
+        """Counts and times, for Prometheus."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    return Guard(app, host, Rate(rate), metrics.seen)
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Every error is one line of JSON."""
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        return refusal(error.status_code, str(error.detail))
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> Response:
+        return refusal(422, fault_of(error))
+
+    @app.exception_handler(ManyMatchError)
+    async def faulty(request: Request, error: ManyMatchError) -> Response:
+        return refusal(400, str(error))
+
+    @app.exception_handler(Exception)
+    async def defect(request: Request, error: Exception) -> Response:
+        return refusal(500, "a defect of the service; its terminal shows more")
+
+
+def _add_page(app: FastAPI) -> None:
+    """The files of the page, which are read once."""
+    for file in (files(__package__) / "page").iterdir():
+        name = PurePath(file.name)
+        if (media_type := _TYPES.get(name.suffix[1:])) is None:
+            continue
+        answer = Response(
+            file.read_bytes(), media_type=media_type, headers={"cache-control": "no-cache"}
+        )
+        path = "/" if file.name == "index.html" else f"/page/{file.name}"
+        app.add_api_route(path, partial(_same, answer), include_in_schema=False)
+
+
+def _ready(index: AnyIndex) -> float:
+    return index.status == "ready"
+
+
+def _same(answer: Response) -> Response:
+    return answer

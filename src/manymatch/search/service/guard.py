@@ -1,0 +1,132 @@
+"""What every request must fulfil and every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Callable
+
+from fastapi import HTTPException, Request
+from fastapi.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from manymatch.search.service.rate import Rate
+from manymatch.system.errors import one_line
+
+_SECONDS = 120.0
+"""A request whose answer is not sent by then ends; a client may read slowly for so long."""
+_BODY_SECONDS = 20.0
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+def refusal(status: int, fault: str) -> JSONResponse:
+    """An answer with one line that says what is wrong."""
+    return JSONResponse({"error": one_line(fault)}, status)
+
+
+class Guard:
+    """Wraps the application: checks host and rate, ends slow requests, adds headers, counts.
+
+    Args:
+        app: the application.
+        host: the address that the service listens on.
+        rate: the requests a second of a client.
+        seen: called with the scope, the status and the seconds of each request.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        rate: Rate,
+        seen: Callable[[Scope, int, float], object],
+    ) -> None:
+        self._app, self._host, self._rate, self._seen = app, host, rate, seen
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started, status = time.monotonic(), 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        try:
+            app = self._refusal(Request(scope)) or self._app
+            async with asyncio.timeout(_SECONDS):
+                await app(scope, receive, send_with_headers)
+        except TimeoutError:
+            if not status:
+                late = refusal(504, f"no answer within {_SECONDS:.0f} s")
+                await late(scope, receive, send_with_headers)
+        finally:
+            self._seen(scope, status, time.monotonic() - started)
+
+    def _refusal(self, request: Request) -> JSONResponse | None:
+        name = request.headers.get("host", "").lower()
+        if not _trusted(name, self._host):
+            return refusal(
+                421, f"host '{name}': the service answers to its address and localhost only"
+            )
+        client = request.client.host if request.client else ""
+        if not self._rate.admits(client):
+            refused = refusal(429, "too many requests of this client; ask again in a second")
+            refused.headers["retry-after"] = "1"
+            return refused
+        return None
+
+
+def _trusted(header: str, host: str) -> bool:
+    """Whether a request names this service.
+
+    A page of another site can have its name point to this machine (DNS rebinding), but its requests
+    then carry the name. Addresses in digits cannot be rebound.
+    """
+    name = header.rpartition(":")[0] if header.rpartition(":")[2].isdigit() else header
+    if name in ("localhost", host.lower()):
+        return True
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The body of a request.
+
+    Raises:
+        HTTPException: 413, the body has more than `most` bytes; 408, the body comes too slowly.
+    """
+    too_large = HTTPException(413, f"the request is too large; at most {most:,} bytes are read")
+    if int(request.headers.get("content-length", "0")) > 4 * most:
+        raise too_large
+    body, size = bytearray(), 0
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size <= most:
+                    body += chunk
+                elif size > 4 * most:
+                    raise too_large
+    except TimeoutError:
+        raise HTTPException(408, f"the request took more than {_BODY_SECONDS:.0f} s") from None
+    # A client that still sends would not see the answer, so a little more is read, but not kept.
+    if size > most:
+        raise too_large
+    return bytes(body)

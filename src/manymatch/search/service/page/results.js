@@ -1,0 +1,137 @@
+// The results of each index: a column with a cut-off and a grid of cards.
+
+import { byId, make, number, percent } from "/page/dom.js";
+import { changed, go, state } from "/page/address.js";
+import { thumbnailOf } from "/page/service.js";
+
+const MOST = 1000;
+
+/** The share of right results at a score: that of the result with the nearest score. */
+const shareAt = (results, score) => {
+  const known = results.filter((result) => typeof result.precision === "number");
+  if (!known.length) return null;
+  return known.reduce((a, b) => (Math.abs(b.score - score) < Math.abs(a.score - score) ? b : a)).precision;
+};
+
+const picture = (index, { id, path }) => {
+  const missing = (event) => event.target.replaceWith(make("span", { class: "missing" }, "no picture"));
+  return make("img", { src: thumbnailOf(index, id), alt: path, loading: "lazy", decoding: "async", onerror: missing });
+};
+
+const card = (index, result, rank) => {
+  const shares = typeof result.precision === "number";
+  return make("li", {},
+    make("a", {
+      class: "card",
+      href: changed({ item: result.id, of: index }),
+      "data-id": result.id,
+      "data-score": result.score,
+      "data-index": index,
+      title: result.path,
+    },
+    result.text ? make("span", { class: "text" }, result.text) : picture(index, result),
+    make("span", { class: "line" },
+      make("span", { class: "rank" }, make("span", { class: "hidden" }, "Rank "), String(rank)),
+      make("span", { class: "score" }, make("span", { class: "hidden" }, "Score "), number(result.score)),
+      shares && make("span", { class: "share", title: "Share of right results at this score" }, `${percent(result.precision)} right`))));
+};
+
+/** A slider that hides results with a lower score. */
+const cutOff = (index, results, cards) => {
+  const scores = results.map((result) => result.score);
+  const [low, high] = [Math.min(...scores), Math.max(...scores)];
+  const output = make("output", {});
+  const shown = make("span", { class: "note" });
+  const least = state().least[index] ?? low;
+  const slider = make("input", {
+    type: "range", min: 0, max: 200, value: high > low ? Math.round((200 * (least - low)) / (high - low)) : 0,
+    "aria-label": `Lowest score of ${index}`,
+  });
+  const apply = (lowest) => {
+    let count = 0;
+    for (const item of cards.children) {
+      item.hidden = Number(item.firstChild.dataset.score) < lowest;
+      count += !item.hidden;
+    }
+    const share = shareAt(results, lowest);
+    output.textContent = `from ${number(lowest)}${share === null ? "" : `, where ${percent(share)} are right`}`;
+    shown.textContent = `${count} of ${results.length} shown`;
+    slider.setAttribute("aria-valuetext", output.textContent);
+  };
+  slider.addEventListener("input", () => {
+    const lowest = low + ((high - low) * Number(slider.value)) / 200;
+    apply(lowest);
+    const { [index]: before, ...others } = state().least;
+    go({ least: slider.value === "0" ? others : { ...others, [index]: Number(lowest.toFixed(6)) } }, { replace: true });
+  });
+  apply(least);
+  return make("div", { class: "cut-off" }, make("label", {}, "Cut-off ", slider), output, shown);
+};
+
+const column = ({ index, answer, error, description }) => {
+  const head = make("header", {}, make("h2", {}, index), make("span", { class: "note" }, description));
+  const section = make("section", { class: "column", "aria-label": `Results of ${index}`, "data-index": index }, head);
+  if (error) {
+    section.append(make("p", { class: "fault", role: "alert" }, error));
+    return section;
+  }
+  const { results, exact, ms } = answer;
+  const time = ms.parse + ms.encode + ms.search;
+  head.append(make("span", { class: "note" }, `${time < 10 ? time.toFixed(1) : Math.round(time)} ms${exact ? ", exact" : ", not proven exact"}`));
+  if (!results.length) {
+    section.append(make("p", { class: "note" }, "Nothing fits the filter."));
+    return section;
+  }
+  const cards = make("ol", { class: results[0].text ? "cards texts" : "cards" }, results.map((result, i) => card(index, result, i + 1)));
+  section.append(cutOff(index, results, cards), cards);
+  const { k } = state();
+  if (results.length === k && k < MOST) {
+    section.append(make("button", { type: "button", class: "more", onclick: () => go({ k: Math.min(MOST, 2 * k) }) }, "More results"));
+  }
+  return section;
+};
+
+/** Show the answers or errors of several indexes side by side. */
+export const showColumns = (answers) => {
+  byId("results").replaceChildren(...answers.map(column));
+};
+
+/** The cards that the cut-offs leave, in reading order. */
+export const cardsShown = (within = byId("results")) => [...within.querySelectorAll("li:not([hidden]) > .card")];
+
+/** The rank of an item in each index that shows the item. */
+export const ranksOf = (id) =>
+  [...document.querySelectorAll(".column")].flatMap((section) => {
+    const place = [...section.querySelectorAll(".card")].findIndex((one) => one.dataset.id === id);
+    return place < 0 ? [] : [[section.dataset.index, place + 1]];
+  });
+
+/** Mark an item in every column, so that its ranks can be compared. */
+const mark = (event) => {
+  const id = event.target.closest?.(".card")?.dataset.id;
+  const several = document.querySelectorAll(".column").length > 1;
+  for (const one of document.querySelectorAll(".card")) one.classList.toggle("same", several && one.dataset.id === id);
+};
+addEventListener("pointerover", mark);
+addEventListener("focusin", mark);
+
+/** The card that an arrow key leads to. */
+export const neighbour = (from, key) => {
+  const cards = cardsShown(from.closest(".column"));
+  const at = cards.indexOf(from);
+  if (key === "ArrowRight" || key === "ArrowLeft") {
+    const next = cards[at + (key === "ArrowRight" ? 1 : -1)];
+    return next ?? neighbouringColumn(from, key);
+  }
+  const down = key === "ArrowDown";
+  const box = from.getBoundingClientRect();
+  const rows = cards.map((one) => [one, one.getBoundingClientRect()]).filter(([, b]) => (down ? b.top > box.top + 4 : b.top < box.top - 4));
+  const distance = ([, b]) => 10 * Math.abs(b.top - box.top) + Math.abs(b.left - box.left);
+  return rows.length ? rows.reduce((a, b) => (distance(b) < distance(a) ? b : a))[0] : undefined;
+};
+
+const neighbouringColumn = (from, key) => {
+  const section = from.closest(".column");
+  const next = key === "ArrowRight" ? section.nextElementSibling : section.previousElementSibling;
+  return next ? cardsShown(next)[0] : undefined;
+};

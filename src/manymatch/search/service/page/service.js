@@ -1,0 +1,42 @@
+// Requests to the service that brought the page.
+
+/** The JSON of an answer. An error is one line of text. */
+const json = async (address, options = {}) => {
+  let answer;
+  try {
+    answer = await fetch(address, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The service does not answer. Is it still running?");
+  }
+  const content = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(content.error ?? `The service answers ${answer.status}.`);
+  return content;
+};
+
+const query = (values) => {
+  const given = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return new URLSearchParams(given).toString();
+};
+
+export const health = () => json("/health");
+
+export const facts = (index, item) => json(`/items/${encodeURIComponent(item)}?${query({ index })}`);
+
+const upload = (file) => ({ method: "POST", body: file, headers: { "content-type": file.type || "image/unknown" } });
+
+/** Why an item has its score for a text, or for a picture. */
+export const explanation = (index, item, q, file) =>
+  (file ? json(`/explain?${query({ index, item })}`, upload(file)) : json(`/explain?${query({ index, item, q })}`));
+
+export const pictureOf = (index, item) => `/items/${encodeURIComponent(item)}/picture?${query({ index })}`;
+
+export const thumbnailOf = (index, item) => `/items/${encodeURIComponent(item)}/thumbnail?${query({ index })}`;
+
+/** The answer of one index to the query of a state; `file` is the picture of a query by picture. */
+export const search = (index, { q, like, k, where }, file, signal) => {
+  const settings = query({ index, k, where });
+  if (file) return json(`/search?${settings}`, { ...upload(file), signal });
+  if (like) return json(`/items/${encodeURIComponent(like)}/similar?${settings}`, { signal });
+  return json(`/search?${settings}&${query({ q })}`, { signal });
+};

@@ -1,0 +1,100 @@
+"""Running the service until it is told to end."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+
+from manymatch.system.errors import ConfigError
+from manymatch.system.progress import say
+
+_LONGEST_ADDRESS = 1024**2
+"""Bytes of an address with headers. Longer ones end the connection; shorter ones get an answer."""
+_MOST_CONNECTIONS = 500
+_GRACE = 5
+
+
+def serve(
+    indexes: Sequence[str | Path],
+    host: str,
+    port: int,
+    rate: float,
+    shards: bool = False,
+    shard_of: str | None = None,
+) -> None:
+    """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
+
+    Args:
+        indexes: folders; with `shards` the addresses of the shards of one index.
+        rate: requests a second that each client may send.
+        shard_of: the name of the whole index, of which each folder is a shard.
+
+    Raises:
+        SystemExit: no index can be loaded.
+        ConfigError: the port is in use, the address is not one of this machine, or an index is
+            missing.
+    """
+    listener = _listener(host, port)  # The port opens before slow imports.
+    try:
+        import uvicorn
+
+        from manymatch.search.service.app import application
+        from manymatch.search.service.connection import Connection
+        from manymatch.search.service.requests import AnyIndex
+        from manymatch.search.service.served_index import ServedIndex
+        from manymatch.search.service.sharded_index import ShardedIndex
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the package '{error.name}' is missing. Install it: pip install 'manymatch[search]'."
+        ) from None
+
+    useless = Event()
+
+    def end() -> None:
+        useless.set()
+        server.should_exit = True
+
+    served: list[AnyIndex] = (
+        [ShardedIndex.of([str(address) for address in indexes])]
+        if shards
+        else [ServedIndex.of(Path(folder), shard_of) for folder in indexes]
+    )
+    config = uvicorn.Config(
+        application(served, host, rate, end),
+        http=Connection,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        h11_max_incomplete_event_size=_LONGEST_ADDRESS,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    name = f"[{host}]" if ":" in host else host
+    say(f"http://{name}:{listener.getsockname()[1]} (Ctrl+C ends)")
+    # uvicorn ends at these signals and then raises them once more.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: None)
+    server = uvicorn.Server(config)
+    server.run(sockets=[listener])
+    if useless.is_set():
+        sys.exit(1)  # The faults of the indexes stand on the terminal.
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"port {port} of {host} is in use. Choose another one with --port."
+            ) from None
+        raise ConfigError(
+            f"cannot listen on port {port} of {host}: {error.strerror}. Check --host and --port."
+        ) from None

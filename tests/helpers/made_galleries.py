@@ -1,0 +1,71 @@
+"""Scores by which methods rank, and made-up galleries of all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch import Model
+from manymatch.methods.embeddings import Embeddings
+
+MakeModel = Callable[[str], Model]
+
+_OF_SETS = {
+    f"dive {name}": ("dive", {"similarity": {"name": name}})
+    for name in ("cosine", "mil", "mp", "chamfer", "smooth_chamfer")
+}
+_RULES = {
+    f"maxmatch {rule}": ("maxmatch", {"similarity": {"name": "max_match", "inference": rule}})
+    for rule in ("matching", "topk", "max", "smooth_chamfer")
+}
+SETS = [*_OF_SETS, *_RULES, "pvse"]
+SINGLE = ["vsepp", "vse_infinity", "swamp", "swamp_video", "cora", "msrm mu", "pcme"]
+GAUSSIAN = ["msrm", "pcme samples"]
+SCORES: dict[str, tuple[str, dict[str, Any]]] = {
+    **_OF_SETS,
+    **_RULES,
+    **{name: (name, {}) for name in ("vsepp", "vse_infinity", "swamp", "swamp_video")},
+    **{name: (name, {}) for name in ("pvse", "cora", "msrm", "pcme")},
+    "msrm mu": ("msrm", {"inference": "mu"}),
+    "pcme samples": ("pcme", {"inference": "samples", "samples": 3}),
+}
+"""Every score by which a method may rank; the methods with their default settings, and others."""
+
+KINDS = ["random", "collapsed", "equal", "duplicated", "zero", "near", "long"]
+
+
+def made_up(
+    kind: str, n: int, elements: int, size: int, seed: int, *, unequal: bool = False
+) -> Embeddings:
+    """`n` items with a Gaussian's variances; `unequal` sets have 1 to `elements` elements."""
+    torch.manual_seed(seed)
+    vectors = normalize(torch.randn(n, elements, size), dim=2)
+    if kind == "collapsed":  # all elements of a set are the same vector
+        vectors = vectors[:, :1].expand(n, elements, size).clone()
+    elif kind == "equal":
+        vectors = vectors[:1].expand(n, elements, size).clone()
+    elif kind == "duplicated":
+        vectors = vectors[torch.randint(max(1, n // 5), (n,))]
+    elif kind == "zero":
+        vectors[torch.rand(n, elements) < 0.3] = 0
+    elif kind == "near":  # differences of the size of a rounding error
+        vectors = normalize(vectors[:1] + 1e-7 * torch.randn(n, elements, size), dim=2)
+    elif kind == "long":
+        vectors = vectors * torch.rand(n, elements, 1) * 3
+    mask = None
+    if unequal:
+        mask = torch.arange(elements) < torch.randint(1, elements + 1, (n, 1))
+        vectors = vectors * mask[:, :, None]
+    return Embeddings(vectors, log_variance=torch.randn(n, size) / 2 - 2, mask=mask)
+
+
+def with_entities(texts: Embeddings) -> Embeddings:
+    """The texts with one to three entities each."""
+    counts = torch.randint(1, 4, (len(texts),))
+    owners: Tensor = torch.arange(len(texts)).repeat_interleave(counts)
+    entities = normalize(torch.randn(len(owners), texts.vectors.shape[2]), dim=1)
+    return Embeddings(texts.vectors, entities=entities, entity_caption=owners)

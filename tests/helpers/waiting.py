@@ -1,0 +1,13 @@
+"""Waiting for a search service in a test."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.testclient import TestClient
+
+
+def ready(client: TestClient) -> None:
+    """Wait until no index loads."""
+    while client.get("/health").json()["status"] == "loading":
+        time.sleep(0.05)

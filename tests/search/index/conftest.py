@@ -1,0 +1,94 @@
+"""A folder of made-up pictures, and an index of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from manymatch import Index, Model, load
+from manymatch.search.index import build as building
+from manymatch.search.index.changes import Changes
+from manymatch.search.index.sources import source_of
+from manymatch.system.parts import Part, Parts
+
+
+class Album:
+    """A folder of pictures, its index and the model, in `root`."""
+
+    def __init__(self, root: Path, model: Model, model_folder: Path) -> None:
+        self.root, self.model, self.model_folder = root, model, model_folder
+        self.pictures, self.target = root / "pictures", root / "album.index"
+        self.pictures.mkdir(parents=True)
+
+    def draw(self, name: str, seed: int) -> None:
+        pixels = np.random.default_rng(seed).integers(0, 256, (40, 40, 3), dtype=np.uint8)
+        path = self.pictures / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        Image.fromarray(pixels).save(path)
+
+    def index(self, source: Path | None = None, **options: Path | None) -> Changes:
+        parts = Parts(self.root / "parts")
+        return building.build(
+            source_of(source or self.pictures),
+            self.model,
+            self.target,
+            str(self.model_folder),
+            parts=parts,
+            **options,
+        )
+
+    def index_part(self, part: str) -> None:
+        parts = Parts(self.root / "parts", Part.read(part))
+        building.build_part(source_of(self.pictures), self.model, parts)
+
+    def open(self) -> Index:
+        return Index.open(self.target, self.model)
+
+    def content(self) -> dict[str, bytes]:
+        """The files of the index by name, without the manifest, which names folders."""
+        files = (path for path in self.target.rglob("*") if path.is_file())
+        return {path.name: path.read_bytes() for path in files if path.name != "manifest.json"}
+
+
+@pytest.fixture(scope="module")
+def vsepp_folder(make_model: Callable[..., Path]) -> Path:
+    return make_model("vsepp")
+
+
+@pytest.fixture(scope="module")
+def vsepp(vsepp_folder: Path) -> Model:
+    return load(vsepp_folder, "cpu")
+
+
+@pytest.fixture
+def album(
+    tmp_path: Path, vsepp: Model, vsepp_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Album:
+    """An album of 12 pictures, whose index is made in parts of three."""
+    monkeypatch.setattr(building, "ITEMS_AT_ONCE", 3)
+    made = Album(tmp_path, vsepp, vsepp_folder)
+    for number in range(12):
+        made.draw(f"{number % 3}/{number:02}.png", number)
+    return made
+
+
+@pytest.fixture
+def encoded(vsepp: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Collects every picture that is embedded."""
+    seen: list[str] = []
+    inner = vsepp.encode_images
+
+    def counted(images, *args, **options):  # type: ignore[no-untyped-def]
+        def counting():  # type: ignore[no-untyped-def]
+            for image in images:
+                seen.append("picture")
+                yield image
+
+        return inner(counting(), *args, **options)
+
+    monkeypatch.setattr(vsepp, "encode_images", counted)
+    return seen

@@ -1,0 +1,178 @@
+"""An index is made and brought up to date; kills, broken pictures and other models do no harm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from killing import kill_during
+from PIL import Image
+
+from manymatch import load
+from manymatch.foreign import images
+from manymatch.system.errors import CheckpointError, ConfigError, DataError, StorageError
+
+from .conftest import Album
+
+TARGETS = {
+    "write_block": "manymatch.search.index.parts.write_block",
+    "gather": "manymatch.search.index.build.gather",
+    "Codes.write": "manymatch.search.scan.codes.Codes.write",
+    "write_hashed_object": "manymatch.search.index.build.write_hashed_object",
+    "rename": "pathlib.Path.rename",  # the old index makes way for the new one
+    "remove": "manymatch.search.index.parts.UnfinishedParts.remove",
+}
+"""The functions at whose calls runs are killed."""
+
+
+def test_only_what_is_new_or_changed_is_embedded(
+    album: Album, encoded: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert album.index().embedded == len(encoded) == 12
+    first = dict(zip(paths(album), vectors(album), strict=True))
+    inode = (album.target / "vectors.npy").stat().st_ino
+    encoded.clear()
+    again = album.index()
+    assert not encoded and (again.items, again.embedded) == (12, 0)
+    assert (album.target / "vectors.npy").stat().st_ino == inode  # nothing was written
+
+    names = [path.relative_to(album.pictures).as_posix() for path in files(album)]
+    for number, name in enumerate(names[:3]):
+        album.draw(name, 100 + number)
+    for name in names[3:6]:
+        (album.pictures / name).rename(album.pictures / f"renamed-{name.replace('/', '-')}")
+    for name in names[6:9]:
+        (album.pictures / name).unlink()
+    for number in range(4):
+        album.draw(f"new/{number}.png", 200 + number)
+    os.utime(album.pictures / names[9], ns=(0, 0))  # the content is the same
+    changes = album.index()
+    assert len(encoded) == changes.embedded == 7
+    assert (changes.added, changes.changed, changes.renamed, changes.removed) == (4, 3, 3, 3)
+    assert changes.items == 13
+    rows = dict(zip(paths(album), vectors(album), strict=True))
+    expected = album.model.encode_images(files(album)).vectors.numpy()
+    np.testing.assert_allclose(np.stack(list(rows.values())), expected, atol=1e-6)
+    for name in names[9:]:
+        np.testing.assert_array_equal(rows[name], first[name])
+
+
+def vectors(album: Album) -> np.ndarray:
+    """The embeddings of the index, in memory."""
+    return np.array(album.open()._stored.arrays["vectors"])
+
+
+def files(album: Album) -> list[Path]:
+    return sorted(path for path in album.pictures.rglob("*") if path.is_file())
+
+
+def paths(album: Album) -> list[str]:
+    names: list[str] = album.open()._stored.items["path"].to_pylist()
+    assert names == sorted(set(names))
+    return names
+
+
+def test_killed_runs_continue_to_the_same_bytes(album: Album, encoded: list[str]) -> None:
+    copied = album.root / "copy"
+    undisturbed = Album(copied, album.model, album.model_folder)
+    for name, kills in {
+        "first": [("write_block", 2), ("write_block", 2), ("gather", 1), ("Codes.write", 1)],
+        "second": [("write_block", 2), ("write_hashed_object", 1), ("rename", 1), ("remove", 1)],
+    }.items():
+        for number in range(7):
+            album.draw(f"{name}/{number}.png", 100 * len(name) + number)
+        before = album.content()
+        for function, call in kills:
+            kill_during(album.index, TARGETS[function], call)
+            if album.target.exists() and function != "remove":
+                assert album.content() == before
+        encoded.clear()
+        assert album.index().embedded == len(encoded) == 0
+        shutil.copytree(album.pictures, undisturbed.pictures, dirs_exist_ok=True)
+        undisturbed.index()
+        assert vectors(album).tobytes() == vectors(undisturbed).tobytes()
+        assert not list(album.root.glob("*.partial"))
+
+
+def test_broken_pictures_are_left_out_and_counted(
+    album: Album, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = album.pictures
+    (folder / "text.jpg").write_text("no picture")
+    (folder / "empty.png").touch()
+    whole = (folder / "0" / "00.png").read_bytes()
+    (folder / "truncated.png").write_bytes(whole[: len(whole) // 2])
+    Image.fromarray(np.zeros((70, 70, 3), np.uint8)).save(folder / "bomb.png")
+    monkeypatch.setattr(images, "MAX_PIXELS", 69 * 70)
+    os.mkfifo(folder / "pipe.jpg")
+    (folder / "dangling.jpg").symlink_to("nowhere.jpg")
+    outside = album.root / "outside.png"
+    shutil.copy(folder / "0" / "00.png", outside)
+    (folder / "outside.png").symlink_to(outside)
+    (folder / os.fsdecode(b"\xff.png")).write_bytes(whole)
+    (folder / "inside.png").symlink_to("0/00.png")
+    (folder / ".hidden.png").write_bytes(whole)
+    changes = album.index()
+    assert (changes.items, changes.broken) == (13, 8)
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("left out")]
+    assert len(lines) == 8 and all(line.isprintable() for line in lines)
+    assert album.open().manifest.broken == 8
+    assert album.index().embedded == 0
+
+    shutil.rmtree(folder)
+    folder.mkdir()
+    with pytest.raises(DataError, match="none of 0"):
+        album.index()
+    (folder / "text.jpg").write_text("no picture")
+    with pytest.raises(DataError, match="none of 1"):
+        album.index()
+    assert len(album.open()) == 13
+
+
+def test_another_model_and_a_folder_that_is_no_index_are_refused(
+    album: Album, make_model: Callable[..., Path]
+) -> None:
+    album.index()
+    other = load(make_model("vsepp", dataset="other", features="lite0"), "cpu")
+    other.facts["weights_sha256"] = "other"
+    album.model, own = other, album.model
+    for refused in (album.index, album.open):
+        with pytest.raises(CheckpointError, match="weights_sha256"):
+            refused()
+    album.model = own
+    album.target = album.pictures
+    with pytest.raises(StorageError, match="not an index"):
+        album.index()
+    assert len(files(album)) == 12
+
+
+def test_a_damaged_index_is_made_anew(album: Album) -> None:
+    album.index()
+    whole = album.content()
+    with (album.target / "vectors.npy").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x7f")
+    assert album.index().embedded == 12
+    assert album.content() == whole
+
+
+def test_parts_of_several_machines_are_joined(album: Album, encoded: list[str]) -> None:
+    for part in ("1/2", "2/2"):
+        album.index_part(part)
+    assert len(encoded) == 12
+    album.draw("new.png", 99)
+    encoded.clear()
+    assert album.index().embedded == 13  # parts of another content are never joined
+    shutil.rmtree(album.target)
+    for part in ("1/2", "2/2"):
+        album.index_part(part)
+    encoded.clear()
+    assert (album.index().embedded, len(encoded)) == (0, 0)
+    expected = album.model.encode_images(files(album)).vectors.numpy()
+    np.testing.assert_allclose(vectors(album), expected, atol=1e-6)
+    with pytest.raises(ConfigError, match="fewer"):
+        album.index_part("14/14")

@@ -1,0 +1,73 @@
+"""The commands 'index' and 'search'."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import fails
+
+from manymatch import cli
+
+from .conftest import Album
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(album: Album, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command beside the album's pictures; returns what it printed on standard output."""
+    monkeypatch.chdir(album.root)
+
+    def run(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["manymatch", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+        return capfd.readouterr().out
+
+    return run
+
+
+def index(album: Album, *more: str) -> list[str]:
+    folder = str(album.model_folder)
+    return ["index", "pictures", "--model", folder, "--to", "a.index", "--device", "cpu", *more]
+
+
+def test_pictures_are_indexed_and_found(
+    album: Album, run: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (album.pictures / "<b>.png").write_bytes((album.pictures / "0" / "00.png").read_bytes())
+    for part in ("1/2", "2/2"):
+        run(*index(album, "--part", part))
+    run(*index(album))
+    assert not list(album.root.glob("*.partial"))
+    found = json.loads(run("search", "a.index", "two dogs", "-k", "3", "--json"))
+    assert found["query"] == "two dogs" and found["exact"] is True
+    assert {"parse", "encode", "search"} == found["ms"].keys() and found["reranked"] >= 3
+    assert [result.keys() >= {"id", "path", "score"} for result in found["results"]] == [True] * 3
+    table = run("search", "a.index", "two dogs")
+    assert all(path.name in table for path in album.pictures.rglob("*.png"))
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    run("search", "a.index", "--image", "pictures/0/00.png", "--open", "--where", "size > 1")
+    page = Path(opened[0].removeprefix("file://")).read_text()
+    assert page.count('<img alt="" src="data:image/jpeg') == 13
+    assert "&lt;b&gt;.png" in page and "<b>" not in page and "http://" not in page
+    assert "no results" in run("search", "a.index", "two dogs", "--least", "9")
+
+    for words, message in (
+        (["search", "a.index"], "either"),
+        (["search", "a.index", "a dog", "--image", "pictures/0/00.png"], "either"),
+        (["search", "missing.index", "a dog"], "not an index"),
+        (["search", "a.index", "a dog", "--where", "size"], "filter"),
+        (["search", "a.index", "--image", "missing.png"], "missing.png"),
+        (index(album, "--split", "test"), "no splits"),
+        (index(album, "--part", "3/2"), "--part"),
+        (index(album, "--to", "pictures"), "not an index"),
+        (index(album, "--model", "missing"), "missing"),
+    ):
+        assert message in fails(words, monkeypatch, capfd)

@@ -1,0 +1,122 @@
+"""Feature stores and shards are indexed without their pictures."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tiny_data import MADE_BY, TinyData, make_data
+
+from manymatch import Model, load
+from manymatch.features.lite0 import WIDTH
+from manymatch.features.store import FeatureStore, FeatureWriter
+from manymatch.search.index.sources import source_of
+from manymatch.shards.collate import Item
+from manymatch.system.errors import ConfigError, DataError, SourceError
+
+from .conftest import Album
+
+
+@pytest.fixture(scope="module")
+def model_folder(make_model: Callable[..., Path]) -> Path:
+    return make_model("maxmatch", extraction=MADE_BY)
+
+
+@pytest.fixture(scope="module")
+def model(model_folder: Path) -> Model:
+    return load(model_folder, "cpu")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> TinyData:
+    """40 images of one to four regions, in shards of ten."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    made = make_data(folder, width=WIDTH, variable=True)
+    made.write_shards()
+    return made
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, model: Model, model_folder: Path) -> Album:
+    return Album(tmp_path / "album", model, model_folder)
+
+
+def expected(model: Model, path: Path) -> dict[str, np.ndarray]:
+    """The embeddings of all images of a store, by image id."""
+    with FeatureStore(path) as store:
+        features, counts, _ = store.read(range(len(store)))
+        real = (rows[:count] for rows, count in zip(features, counts, strict=True))
+        items = [Item("", rows, np.ones(len(rows), np.bool_), None, ()) for rows in real]
+        return dict(zip(store.image_ids, model.encode_items(items).vectors.numpy(), strict=True))
+
+
+def indexed(tiny: Album) -> dict[str, np.ndarray]:
+    stored = tiny.open()._stored
+    return dict(zip(stored.items["path"].to_pylist(), stored.arrays["vectors"], strict=True))
+
+
+@pytest.mark.parametrize("kind", ["store", "shards"])
+def test_images_have_the_embeddings_of_their_features(
+    kind: str, tiny: Album, data: TinyData
+) -> None:
+    source = getattr(data, kind)
+    assert tiny.index(source).embedded == 40
+    embeddings, found = expected(tiny.model, data.store), indexed(tiny)
+    assert found.keys() == embeddings.keys()
+    for name, vectors in found.items():
+        np.testing.assert_allclose(vectors, embeddings[name], atol=1e-6)
+    assert tiny.index(source).embedded == 0
+
+
+def test_only_the_changed_rows_of_a_store_are_embedded(tiny: Album, data: TinyData) -> None:
+    tiny.index(data.store)
+    with FeatureStore(data.store) as store:
+        names, (features, counts, _) = store.image_ids, store.read(range(40))
+    with FeatureWriter(data.store, names, max_regions=4, width=WIDTH, attributes=MADE_BY) as writer:
+        for row, (rows, count) in enumerate(zip(features, counts, strict=True)):
+            writer.write(row, rows[:count] + (row == 7))
+    changes = tiny.index(data.store)
+    assert (changes.embedded, changes.changed) == (1, 1)
+    for name, vectors in expected(tiny.model, data.store).items():
+        np.testing.assert_allclose(indexed(tiny)[name], vectors, atol=1e-6)
+
+
+def test_shards_bring_splits_captions_and_thumbnails(tiny: Album, data: TinyData) -> None:
+    tiny.index(data.shards)
+    index = tiny.open()
+    found = index.search("two dogs", 40, where='split == "test"').results
+    assert len(found) == 8 and all(result.path.startswith("test.") for result in found)
+    facts = {result.path: index.item(result.id).facts for result in found}
+    assert facts["test.0"]["file"] == "images/test.0.jpg" and len(facts["test.0"]["captions"]) == 3
+    for result in found:
+        number = int(result.path.partition(".")[2])
+        if number % 2:
+            with pytest.raises(DataError, match="no thumbnail"):
+                index.picture(result.id)
+        else:
+            assert Image.open(io.BytesIO(index.picture(result.id))).size == (16, 11)
+
+
+def test_sources_that_do_not_fit_are_refused(
+    tiny: Album, data: TinyData, tmp_path: Path, make_model: Callable[..., Path]
+) -> None:
+    tiny.model = load(make_model("maxmatch"), "cpu")
+    for source in (data.store, data.shards):
+        with pytest.raises(DataError, match="backbone"):
+            tiny.index(source)
+    with pytest.raises(DataError, match="no split 'tst'; did you mean 'test'"):
+        source_of(data.shards, "tst")
+    with pytest.raises(ConfigError, match="--split"):
+        source_of(data.store, "test")
+    (tmp_path / "a.xyz").touch()
+    for name in ("a.xyz", "missing", "missing.h5", "missing.txt"):
+        with pytest.raises(SourceError, match=name):
+            source_of(tmp_path / name)
+    (tmp_path / "b.h5").write_bytes(b"no store")
+    with pytest.raises(DataError, match=r"b\.h5"):
+        tiny.index(tmp_path / "b.h5")

@@ -1,0 +1,222 @@
+"""An index in use: the results are those of scoring everything, and errors are one line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from manymatch import Index, Model, load
+from manymatch.evaluation.rerank import reranked
+from manymatch.search.index.build import build
+from manymatch.search.index.items import PictureFolder
+from manymatch.search.index.sources import source_of
+from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.parts import Parts
+
+from .conftest import Album
+
+METHODS = ["vsepp", "maxmatch", "swamp", "cora"]
+TEXTS = ["a red bird above a table", "two dogs", "\U0001f600", "xyzzy"]
+Make = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with five captions."""
+    path = tmp_path_factory.mktemp("captions") / "captions.txt"
+    path.write_text("\n".join([*TEXTS, "", "a dog beside the red boat"]))
+    return path
+
+
+def made(source: Path, model: Model, model_path: Path, target: Path, **options: Any) -> Index:
+    build(
+        source_of(source), model, target, str(model_path), parts=Parts(target / "parts"), **options
+    )
+    return Index.open(target, model)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_results_are_those_of_scoring_everything(
+    method: str, make_model: Make, pictures: list[Path], captions: Path, tmp_path: Path
+) -> None:
+    folder = make_model(method)
+    model = load(folder, "cpu")
+    images = made(pictures[0].parent, model, folder, tmp_path / "images")
+    texts = made(captions, model, folder, tmp_path / "texts")
+    lines = [line for line in captions.read_text().splitlines() if line]
+    embedded = model.encode_images(sorted(pictures)), model.encode_texts(lines)
+    similar = images.similar(images.search(TEXTS[0], 1).results[0].id)
+    assert len(similar.results) == len(pictures) - 1
+
+    scores = model.score(*embedded, "text").numpy()
+    for answer, column in zip(images.search_all(lines), scores.T, strict=True):
+        order = np.argsort(-column, kind="stable")
+        assert [result.path for result in answer.results] == [pictures[row].name for row in order]
+        np.testing.assert_allclose([r.score for r in answer.results], column[order], atol=1e-6)
+        assert answer.exact
+    if method == "cora":
+        whole = partial(model.score, query="text")
+        expected = reranked(whole, 0.6)(embedded[0], embedded[1]).numpy().max(0)
+        by_entities = Index.open(images.folder, model, beta=0.6)
+        found = [answer.results[0].score for answer in by_entities.search_all(lines)]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        assert by_entities.similar(images.search("a dog").results[0].id).results
+    scores = model.score(*embedded, "image").numpy()
+    for answer, row in zip(texts.search_all(sorted(pictures), 2), scores, strict=True):
+        order = np.argsort(-row, kind="stable")[:2]
+        assert [result.text for result in answer.results] == [lines[column] for column in order]
+        np.testing.assert_allclose([r.score for r in answer.results], row[order], atol=1e-6)
+
+
+def test_items_and_pictures_are_read_by_id_alone(album: Album) -> None:
+    album.index()
+    index = album.open()
+    for result in index.search("two dogs").results:
+        item = index.item(result.id)
+        assert item.path == result.path and item.id == result.id
+        assert index.picture(result.id) == (album.pictures / result.path).read_bytes()
+    secret = album.root / "secret.jpg"
+    secret.write_bytes(b"secret")
+    for name in ("", "../secret.jpg", str(secret), "0/00.png", "f" * 16, "0", "\0", "\udc80"):
+        for call in (index.item, index.picture, index.similar):
+            with pytest.raises(DataError, match="no item"):
+                call(name)
+
+
+@pytest.mark.parametrize("path", ["0/00.png", "0"])
+def test_a_picture_that_became_something_else_is_refused(album: Album, path: str) -> None:
+    album.index()
+    index = album.open()
+    (id,) = (r.id for r in index.search("a dog").results if r.path == "0/00.png")
+    secret = album.root / "secret" / "00.png"
+    secret.parent.mkdir()
+    secret.write_bytes(b"secret")
+    shutil.move(album.pictures / path, album.root / "moved")
+    (album.pictures / path).symlink_to(secret if path.endswith(".png") else secret.parent)
+    with pytest.raises(DataError, match="not a picture in"):
+        index.picture(id)
+    (album.pictures / path).unlink()
+    with pytest.raises(DataError, match="no such file"):
+        index.picture(id)
+    if path.endswith(".png"):
+        os.mkfifo(album.pictures / path)
+        with pytest.raises(DataError, match="a pipe"):
+            index.picture(id)
+
+
+def test_an_edited_table_of_items_leads_nowhere_else(album: Album) -> None:
+    (album.root / "secret.jpg").write_bytes(b"secret")
+    for path in ("../secret.jpg", str(album.root / "secret.jpg"), "0/../../secret.jpg", "a\0.jpg"):
+        with pytest.raises(DataError):
+            PictureFolder(album.pictures).picture({"path": path})
+
+
+def test_hostile_queries_have_a_clear_answer(album: Album) -> None:
+    album.index()
+    index = album.open()
+    for text in ("", "  ", "a" * 100_000, "a\0b", "\ud800"):
+        with pytest.raises(DataError, match="the query") as raised:
+            index.search(text)
+        assert len(str(raised.value)) < 1100
+    for text in ("\U0001f600", "xyzzy", "'; DROP TABLE items; --", "<script>alert(1)</script>"):
+        assert len(index.search(text).results) == 12
+    with pytest.raises(ConfigError, match="at least one"):
+        index.search("a dog", 0)
+    with pytest.raises(DataError, match="no column"):
+        index.search("a dog", where="nothing > 1")
+    (album.root / "text.jpg").write_text("no picture")
+    for path in ("text.jpg", "missing.jpg"):
+        with pytest.raises(DataError, match=path):
+            index.search(album.root / path)
+
+
+def test_filters_and_a_least_score(album: Album) -> None:
+    table = album.root / "facts.csv"
+    rows = [f"{path.parent.name}/{path.name},{path.stem}" for path in album.pictures.rglob("*.png")]
+    table.write_text("\n".join(["path,number", *rows[1:], "other.png,7"]))
+    album.index(table=table)
+    index = album.open()
+    everything = index.search("two dogs").results
+    assert len(everything) == 12
+
+    def found(**options: Any) -> list[Any]:
+        return index.search("two dogs", 12, **options).results
+
+    assert found(where='path like "1/*"') == [r for r in everything if r.path.startswith("1/")]
+    numbers = {result.path: index.item(result.id).facts["number"] for result in everything}
+    assert list(numbers.values()).count(None) == 1
+    few = [r for r in everything if numbers[r.path] is not None and numbers[r.path] < 6]
+    assert found(where="number < 6") == few
+    assert found(least=everything[4].score) == everything[:5]
+    assert found(where="number < 0") == [] == found(least=2.0)
+    (first, *_) = index.similar(everything[0].id, where="number < 6").results
+    assert numbers[first.path] < 6 and first.id != everything[0].id
+
+    album.draw("new.png", 500)
+    album.index()  # keeps the facts
+    facts = {r.path: album.open().item(r.id).facts for r in album.open().search("a dog").results}
+    assert {path: row["number"] for path, row in facts.items()} == numbers | {"new.png": None}
+    for content in ("number\n1", "path,size\n1,2", "path,a,a\nx,1,2", "path\nx\nx", "path\nx"):
+        table.write_text(content)
+        with pytest.raises(DataError, match=r"facts\.csv"):
+            album.index(table=table)
+    with pytest.raises(DataError, match="no such file"):
+        album.index(table=album.root / "missing.parquet")
+
+
+def test_opening_an_index_is_quick_and_needs_no_model(album: Album) -> None:
+    album.index()
+    program = (
+        "import sys, manymatch\n"
+        f"index = manymatch.Index.open({str(album.target)!r})\n"
+        "(first, *_) = index._stored.items['id'].to_pylist()\n"
+        "assert len(index) == 12 and index.picture(first) and index.item(first).row == 0\n"
+        "assert not {'torch', 'spacy'} & sys.modules.keys()\n"
+        "assert len(index.search('two dogs').results) == 12\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_scores_have_the_precision_that_the_model_knows(
+    album: Album, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curve = [[-1.0, 1.0], [0.0, 1.0]]
+    monkeypatch.setitem(album.model.facts, "precision", {"text": curve, "image": curve})
+    album.index()
+    index = album.open()
+    for result in index.search("two dogs").results:
+        assert result.precision == pytest.approx((1 + result.score) / 2)
+        assert index.similar(result.id).results[0].precision is None
+
+
+def test_an_index_that_is_replaced_while_it_is_opened_is_not_mixed(album: Album) -> None:
+    album.index()
+    opened = album.open()
+    album.draw("new.png", 77)
+    album.index()
+    with pytest.raises(DataError, match="replaced"):
+        opened.search("a dog")
+    assert len(album.open().search("a dog").results) == 13
+
+
+def test_an_index_that_is_missing_or_damaged_is_one_line(album: Album) -> None:
+    with pytest.raises(DataError, match="not an index"):
+        Index.open(album.target)
+    album.index()
+    for name, content in {
+        "vectors.npy": b"no array",
+        "items.parquet": b"no table",
+        "manifest.json": b'{"side": "images"}',
+    }.items():
+        (album.target / name).write_bytes(content)
+        with pytest.raises(DataError, match=name.replace(".", r"\.")):
+            Index.open(album.target)

@@ -1,0 +1,308 @@
+"""A scan gives the best items of the whole gallery, in a defined order."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from made_galleries import KINDS, SCORES, SETS, MakeModel, made_up, with_entities
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch import Model
+from manymatch.evaluation.rerank import reranked
+from manymatch.methods.embeddings import Embeddings
+from manymatch.search.scan import int8
+from manymatch.search.scan.bounds import upper_bounds
+from manymatch.search.scan.codes import Codes, Side
+from manymatch.search.scan.forms import form_of
+from manymatch.search.scan.hits import Hits
+from manymatch.search.scan.quantiser import Quantiser
+from manymatch.search.scan.scanner import Scanner
+from manymatch.search.scan.source import BLOCK, Floats, double, weighted
+from manymatch.system.errors import ConfigError, DataError
+
+EXAMPLES = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+TOLERANCE = {"msrm": 1e-4, "pcme samples": 0.02}
+"""Of scores in float32. The expanded squares of distances of these two cancel each other, which
+loses digits where a distance is small."""
+
+
+def codes_of(model: Model, gallery: Embeddings, side: Side, blocks: int = 1) -> Codes:
+    with tempfile.TemporaryDirectory() as folder:
+        size = -(-len(gallery) // blocks)
+        runs = (
+            gallery.rows(slice(start, min(start + size, len(gallery))))
+            for start in range(0, len(gallery), size)
+        )
+        Codes.write(Path(folder) / "codes", model, runs, side)
+        return Codes.open(Path(folder) / "codes")
+
+
+def all_scores(
+    model: Model, gallery: Embeddings, queries: Embeddings, side: Side, beta: float | None = None
+) -> Tensor:
+    """`(q, n)`."""
+    if beta is not None:
+        sides = (gallery, queries) if side == "images" else (queries, gallery)
+        with torch.inference_mode():
+            scores = reranked(model.method.score, beta)(*sides).float()
+        return scores.T if side == "images" else scores
+    if side == "images":
+        return model.score(gallery, queries).T
+    return model.score(queries, gallery, "image")
+
+
+def check(
+    hits: Hits,
+    single: Tensor,
+    exact: Tensor,
+    k: int,
+    included: np.ndarray | None = None,
+    least: float | None = None,
+    tolerance: float = 1e-6,
+) -> None:
+    """Compare with brute force: scores in float32 (`single`) and rounded from float64 (`exact`)."""
+    qualified = np.ones(len(exact), bool) if included is None else included.copy()
+    if least is not None:
+        qualified &= exact.numpy() >= np.float32(least)
+    order = np.argsort(-exact.numpy(), kind="stable")
+    order = order[qualified[order]][:k]
+    np.testing.assert_array_equal(hits.rows, order)
+    np.testing.assert_array_equal(hits.scores, exact.numpy()[order])
+    np.testing.assert_allclose(hits.scores, single.numpy()[order], atol=tolerance, rtol=2e-6)
+    assert hits.exact and len(hits.rows) <= hits.reranked <= len(exact)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@settings(EXAMPLES, max_examples=20)
+@given(data=st.data())
+def test_a_scan_equals_brute_force(small_model: MakeModel, score: str, data: st.DataObject) -> None:
+    model = small_model(score)
+    draw = data.draw
+    n, seed = draw(st.integers(1, 150)), draw(st.integers(0, 2**31))
+    elements = draw(st.sampled_from([1, 2, 4])) if score in SETS else 1
+    of_query = draw(st.sampled_from([elements, 3])) if score in SETS else 1
+    size = 16 if score == "pcme samples" else draw(st.sampled_from([1, 16, 40, 256]))
+    kind, side = draw(st.sampled_from(KINDS)), draw(st.sampled_from(["images", "texts"]))
+    unequal = score in SETS and draw(st.booleans())
+    gallery = made_up(kind, n, elements, size, seed, unequal=unequal)
+    queries = made_up(draw(st.sampled_from(KINDS)), 8, of_query, size, seed + 1, unequal=unequal)
+    k = draw(st.sampled_from([1, 5, 20, 200]))
+    included = np.arange(n) % 3 > 0 if draw(st.booleans()) else None
+
+    single = all_scores(model, gallery, queries, side)
+    exact = all_scores(model, double(gallery), double(queries), side)
+    least = float(exact.median()) if draw(st.booleans()) else None
+    codes = codes_of(model, gallery, side, blocks=draw(st.integers(1, 3)))
+    for scanner in (Scanner(model, gallery, codes, side), Scanner(model, gallery, side=side)):
+        for query, hits in enumerate(scanner.top(queries, k, included, least)):
+            check(hits, single[query], exact[query], k, included, least, TOLERANCE.get(score, 1e-6))
+
+
+@pytest.mark.parametrize("side", ["images", "texts"])
+def test_entities_re_rank(small_model: MakeModel, side: Side) -> None:
+    model = small_model("cora")
+    for seed in range(10):
+        kind = KINDS[seed % len(KINDS)]
+        images, texts = made_up(kind, 200, 1, 32, seed), made_up("random", 40, 1, 32, seed + 1)
+        texts = with_entities(texts)
+        gallery, queries = (images, texts) if side == "images" else (texts, images)
+        beta = seed / 9
+        single = all_scores(model, gallery, queries, side, beta)
+        exact = all_scores(model, double(gallery), double(queries), side, beta)
+        codes = codes_of(model, gallery, side)
+        for used in (codes, None):
+            scanner = Scanner(model, gallery, used, side, beta)
+            for query, hits in enumerate(scanner.top(queries, 7)):
+                check(hits, single[query], exact[query], 7)
+
+
+def test_a_method_without_a_form_is_scored_as_a_whole(
+    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model("vsepp")
+    gallery, queries = made_up("duplicated", 300, 1, 16, 0), made_up("random", 5, 1, 16, 1)
+    exact = all_scores(model, double(gallery), double(queries), "images")
+    included = np.arange(300) % 2 > 0
+    monkeypatch.setattr("manymatch.search.scan.scanner.form_of", lambda *_: None)
+    for query, hits in enumerate(Scanner(model, gallery).top(queries, 9, included)):
+        check(hits, exact[query], exact[query], 9, included)
+        assert hits.reranked == 150
+    monkeypatch.setattr("manymatch.search.scan.codes.form_of", lambda *_: None)
+    with pytest.raises(ConfigError, match="vsepp"):
+        codes_of(model, gallery, "images")
+
+
+@pytest.mark.parametrize("with_codes", [True, False])
+def test_several_blocks_and_threads_give_the_same(small_model: MakeModel, with_codes: bool) -> None:
+    model, n = small_model("dive smooth_chamfer"), 2 * BLOCK + 5
+    gallery, queries = made_up("duplicated", n, 2, 16, 0), made_up("random", 20, 3, 16, 1)
+    exact = all_scores(model, double(gallery), double(queries), "images")
+    scanner = Scanner(model, gallery, codes_of(model, gallery, "images", 7) if with_codes else None)
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            for query, hits in enumerate(scanner.top(queries, 10)):
+                check(hits, exact[query], exact[query], 10)
+                assert hits.reranked < n / 4
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_items_that_all_have_one_score_are_in_the_order_of_rows(small_model: MakeModel) -> None:
+    model = small_model("dive chamfer")
+    gallery = made_up("equal", BLOCK + 100, 4, 16, 0)
+    scanner = Scanner(model, gallery, codes_of(model, gallery, "images"))
+    (hits,) = scanner.top(made_up("random", 1, 4, 16, 1), 50)
+    np.testing.assert_array_equal(hits.rows, np.arange(50))
+    assert len(set(hits.scores.tolist())) == 1 and hits.reranked == len(gallery)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@settings(EXAMPLES, max_examples=10)
+@given(
+    kind=st.sampled_from(KINDS),
+    size=st.sampled_from([16, 17, 64, 1024]),
+    seed=st.integers(0, 2**31),
+    worst=st.booleans(),
+)
+def test_no_bound_is_below_its_score(
+    small_model: MakeModel, score: str, kind: str, size: int, seed: int, worst: bool
+) -> None:
+    model = small_model(score)
+    size = 16 if score == "pcme samples" else size
+    elements = 3 if score in SETS else 1
+    gallery = made_up(kind, 60, elements, size, seed, unequal=score in SETS)
+    queries = made_up("random", 4, elements, size, seed + 1)
+    if worst:
+        queries = along_the_errors(gallery, queries)
+    exact = all_scores(model, double(gallery), double(queries), "images")
+    form = form_of(model.method, "images")
+    assert form is not None
+    for source in (codes_of(model, gallery, "images"), Floats(form, gallery)):
+        single = [double(queries).rows(slice(row, row + 1)) for row in range(4)]
+        asked = [form.ask(query, source.longest) for query in single]
+        for bounds, scores in zip(upper_bounds(source, asked), exact, strict=True):
+            assert bool((bounds >= scores).all())
+
+
+def along_the_errors(gallery: Embeddings, queries: Embeddings) -> Embeddings:
+    """Queries without an error of their own, whose products have nearly the largest error: the
+    signs of the errors of codes."""
+    vectors = gallery.vectors[: len(queries), : queries.vectors.shape[1]].double()
+    codes, scales, _ = Quantiser(None).items(vectors)
+    signs = (vectors - codes * scales[..., None]).sign()
+    return replace(queries, vectors=(signs / vectors.shape[2] ** 0.5).float())
+
+
+def test_half_of_the_error_is_not_a_bound(
+    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model("vsepp")
+    gallery = made_up("random", 60, 1, 256, 0)
+    queries = double(along_the_errors(gallery, made_up("random", 4, 1, 256, 1)))
+    codes, form = codes_of(model, gallery, "images"), form_of(model.method, "images")
+    assert form is not None
+    asked = [form.ask(queries.rows(slice(row, row + 1)), codes.longest) for row in range(4)]
+    exact = all_scores(model, double(gallery), queries, "images")
+    monkeypatch.setattr(
+        "manymatch.search.scan.codes.weighted", lambda *arguments: weighted(*arguments) / 2
+    )
+    halved = torch.stack(list(upper_bounds(codes, asked)))
+    assert bool((halved < exact).any())
+
+
+def test_without_the_library_a_scan_reads_the_embeddings(
+    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model("maxmatch topk")
+    gallery, queries = made_up("random", 300, 4, 16, 0), made_up("random", 5, 4, 16, 1)
+    codes = codes_of(model, gallery, "images")
+    with_library = Scanner(model, gallery, codes).top(queries, 10)
+    monkeypatch.setattr(int8, "numkong", None)
+    int8.available.cache_clear()
+    try:
+        assert not int8.available()
+        without = Scanner(model, gallery, codes).top(queries, 10)
+    finally:
+        int8.available.cache_clear()
+    for one, other in zip(with_library, without, strict=True):
+        np.testing.assert_array_equal(one.rows, other.rows)
+        np.testing.assert_array_equal(one.scores, other.scores)
+
+
+def test_a_library_with_wrong_products_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(int8.Products, "__call__", lambda *_: np.zeros((67, 1), np.int32))
+    int8.available.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="wrong products"):
+            assert not int8.available()
+    finally:
+        int8.available.cache_clear()
+
+
+def test_vectors_near_a_space_of_few_dimensions_are_projected(small_model: MakeModel) -> None:
+    model = small_model("dive smooth_chamfer")
+    torch.manual_seed(0)
+    space = torch.randn(200, 1024)
+
+    def near(n: int, seed: int) -> Embeddings:
+        vectors = made_up("random", n, 4, 200, seed).vectors @ space
+        return Embeddings(normalize(vectors + 0.05 * torch.randn(n, 4, 1024), dim=2))
+
+    gallery, queries = near(1000, 0), near(10, 1)
+    codes = codes_of(model, gallery, "images")
+    assert codes.sizes.size == 256
+    exact = all_scores(model, double(gallery), double(queries), "images")
+    for query, hits in enumerate(Scanner(model, gallery, codes).top(queries, 5)):
+        check(hits, exact[query], exact[query], 5)
+        assert hits.reranked < 300
+
+
+def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -> None:
+    model = small_model("dive mil")
+    good, bad = made_up("random", 20, 2, 16, 0), made_up("random", 20, 2, 16, 0)
+    bad.vectors[7, 1, 3] = torch.nan
+    empty = replace(good, mask=torch.arange(20)[:, None].expand(20, 2) != 7)
+    codes, folder = codes_of(model, good, "images"), tmp_path / "codes"
+    for fault in (bad, empty):
+        with pytest.raises(DataError, match="item 7"):
+            Codes.write(folder, model, [fault.rows(slice(0, 5)), fault.rows(slice(5, 20))], "texts")
+        with pytest.raises(DataError, match="item 7"):
+            Scanner(model, fault)
+        assert not folder.exists()
+    with pytest.raises(DataError, match="query 7"):
+        Scanner(model, good, codes).top(bad, 3)
+    with pytest.raises(DataError, match="real element"):
+        Scanner(model, good, codes).top(empty, 3)
+    with pytest.raises(DataError, match="no items"):
+        Codes.write(folder, model, [], "images")
+    with pytest.raises(DataError, match="20 images"):
+        Scanner(model, good, codes, "texts")
+    with pytest.raises(DataError, match="dive"):
+        Scanner(small_model("vsepp"), good, codes)
+    for beta, name in ((0.5, "dive mil"), (1.5, "cora")):
+        with pytest.raises(ConfigError, match="beta"):
+            Scanner(small_model(name), good, beta=beta)
+    with pytest.raises(DataError, match="entities"):
+        Scanner(small_model("cora"), good, beta=0.5).top(good, 3)
+    with pytest.raises(ConfigError, match="at least 1"):
+        Scanner(model, good, codes).top(good, 0)
+    Codes.write(folder, model, [good], "images")
+    with (folder / "codes.bin").open("ab") as file:
+        file.write(b"0")
+    with pytest.raises(DataError, match=r"codes\.bin"):
+        Codes.open(folder)
+    (folder / "codes.json").unlink()
+    with pytest.raises(DataError, match=r"codes\.json"):
+        Codes.open(folder)

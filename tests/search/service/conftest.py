@@ -1,0 +1,84 @@
+"""Small indexes, some with hostile names and captions, and the application that serves them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from starlette.testclient import TestClient
+
+import manymatch
+from manymatch.search.index.build import build
+from manymatch.search.index.sources import source_of
+from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
+from manymatch.system.parts import Parts
+
+HOSTILE = "<img src=x onerror=alert(1)>.png"
+SCRIPT = "<script>document.title = 'owned'</script>"
+PRECISION = {query: [[-1.0, 1.0], [0.25, 0.75]] for query in ("text", "image")}
+"""Scores, and the shares of right results at them."""
+ADDRESS = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="session")
+def photos(pictures: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of pictures, one of them with a hostile name."""
+    folder = tmp_path_factory.mktemp("photos")
+    for path in pictures:
+        shutil.copy(path, folder)
+    (folder / pictures[0].name).rename(folder / HOSTILE)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def indexes(
+    make_model: Callable[..., Path], photos: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[Path]:
+    """Indexes by two methods of the same pictures, and an index of captions."""
+    folder = tmp_path_factory.mktemp("indexes")
+    table = folder / "facts.parquet"
+    paths = sorted(path.name for path in photos.iterdir())
+    captions = [[SCRIPT, f"caption {number}"] for number in range(len(paths))]
+    pq.write_table(pa.table({"path": paths, "captions": captions}), table)
+    texts = folder / "captions.txt"
+    texts.write_text(f"a red bird\ntwo dogs\n{SCRIPT}\n")
+    made = []
+    for method, name, source, facts in (
+        ("maxmatch", "photos", photos, table),
+        ("cora", "graphs", photos, table),
+        ("maxmatch", "captions", texts, None),
+    ):
+        model = make_model(method, precision=PRECISION)
+        made.append(folder / f"{name}.index")
+        build(
+            source_of(source),
+            manymatch.load(model, "cpu"),
+            made[-1],
+            str(model),
+            facts,
+            parts=Parts(folder / "parts" / name),
+        )
+    return made
+
+
+@pytest.fixture(scope="session")
+def client(indexes: list[Path]) -> Iterator[TestClient]:
+    """A client of the application, whose indexes are ready."""
+    app = application([ServedIndex.of(folder) for folder in indexes], rate=1e6)
+    with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
+        while client.get("/health").json()["status"] == "loading":
+            time.sleep(0.05)
+        yield client
+
+
+@pytest.fixture(scope="session")
+def items(client: TestClient) -> dict[str, str]:
+    """The ids of all pictures by their paths."""
+    results = client.get("/search?q=dogs").json()["results"]
+    return {result["path"]: result["id"] for result in results}

@@ -1,0 +1,296 @@
+"""The service answers as the index does, and every faulty request with one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+import time
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from manymatch import Index
+from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
+from manymatch.system.errors import ConfigError
+
+ADDRESS = "http://127.0.0.1:8000"
+PNG = {"content-type": "image/png"}
+
+
+@pytest.fixture(scope="module")
+def index(indexes: list[Path]) -> Index:
+    return Index.open(indexes[0])
+
+
+def results_of(answer: Any) -> list[tuple[str, float]]:
+    return [(result["id"], result["score"]) for result in answer["results"]]
+
+
+def assert_same(answer: Any, expected: Any) -> None:
+    ids, scores = zip(*results_of(answer), strict=True)
+    others, wanted = zip(*results_of(expected.model_dump()), strict=True)
+    assert ids == others
+    assert scores == pytest.approx(wanted, abs=1e-6)
+    assert answer["exact"]
+
+
+def test_all_indexes_become_ready(client: TestClient) -> None:
+    health = client.get("/health").json()
+    assert health["status"] == "ready"
+    facts = [(one["name"], one["method"], one["side"]) for one in health["indexes"]]
+    assert facts == [
+        ("photos", "maxmatch", "images"),
+        ("graphs", "cora", "images"),
+        ("captions", "maxmatch", "texts"),
+    ]
+
+
+def test_a_text_finds_what_the_index_finds(client: TestClient, index: Index) -> None:
+    answer = client.get("/search", params={"q": "two dogs", "k": 3}).json()
+    assert_same(answer, index.search("two dogs", 3))
+    question = {"q": "two dogs", "where": 'path like "3*"', "least": -1.0, "index": "photos"}
+    expected = index.search("two dogs", where=question["where"], least=-1.0)
+    for found in (client.get("/search", params=question), client.post("/search", json=question)):
+        assert_same(found.json(), expected)
+    assert len(expected.results) == 1
+
+
+def test_a_picture_finds_what_the_index_finds(
+    client: TestClient, index: Index, photos: Path, items: dict[str, str]
+) -> None:
+    path = photos / "1.png"
+    found = client.post("/search?k=4", content=path.read_bytes(), headers=PNG).json()
+    assert_same(found, index.search(path, 4))
+    assert found["results"][0]["path"] == "1.png"
+    similar = client.get(f"/items/{items['1.png']}/similar", params={"k": 3}).json()
+    assert_same(similar, index.similar(items["1.png"], 3))
+    captions = client.post("/search?index=captions", content=path.read_bytes(), headers=PNG).json()
+    assert {result["text"] for result in captions["results"]} >= {"a red bird", "two dogs"}
+
+
+def test_answers_do_not_depend_on_the_batch(client: TestClient) -> None:
+    texts = [f"{first} {second}" for first in ("red", "two") for second in ("dogs", "bird", "boat")]
+    questions = [
+        {"q": text, "k": k, "index": name}
+        for text in texts * 4
+        for k in (2, 4)
+        for name in ("photos", "graphs")
+    ]
+    alone = [client.get("/search", params=question).json() for question in questions]
+    with ThreadPoolExecutor(16) as pool:
+        together = list(pool.map(lambda one: client.get("/search", params=one).json(), questions))
+    for first, second in zip(alone, together, strict=True):
+        assert [one for one, _ in results_of(first)] == [one for one, _ in results_of(second)]
+        assert dict(results_of(first)) == pytest.approx(dict(results_of(second)), abs=1e-6)
+    sizes = re.findall(
+        r'batch_size_bucket{index="photos",le="1.0"} (\S+)', client.get("/metrics").text
+    )
+    count = re.findall(r'batch_size_count{index="photos"} (\S+)', client.get("/metrics").text)
+    assert float(sizes[0]) < float(count[0])
+
+
+def test_a_score_is_explained(client: TestClient, index: Index, items: dict[str, str]) -> None:
+    text = "a red bird above a table"
+    pair = {"index": "graphs", "item": items["2.png"], "q": text}
+    why = client.get("/explain", params=pair).json()
+    assert client.post("/explain", json=pair).json() == why
+    assert why["graph"]["objects"] == ["bird", "table"] and len(why["entity_scores"]) == 2
+    why = client.get("/explain", params=pair | {"index": "photos"}).json()
+    score = index.search(text, where='path = "2.png"').results[0].score
+    assert why["score"] == pytest.approx(score, abs=1e-6)
+    assert len(why["image_attention"][0]) == len(why["boxes"]) == 49
+
+
+def test_a_caption_and_a_picture_are_explained(client: TestClient, photos: Path) -> None:
+    data = (photos / "1.png").read_bytes()
+    found = client.post("/search?index=captions", content=data, headers=PNG).json()["results"][0]
+    asked = {"index": "captions", "item": found["id"]}
+    why = client.post("/explain", params=asked, content=data, headers=PNG).json()
+    assert why["score"] == pytest.approx(found["score"], abs=1e-6)
+    assert why["words"] and why["image_attention"]
+    assert_refused(client.get("/explain", params=asked | {"q": "a red bird"}), 400)
+
+
+def test_items_leave_by_their_id(client: TestClient, photos: Path, items: dict[str, str]) -> None:
+    for path, item in items.items():
+        facts = client.get(f"/items/{item}").json()
+        assert facts["path"] == path and "<script>" in facts["facts"]["captions"][0]
+        picture = client.get(f"/items/{item}/picture")
+        assert picture.content == (photos / path).read_bytes()
+        assert picture.headers["content-type"] == "image/png"
+        small = client.get(f"/items/{item}/thumbnail?index=graphs")
+        assert Image.open(io.BytesIO(small.content)).format == "JPEG"
+
+
+def test_a_picture_that_is_no_longer_in_the_folder_stays_here(
+    client: TestClient, photos: Path, items: dict[str, str], tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes((photos / "1.png").read_bytes())
+    kept = photos / "4.png"
+    moved = kept.rename(tmp_path / "4.png")
+    try:
+        kept.symlink_to(secret)
+        for end in ("picture", "thumbnail"):
+            assert_refused(client.get(f"/items/{items['4.png']}/{end}"), 404)
+    finally:
+        kept.unlink()
+        moved.rename(kept)
+
+
+def assert_refused(answer: Any, status: int) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.json().keys() == {"error"}
+    assert "\n" not in answer.json()["error"] and "Traceback" not in answer.text
+
+
+def png(width: int, height: int) -> bytes:
+    """The beginning of a PNG that says it has so many pixels."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n\0\0\0\r" + head + struct.pack(">I", zlib.crc32(head))
+
+
+QUESTIONS: dict[str, tuple[str, int]] = {
+    "no query": ("/search", 422),
+    "an empty query": ("/search?q=", 422),
+    "a blank query": ("/search?q=%20%20", 422),
+    "a long query": (f"/search?q={'x' * 40_000}", 422),
+    "a control character": ("/search?q=a%00b", 422),
+    "no results": ("/search?q=dog&k=0", 422),
+    "too many results": ("/search?q=dog&k=1000000000", 422),
+    "no number": ("/search?q=dog&least=nan", 422),
+    "an unknown setting": ("/search?q=dog&limit=3", 422),
+    "an unknown index": ("/search?q=dog&index=photo", 404),
+    "a faulty filter": ("/search?q=dog&where=path%20like", 400),
+    "an unknown column": ("/search?q=dog&where=colour=1", 400),
+    "a long filter": (f"/search?q=dog&where={'x' * 5_000}", 422),
+    "an unknown item": ("/items/0123456789abcdef", 404),
+    "an unknown item to explain": ("/explain?item=x&q=dog", 404),
+    "an unknown item as query": ("/items/x/similar", 404),
+    "a path above": ("/items/..%2F..%2Fmanifest.json/picture", 404),
+    "an absolute path": ("/items/%2Fetc%2Fpasswd/picture", 404),
+    "a path of the page": ("/page/..%2Fapp.py", 404),
+    "an unknown address": ("/docs", 404),
+}
+BODIES: dict[str, tuple[bytes, str, int]] = {
+    "an empty picture": (b"", "image/jpeg", 400),
+    "a text file": (b"no picture", "image/jpeg", 400),
+    "50 megapixels": (png(8_000, 6_250), "image/png", 400),
+    "a bomb": (png(60_000, 60_000), "image/png", 400),
+    "too many bytes": (bytes(40 * 1024**2), "image/png", 413),
+    "no kind": (b"q=dog", "text/plain", 415),
+    "a form": (b"q=dog", "application/x-www-form-urlencoded", 415),
+    "no JSON": (b"{", "application/json", 422),
+    "JSON of another shape": (b"[1]", "application/json", 422),
+    "JSON with an empty query": (b'{"q": ""}', "application/json", 422),
+    "JSON without end": (b"[" * 60_000, "application/json", 422),
+    "large JSON": (b" " * 100_000, "application/json", 413),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_faulty_address_is_refused(client: TestClient, name: str) -> None:
+    address, status = QUESTIONS[name]
+    assert_refused(client.get(address), status)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_faulty_body_is_refused(client: TestClient, name: str) -> None:
+    body, kind, status = BODIES[name]
+    assert_refused(client.post("/search", content=body, headers={"content-type": kind}), status)
+
+
+def test_a_body_of_unknown_length_is_not_kept(client: TestClient) -> None:
+    pieces: Iterator[bytes] = (bytes(1024**2) for _ in range(200))
+    assert_refused(client.post("/search", content=pieces, headers=PNG), 413)
+
+
+def test_ids_of_another_index_are_unknown(client: TestClient, items: dict[str, str]) -> None:
+    item = items["1.png"]
+    for address in (f"/items/{item}", f"/items/{item}/picture", f"/items/{item}/similar"):
+        assert_refused(client.get(address, params={"index": "captions"}), 404)
+
+
+@pytest.mark.parametrize("text", ["\U0001f600\U0001f680", "xyzzy plugh", "'; DROP TABLE items --"])
+def test_odd_texts_have_an_answer(client: TestClient, text: str) -> None:
+    for name in ("photos", "graphs"):
+        answer = client.get("/search", params={"q": text, "index": name})
+        assert answer.status_code == 200 and answer.json()["results"]
+
+
+def test_other_hosts_and_methods_are_refused(client: TestClient) -> None:
+    for host in ("attacker.example", "127.0.0.1.attacker.example:8000", ""):
+        assert_refused(client.get("/health", headers={"host": host}), 421)
+    for host in ("localhost:8000", "127.0.0.1", "[::1]:8000"):
+        assert client.get("/health", headers={"host": host}).status_code == 200
+    assert_refused(client.delete("/search"), 405)
+
+
+def test_a_client_that_asks_too_often_waits(indexes: list[Path]) -> None:
+    client = TestClient(application([ServedIndex.of(indexes[0])], rate=2), ADDRESS)
+    answers = [client.get("/health") for _ in range(6)]
+    assert [one.status_code for one in answers][:4] == [200] * 4
+    assert_refused(answers[-1], 429)
+
+
+def test_an_index_that_loads_or_fails_says_so(indexes: list[Path], tmp_path: Path) -> None:
+    waiting = TestClient(
+        application([ServedIndex.of(indexes[0])]), ADDRESS
+    )  # without its start, nothing loads
+    assert waiting.get("/health").json()["status"] == "loading"
+    assert_refused(waiting.get("/search?q=dog"), 503)
+    (tmp_path / "bad.index").mkdir()
+    with TestClient(application([ServedIndex.of(tmp_path / "bad.index")]), ADDRESS) as client:
+        while client.get("/health").json()["status"] == "loading":
+            time.sleep(0.02)
+        (state,) = client.get("/health").json()["indexes"]
+        assert (
+            client.get("/health").json()["status"] == state["status"] == "failed"
+            and "manifest.json" in state["error"]
+        )
+        assert_refused(client.get("/search?q=dog"), 503)
+
+
+def test_indexes_have_names_of_their_own(indexes: list[Path], tmp_path: Path) -> None:
+    for folders in ([tmp_path / "none.index"], [indexes[0], indexes[0]]):
+        with pytest.raises(ConfigError, match="index"):
+            application([ServedIndex.of(folder) for folder in folders])
+
+
+def test_the_page_needs_nobody_else(client: TestClient) -> None:
+    page = client.get("/")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert "style=" not in page.text
+    files = set(re.findall(r'(?:src|href)="(/page/[^"]+)"', page.text))
+    for path in list(files):
+        files |= set(re.findall(r'from "(/page/[^"]+)"', client.get(path).text))
+    for path in files:
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert set(re.findall(r"https?://[^\"' )]+", answer.text)) <= {"http://www.w3.org/2000/svg"}
+    assert len(files) > 3
+
+
+def test_the_service_describes_itself(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/search", "/explain", "/items/{item}", "/health", "/metrics"} <= paths.keys()
+    assert json.dumps(paths["/search"]["post"]).count("image/*") == 1
+    for one in (paths["/search"]["get"], paths["/search"]["post"]):
+        answers = json.dumps(one["responses"])
+        assert "schemas/Answer" in answers and "schemas/Fault" in answers
+    client.get("/search?q=dogs")
+    text = client.get("/metrics").text
+    assert re.search(r'manymatch_requests_total{route="/search",status="200"} \d', text)
+    assert 'manymatch_index_ready{index="photos"} 1.0' in text
+    assert 'route="other",status="404"' in text

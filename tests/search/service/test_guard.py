@@ -1,0 +1,118 @@
+"""Slow and silent clients, and answers that never come."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI, Request
+from starlette.testclient import TestClient
+
+from manymatch.search.service import connection, guard
+from manymatch.search.service.connection import Connection
+from manymatch.search.service.guard import Guard, read_body
+from manymatch.search.service.rate import Rate
+
+ADDRESS = "http://127.0.0.1"
+
+
+@pytest.fixture
+def seen() -> list[tuple[str, int]]:
+    return []
+
+
+@pytest.fixture
+def app(seen: list[tuple[str, int]]) -> Guard:
+    inner = FastAPI()
+
+    @inner.get("/never")
+    async def never() -> None:
+        await asyncio.sleep(60)
+
+    @inner.post("/body")
+    async def body(request: Request) -> int:
+        return len(await read_body(request, 1000))
+
+    @inner.exception_handler(Exception)
+    async def defect(request: Request, error: Exception) -> Any:
+        return guard.refusal(500, "a defect")
+
+    @inner.exception_handler(guard.HTTPException)
+    async def refused(request: Request, error: guard.HTTPException) -> Any:
+        return guard.refusal(error.status_code, error.detail)
+
+    def note(scope: Any, status: int, seconds: float) -> None:
+        seen.append((scope["path"], status))
+
+    return Guard(inner, "127.0.0.1", Rate(1000), note)
+
+
+def test_an_answer_that_never_comes_ends(
+    app: Guard, seen: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_SECONDS", 0.05)
+    answer = TestClient(app, ADDRESS).get("/never")
+    assert answer.status_code == 504 and "error" in answer.json()
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert seen == [("/never", 504)]
+
+
+@pytest.fixture
+def port(app: Guard) -> Iterator[int]:
+    """A real server of the application."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, http=Connection, ws="none", log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    yield listener.getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def received(port: int, data: bytes) -> bytes:
+    """All that the server sends before it closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        client.sendall(data)
+        answer = b""
+        while piece := client.recv(65536):
+            answer += piece
+        return answer
+
+
+HEAD = b"POST /body HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+
+
+def test_a_slow_body_ends(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_BODY_SECONDS", 0.05)
+    assert b" 408 " in received(port, HEAD + b"content-length: 100\r\nconnection: close\r\n\r\nx")
+
+
+@pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\nhost: 12"])
+def test_a_silent_client_is_left(port: int, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_SECONDS", 0.05)
+    assert received(port, data) == b""
+
+
+def test_a_client_that_falls_silent_later_is_left(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_SECONDS", 0.1)
+    whole = HEAD + b"content-length: 2\r\n\r\nab"
+    assert received(port, whole + b"GET / HT").endswith(b"\r\n\r\n2")
+
+
+def test_an_announced_giant_is_refused_at_once(port: int) -> None:
+    assert b" 413 " in received(port, HEAD + b"content-length: 99999999999\r\n\r\n")
+
+
+def test_a_client_that_hangs_up_does_no_harm(port: int) -> None:
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(HEAD + b"content-length: 100\r\n\r\nabc")
+    assert b" 200 " in received(port, HEAD + b"content-length: 1\r\nconnection: close\r\n\r\na")

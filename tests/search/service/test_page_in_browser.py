@@ -1,0 +1,205 @@
+"""The page in a real browser: search, explanations, history, keyboard, silence, no other host."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from manymatch.search.service.app import application
+from manymatch.search.service.connection import Connection
+from manymatch.search.service.served_index import ServedIndex
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+    pytest.mark.slow,
+]
+SHOWN = "li:not([hidden]) > .card"
+
+
+@pytest.fixture(scope="module")
+def address(indexes: list[Path]) -> Iterator[str]:
+    """The address of a running service whose indexes are ready."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    served = [ServedIndex.of(folder) for folder in indexes]
+    config = uvicorn.Config(application(served), http=Connection, ws="none", log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    while b"loading" in urllib.request.urlopen(f"{address}/health", timeout=60).read():
+        time.sleep(0.1)
+    yield address
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A tab that may say nothing and ask no other host."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, base_url=address)
+    tab = context.new_page()
+    tab.set_default_timeout(30_000)
+    complaints, requests = list[str](), list[str]()
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: requests.append(request.url))
+    yield tab
+    context.close()
+    assert complaints == []
+    assert all(url.startswith((address, f"blob:{address}")) for url in requests)
+
+
+def names(page: Any) -> list[str]:
+    """The paths of the results that are shown."""
+    return page.locator(SHOWN).evaluate_all("cards => cards.map(card => card.title)")
+
+
+def focused(page: Any) -> str:
+    return page.evaluate("document.activeElement.title")
+
+
+def test_a_search_by_the_keyboard_alone(page: Any) -> None:
+    page.goto("/")
+    page.locator(".introduction").wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("two dogs")
+    page.keyboard.press("Enter")
+    page.locator(SHOWN).first.wait_for()
+    found = names(page)
+    assert len(found) == 5
+    for key, expected in (("ArrowDown", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1)):
+        page.keyboard.press(key)
+        assert focused(page) == found[expected]
+    page.keyboard.press("Enter")
+    title = page.locator("dialog[open] h2")
+    playwright.expect(title).to_have_text(found[1])
+    page.keyboard.press("ArrowRight")
+    playwright.expect(title).to_have_text(found[2])
+    page.keyboard.press("Escape")
+    playwright.expect(title).to_be_hidden()
+    assert focused(page) == found[2]
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "q"
+
+
+def test_the_address_holds_the_state(page: Any, items: dict[str, str]) -> None:
+    page.goto("/?q=a+red+bird")
+    page.locator(SHOWN).nth(1).click()
+    page.locator(".look").first.wait_for()
+    assert f"item={items[names(page)[1]]}" in page.url
+    page.go_back()
+    dialog = page.locator("dialog")
+    playwright.expect(dialog).to_be_hidden()
+    page.go_forward()
+    playwright.expect(dialog).to_be_visible()
+    page.reload()
+    page.locator(".look").first.wait_for()
+    page.get_by_label("Close (Escape)").click()
+
+    slider = page.get_by_label("Lowest score of photos")
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("PageUp")
+    left = len(names(page))
+    shares = page.locator(f"{SHOWN} .share").all_text_contents()
+    assert len(shares) == left and all(text.endswith("% right") for text in shares)
+    assert "are right" in page.locator(".cut-off output").text_content()
+    assert left < 5 and "least.photos=" in page.url
+    page.reload()
+    page.locator(SHOWN).first.wait_for()
+    assert len(names(page)) == left
+    page.fill("#q", "two dogs")
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator(SHOWN)).to_have_count(5)
+    page.go_back()
+    playwright.expect(page.locator(SHOWN)).to_have_count(left)
+    assert page.input_value("#q") == "a red bird"
+
+
+def test_a_score_is_explained_and_hostile_text_is_text(page: Any, items: dict[str, str]) -> None:
+    hostile = next(path for path in items if path.startswith("<img"))
+    page.goto(f"/?q=a+red+bird&index=photos&item={items[hostile]}&of=photos")
+    page.locator(".look").first.wait_for()
+    looks = page.locator(".look")
+    assert looks.count() == page.locator(".readings li").count() == page.locator(".pair").count()
+    assert page.locator(".large .attention").count() == 0
+    looks.nth(1).click()
+    assert page.locator(".large .attention rect").count() == 49
+    playwright.expect(page.locator("dialog h2")).to_have_text(hostile)
+    assert "<script>" in page.locator(".captions li").first.text_content()
+    assert page.title().startswith("a red bird")
+
+    page.goto(f"/?q=a+red+bird+above+a+table&index=graphs&item={items[hostile]}&of=graphs")
+    page.locator(".entities li").first.wait_for()
+    assert page.locator(".entities b").all_text_contents() == ["bird", "table"]
+    assert page.locator(".limits .badge").count() == 1
+    page.get_by_text("More like this").click()
+    playwright.expect(page.locator("dialog")).to_be_hidden()
+    playwright.expect(page.locator(SHOWN)).to_have_count(4)
+    assert hostile not in names(page)
+
+
+def test_a_picture_is_a_query(page: Any, photos: Path) -> None:
+    page.goto("/")
+    page.set_input_files("#file", photos / "2.png")
+    page.locator(SHOWN).first.wait_for()
+    assert names(page)[0] == "2.png" and "picture=2.png" in page.url
+    page.get_by_label("captions").check()
+    page.get_by_label("photos", exact=True).uncheck()
+    texts = page.locator(".texts .text")
+    playwright.expect(texts).to_have_count(3)
+    assert any("<script>" in text for text in texts.all_text_contents())
+    texts.first.click()
+    page.locator(".look").first.wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_label("Remove the picture").click()
+    page.locator(".introduction").wait_for()
+    page.evaluate(
+        """bytes => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(bytes)], "pasted.png", { type: "image/png" }));
+            dispatchEvent(new ClipboardEvent("paste", { clipboardData: data }));
+        }""",
+        list((photos / "3.png").read_bytes()),
+    )
+    page.locator(".texts .text").first.wait_for()
+    assert "picture=pasted.png" in page.url
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_two_methods_side_by_side_fit_a_narrow_screen(page: Any, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto("/?q=two+dogs&index=photos&index=graphs")
+    page.locator(SHOWN).first.wait_for()
+    assert page.locator(".column h2").all_text_contents() == ["photos", "graphs"]
+    width = "document.documentElement.scrollWidth"
+    assert page.evaluate(width) <= 400
+    page.locator(SHOWN).first.click()
+    page.locator(".look").first.wait_for()
+    assert "photos: rank 1, graphs: rank" in page.locator(".found").text_content()
+    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= 400
+    red = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
+    assert (int(red) < 100) == (scheme == "dark")

@@ -1,0 +1,69 @@
+"""Pictures from elsewhere: decoded, or refused with one line."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from manymatch.search.service.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
+from manymatch.system.errors import DataError
+
+
+def written(image: Image.Image, kind: str, **options: object) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A small PNG that says it has so many pixels."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = zlib.compress(bytes(1000))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+GREY = Image.fromarray(np.arange(60, dtype=np.uint8).reshape(6, 10))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "GIF", "TIFF"])
+def test_pictures_are_decoded_as_they_are(kind: str) -> None:
+    data = written(GREY, kind)
+    assert np.array_equal(np.asarray(decoded(data)), np.asarray(GREY.convert("RGB")))
+    assert media_type(data) == f"image/{kind.lower()}"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "cannot"),
+        (b"no picture at all", "cannot"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "cannot"),
+        (written(GREY.convert("RGB"), "JPEG")[:200], "cannot"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "cannot"),
+        (bomb(8_000, 6_250), "8000 x 6250"),
+        (bomb(60_000, 60_000), "cannot"),
+    ],
+)
+def test_other_bytes_are_refused_in_one_line(data: bytes, words: str) -> None:
+    with pytest.raises(DataError, match=words) as raised:
+        decoded(data, MOST_PIXELS)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_thumbnail_is_small_and_upright() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned by 90 degrees
+    data = written(Image.new("RGB", (1600, 800)), "JPEG", exif=exif.tobytes())
+    with Image.open(io.BytesIO(thumbnail(data))) as small:
+        assert small.size == (160, 320) and small.format == "JPEG"

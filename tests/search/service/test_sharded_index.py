@@ -1,0 +1,126 @@
+"""Shards answer as the whole index does, or one line says which shard is missing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from waiting import ready
+
+import manymatch
+from manymatch import Index
+from manymatch.search.index.build import build
+from manymatch.search.index.sources import source_of
+from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
+from manymatch.search.service.sharded_index import ShardedIndex
+from manymatch.system.errors import ConfigError
+from manymatch.system.parts import Parts
+
+ADDRESS = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module")
+def shards(
+    make_model: Callable[..., Path], photos: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[TestClient]]:
+    """The services of two shards of the index `photos`, and of an index by another method."""
+    folder = tmp_path_factory.mktemp("shards")
+    paths = sorted(photos.iterdir())
+    clients = []
+    for name, method, part in (
+        ("1", "maxmatch", paths[:2]),
+        ("2", "maxmatch", paths[2:]),
+        ("3", "cora", paths),
+    ):
+        (folder / name).mkdir()
+        for path in part:
+            shutil.copy(path, folder / name)
+        model = make_model(method)
+        build(
+            source_of(folder / name),
+            manymatch.load(model, "cpu"),
+            folder / f"{name}.index",
+            str(model),
+            parts=Parts(folder / "parts" / name),
+        )
+        served = ServedIndex.of(folder / f"{name}.index", "photos")
+        clients.append(TestClient(application([served], rate=1e6), ADDRESS))
+    with clients[0], clients[1], clients[2]:
+        for client in clients:
+            ready(client)
+        yield clients
+
+
+@pytest.fixture
+def merged(shards: list[TestClient]) -> Iterator[TestClient]:
+    with TestClient(application([ShardedIndex("photos", shards[:2])], rate=1e6), ADDRESS) as client:
+        ready(client)
+        yield client
+
+
+def found(answer: Any) -> list[tuple[str, float]]:
+    assert answer["exact"]
+    return [
+        (result["path"], pytest.approx(result["score"], abs=1e-6)) for result in answer["results"]
+    ]
+
+
+def test_shards_answer_as_the_whole_index(
+    merged: TestClient, indexes: list[Path], photos: Path
+) -> None:
+    whole = Index.open(indexes[0])
+    (state,) = merged.get("/health").json()["indexes"]
+    assert (state["items"], state["side"], state["method"]) == (len(whole), "images", "maxmatch")
+    text = merged.get("/search", params={"q": "two dogs", "k": 3}).json()
+    assert found(text) == found(whole.search("two dogs", 3).model_dump())
+    path = next(photos.iterdir())
+    picture = merged.post(
+        "/search", content=path.read_bytes(), headers={"content-type": "image/png"}
+    )
+    assert found(picture.json()) == found(whole.search(path).model_dump())
+    paths = {result["path"]: result["id"] for result in text["results"]}
+    by_path = {whole.item(result.id).path: result.id for result in whole.search("dog").results}
+    for name, item in paths.items():
+        near = merged.get(f"/items/{item}/similar").json()
+        assert found(near) == found(whole.similar(by_path[name]).model_dump())
+        assert merged.get(f"/items/{item}").json()["path"] == name
+        assert merged.get(f"/items/{item}/picture").content == (photos / name).read_bytes()
+    why = merged.get("/explain", params={"item": item, "q": "two dogs"}).json()
+    assert why["score"] == pytest.approx(dict(found(text))[name].expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("item", ["0", "0.", "7.abc", "0.nobody", "x.1", "0...", "²."])
+def test_items_of_no_shard_are_not_there(merged: TestClient, item: str) -> None:
+    assert merged.get(f"/items/{item}").status_code == 404
+
+
+def test_a_missing_shard_is_an_error_and_not_a_shorter_answer(shards: list[TestClient]) -> None:
+    nobody = ShardedIndex.of([f"{ADDRESS}:1".replace(":8000:", ":"), "http://127.0.0.1:2"])
+    index = ShardedIndex("photos", [shards[0], *nobody._shards[:1]])
+    waiting = TestClient(application([index]), ADDRESS)
+    with waiting:
+        answer = waiting.get("/search?q=dog")
+    assert answer.status_code == 503 and "shard" in answer.json()["error"]
+    index.status = "ready"
+    answer = waiting.get("/search?q=dog")
+    assert answer.status_code == 503 and "http://127.0.0.1:1" in answer.json()["error"]
+
+
+def test_shards_of_another_model_are_refused(shards: list[TestClient]) -> None:
+    index = ShardedIndex("photos", [shards[0], shards[2]], "photos")
+    index.load().join(30)
+    assert index.status == "failed" and "another model" in str(index.fault)
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["photos.index"], ["ftp://a/b"], ["http://a/x", "http://b/y"], ["http://a/../b"], ["http://"]],
+)
+def test_addresses_of_no_service_are_refused(addresses: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        ShardedIndex.of(addresses)
