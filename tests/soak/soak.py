@@ -139,7 +139,7 @@ class Soak:
             last = [line for line in output.splitlines() if line.strip()][-6:]
             self.log(f"[{process.pid}] said: " + " | ".join(last))
             if "RWLock-file" in output:
-                self.workspace.run("manymatch", "check")
+                self._command("manymatch", "check")  # removes the damaged file
             if command[0] == "manymatch" and "Traceback" in output:
                 self.violate(f"a traceback of {name}")
 
