@@ -139,7 +139,7 @@ class Soak:
             last = [line for line in output.splitlines() if line.strip()][-6:]
             self.log(f"[{process.pid}] said: " + " | ".join(last))
             if "RWLock-file" in output:
-                self.workspace.run("manymatch", "check")
+                self._command("manymatch", "check")  # removes the damaged file
             if command[0] == "manymatch" and "Traceback" in output:
                 self.violate(f"a traceback of {name}")
 
@@ -193,8 +193,10 @@ class Soak:
     def check(self, expected: dict[str, bytes]) -> None:
         """Compare with the undisturbed files, and search for what must not be left."""
         self._gone("when all commands have ended")
-        # DVC repairs the outputs; each stage removes what a killed process of it left.
-        for command in ("dvc repro", *(f"manymatch {stage}" for stage in STAGES), "dvc repro"):
+        # The check repairs DVC, and DVC the outputs; each stage removes what a killed process of it
+        # left.
+        by_hand = (f"manymatch {stage}" for stage in STAGES)
+        for command in ("manymatch check", "dvc repro", *by_hand, "dvc repro"):
             with self._named(f"{command} fails at the end"):
                 self.workspace.run(*command.split())
         with self._named("'dvc status' is not clean"):
