@@ -37,15 +37,17 @@ def sets(n: int, size: int, seed: int) -> Tensor:
 
 @pytest.mark.parametrize("name", SIMILARITIES)
 @pytest.mark.parametrize(("n_image", "n_text"), [(2, 3), (4, 4)])
+@pytest.mark.parametrize("m", [17, 1])
 def test_uneven_blocks_give_what_one_block_gives(
-    monkeypatch: pytest.MonkeyPatch, name: str, n_image: int, n_text: int
+    monkeypatch: pytest.MonkeyPatch, name: str, n_image: int, n_text: int, m: int
 ) -> None:
     images, texts = sets(11, n_image, 0), sets(17, n_text, 1)
     similarity = SIMILARITIES[name]
-    whole = similarity(images, texts)
+    whole, texts = similarity(images, texts)[:, :m], texts[:m]
     for elements, pairs in ((1024, 16384), (7, 4), (20, 1), (1, 100)):
         monkeypatch.setattr(blocks, "_CPU_ELEMENTS", elements)
         monkeypatch.setattr(blocks, "_CPU_PAIRS", pairs)
+        monkeypatch.setattr(blocks, "_IMAGES_FOR_ONE_TEXT", 2)
         torch.testing.assert_close(similarity(images, texts), whole)
         learning = similarity(images.clone().requires_grad_(), texts)
         torch.testing.assert_close(learning.detach(), whole)

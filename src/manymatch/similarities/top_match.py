@@ -38,12 +38,12 @@ def top_match(images: Tensor, texts: Tensor, k: int | None = None) -> Tensor:
         raise ValueError(f"k = {k}: expected 1 to {n_image * n_text}, the number of cosines")
 
     def mean_of_best(cosines: Tensor) -> Tensor:
-        return _largest(cosines.flatten(0, 1), k).exp().mean(0) - 1
+        return largest_planes(cosines.flatten(0, 1), k).exp().mean(0) - 1
 
     return scored(images, texts, mean_of_best)
 
 
-def _largest(planes: Tensor, k: int) -> Tensor:
+def largest_planes(planes: Tensor, k: int) -> Tensor:
     """The k largest of `planes (N, n, m)`: `(k, n, m)`, in descending order."""
     if planes.requires_grad or k * len(planes) > _MOST_COMPARISONS:
         return planes.topk(k, dim=0).values

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from manymatch.similarities.by_name import SetSimilarity
-from manymatch.similarities.top_match import _largest
+from manymatch.similarities.top_match import largest_planes
 
 Reduce = Callable[[Tensor, Tensor | None], Tensor]
 """Products `(K, L, n)` and a mask `(K, n)` or None -> bounds `(n,)`."""
@@ -73,7 +73,7 @@ def _top_match(most: int | None, products: Tensor, mask: Tensor | None) -> Tenso
     """The mean of `exp(c) - 1` over the `most` largest products; None: over as many as the smaller
     set has elements. No assignment has a larger mean."""
     n_item, n_query = products.shape[:2]
-    gains = _largest(products.flatten(0, 1), most or min(n_item, n_query)).exp()
+    gains = largest_planes(products.flatten(0, 1), most or min(n_item, n_query)).exp()
     if mask is None or most:
         return gains.mean(0).sub_(1)
     counts = mask.sum(0).clamp(max=n_query)
