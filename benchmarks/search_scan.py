@@ -101,8 +101,8 @@ def case(
             1e3 * statistics.median(elapsed[clock] for elapsed in seconds[step]) for step in steps
         )
         print(
-            f"  {title:9} search {search_ms:.1f} ms = {search_ms / read:.1f} reads of {read:.1f} ms ="
-            f" {search_ms / product:.2f} products of {product:.1f} ms; by blocks "
+            f"  {title:9} search {search_ms:.1f} ms = {search_ms / read:.1f} reads of {read:.1f} ms"
+            f" = {search_ms / product:.2f} products of {product:.1f} ms; by blocks "
             f"{by_blocks:.1f} ms = {by_blocks / product:.1f} products"
         )
 
