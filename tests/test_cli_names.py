@@ -16,7 +16,7 @@ HOSTILE = [
 ]
 """Texts that are not names."""
 NAMES = {
-    *("dataset", "preset", "features", "split", "name", "part"),
+    *("dataset", "preset", "features", "split", "name", "part", "shard_of"),
     "presets",  # several names
 }
 """The parameters of commands that are names."""
@@ -45,7 +45,8 @@ OTHERS = {
         "relevance",
     ),
     *("source", "model", "to", "table", "index", "query", "image"),  # a user's own files
-    *("count", "where", "least", "beta", "open_page", "indexes", "host", "port", "rate"),
+    *("count", "where", "least", "beta", "open_page"),
+    *("indexes", "host", "port", "rate", "shards"),
 }
 GOOD = {
     "dataset": "scenes",
@@ -55,6 +56,7 @@ GOOD = {
     "source": "missing",
     "model": "missing",
     "to": "made",
+    "indexes": "missing",
 }
 COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
 PLACES = [

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from manymatch.cli.options import check_name
+
 commands = typer.Typer()
 
 
@@ -32,7 +34,9 @@ def serve(
     ] = False,
     shard_of: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Serve INDEX as a shard of the index NAME."),
+        typer.Option(
+            callback=check_name, metavar="NAME", help="Serve INDEX as a shard of the index NAME."
+        ),
     ] = None,
 ) -> None:
     """Search indexes in the browser: a page, and an HTTP service for programs.
