@@ -29,6 +29,7 @@ ARGUMENTS = {
     "features": "lite0",
     "presets": ["cora", "vsepp"],
     "name": None,
+    "to": Path("data/indexes/${key}"),
 }
 
 
