@@ -19,6 +19,8 @@ from manymatch.system.errors import DataError
 WITHOUT = {
     "check": "writes nothing",
     "version": "writes nothing",
+    "search": "writes at most a page that the user names",
+    "serve": "writes nothing",
     "experiment": "locks every run and its file of results",
 }
 ARGUMENTS = {
@@ -27,6 +29,7 @@ ARGUMENTS = {
     "features": "lite0",
     "presets": ["cora", "vsepp"],
     "name": None,
+    "to": Path("data/indexes/${key}"),
 }
 
 
