@@ -109,7 +109,7 @@ class _Expression:
         operator = self._next()[1]
         try:
             if operator == "like":
-                return pc.match_like(
+                return pc.match_substring_regex(
                     column.cast(pa.string()), _pattern(self._next("text")[1][1:-1])
                 )
             if operator == "in":
@@ -175,6 +175,7 @@ _NAMES = {"name": "a column", "text": "a text in quotation marks"}
 
 
 def _pattern(glob: str) -> str:
-    """The pattern of SQL that means the same as one with * and ?."""
-    escaped = re.sub(r"([\\%_])", r"\\\1", glob)
-    return escaped.replace("*", "%").replace("?", "_")
+    """The regular expression of a pattern with * and ?. Arrow's `match_like` misreads some patterns
+    that end with a backslash."""
+    signs = {"*": ".*", "?": "."}
+    return rf"(?s)\A{''.join(signs.get(sign, re.escape(sign)) for sign in glob)}\z"
