@@ -234,12 +234,14 @@ class Soak:
 
 
 def contents(workspace: Workspace) -> dict[str, bytes]:
-    """Every file of the pipeline but those that tell of the machine."""
+    """Every file of the pipeline but those that tell of the machine, and the service's own pages."""
     return {
         str(path.relative_to(workspace.folder)): path.read_bytes()
         for name in COMPARED
         for path in (workspace.folder / name).rglob("*")
-        if path.is_file() and "machine" not in path.parts and path.suffix != ".partial"
+        if path.is_file()
+        and path.suffix != ".partial"
+        and not {"machine", "service"} & set(path.relative_to(workspace.folder).parts)
     }
 
 
