@@ -234,7 +234,7 @@ class Soak:
 
 
 def contents(workspace: Workspace) -> dict[str, bytes]:
-    """Every file of the pipeline but those that tell of the machine, and the service's own pages."""
+    """Every file of the pipeline but what tells of the machine, and the service's own pages."""
     return {
         str(path.relative_to(workspace.folder)): path.read_bytes()
         for name in COMPARED
