@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import CHROMIUM
 from made_ablations import write_ablation
 from made_costs import write_costs
 from made_sets import add_sets
@@ -24,9 +25,6 @@ from manymatch.reporting.report import report
 
 client = pytest.importorskip("websockets.sync.client")
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
     pytest.mark.slow,

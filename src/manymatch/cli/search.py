@@ -130,7 +130,9 @@ def _show(answer: Answer) -> None:
         for result in answer.results
     ]
     columns = [Column("item", numeric=False), Column("score"), Column("right", unit="%")]
-    found = Table("Results", columns, rows).without_empty_columns() if rows else Note("no results")
+    results = (
+        Table("Results", columns, rows).without_empty_columns() if rows else Note("no results")
+    )
     kind = "exact" if answer.exact else "not proven exact"
     times = f"parsed, encoded and searched in {ms.parse:.0f}, {ms.encode:.0f}, {ms.search:.0f} ms"
-    show([Heading(answer.query, f"{kind}, {answer.reranked:,} re-ranked, {times}"), found])
+    show([Heading(answer.query, f"{kind}, {answer.reranked:,} re-ranked, {times}"), results])

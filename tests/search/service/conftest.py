@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
+from waiting import ready
 
 import manymatch
 from manymatch.search.index.build import build
@@ -72,8 +72,7 @@ def client(indexes: list[Path]) -> Iterator[TestClient]:
     """A client of the application, whose indexes are ready."""
     app = application([ServedIndex.of(folder) for folder in indexes], rate=1e6)
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
-        while client.get("/health").json()["status"] == "loading":
-            time.sleep(0.05)
+        ready(client)
         yield client
 
 

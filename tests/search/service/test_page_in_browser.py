@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from chromium import CHROMIUM
 
 from manymatch.search.service.app import application
 from manymatch.search.service.connection import Connection
@@ -20,9 +20,6 @@ from manymatch.search.service.served_index import ServedIndex
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
     pytest.mark.slow,

@@ -216,8 +216,8 @@ def _known_rows(
         return by_content.get((entry.path, content)) or by_content.get((None, content))
 
     compared = track(entries, f"{source.path}: compared", len(entries), quiet=True)
-    found = ((entry.path, known(entry)) for entry in compared)
-    return {path: row for path, row in found if row}
+    rows = ((entry.path, known(entry)) for entry in compared)
+    return {path: row for path, row in rows if row}
 
 
 def _embedded(

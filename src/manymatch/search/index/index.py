@@ -121,8 +121,8 @@ class Index:
             rows = [row for row, query in enumerate(queries) if isinstance(query, kind)]
             rows = [row for row in rows if row not in answers]
             if rows:
-                found = self._answers(encoded([queries[row] for row in rows]), k, selected, least)
-                answers |= dict(zip(rows, found, strict=True))
+                group = self._answers(encoded([queries[row] for row in rows]), k, selected, least)
+                answers |= dict(zip(rows, group, strict=True))
         return [answers[row] for row in range(len(queries))]
 
     def similar(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manymatch.search.scan.forms import Question
-from manymatch.search.scan.source import BLOCK, Source, block
+from manymatch.search.scan.source import Source, block, blocks
 from manymatch.system.parallel_map import side_by_side
 
 _COLUMNS = 32
@@ -38,7 +38,7 @@ def _passes(questions: Sequence[Question]) -> Iterator[list[Question]]:
 def _one_pass(source: Source, questions: Sequence[Question]) -> Tensor:
     """`(q, n)`."""
     bounds = torch.empty(len(questions), source.count)
-    numbers = range(math.ceil(source.count / BLOCK))
+    numbers = range(blocks(source.count))
     share = math.ceil(len(numbers) / torch.get_num_threads())
     columns = [len(question.vectors) for question in questions]
 

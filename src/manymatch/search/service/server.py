@@ -32,7 +32,7 @@ def serve(
     Args:
         indexes: folders; with `shards` the addresses of the shards of one index.
         rate: requests a second that each client may send.
-        shard_of: the name of the whole index, of which each folder is a shard.
+        shard_of: the name of the whole index. Each folder is a shard of the whole.
 
     Raises:
         SystemExit: no index can be loaded.
