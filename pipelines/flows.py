@@ -91,18 +91,14 @@ def prepare(
         shards = LAYOUT.shards(_folder(dataset, graph.root), "")
         return graph.with_needs(graph.writing(shards))
 
-    divided = partial(_divided, parts, cluster, overrides) if parts > 1 or cluster else None
-    return _run(stages, overrides, prepared=divided)
+    return _run(stages, overrides, parts=parts, cluster=cluster)
 
 
 @_flow()
 def index(
     name: Name = ALL, overrides: Overrides = "", parts: Parts = 1, cluster: str = ""
 ) -> State:
-    """Make one index of `params.yaml`, or all, with the models and data that it needs.
-
-    Heavy stages run in `parts` side by side, as those of `prepare`.
-    """
+    """Make one index of `params.yaml`, or all, and what indexes need; `parts` as for `prepare`."""
 
     def stages(graph: Graph) -> list[Stage]:
         known = read_params(graph.root / LAYOUT.params).indexes
@@ -110,8 +106,7 @@ def index(
             raise ConfigError(f"params.yaml: indexes: no '{name}'{nearest(name, known)}")
         return graph.with_needs(graph.writing(LAYOUT.indexes / ("" if name == ALL else name)))
 
-    divided = partial(_divided, parts, cluster, overrides) if parts > 1 or cluster else None
-    return _run(stages, overrides, prepared=divided)
+    return _run(stages, overrides, parts=parts, cluster=cluster)
 
 
 @_flow()
@@ -184,7 +179,8 @@ def _run(
     choose: Callable[[Graph], list[Stage]],
     overrides: Overrides = "",
     model: tuple[str, str] | None = None,
-    prepared: Callable[[], BeforeStage] | None = None,
+    parts: int = 1,
+    cluster: str = "",
 ) -> State:
     """Run the stages that `choose` selects, each as a task, until a stage fails.
 
@@ -192,13 +188,13 @@ def _run(
         choose: selects stages of DVC's graph.
         overrides: changes of settings.
         model: data set and preset that `params.yaml` must name.
-        prepared: makes what is called before each stage.
+        parts, cluster: as for `prepare`.
     """
     logger = progress()
     select = partial(_selected, choose)
     try:
         shared = sharing.shared(logger.warning)
-        before = prepared() if prepared else None
+        before = _divided(parts, cluster, overrides) if parts > 1 or cluster else None
         with (
             ended_with_worker(logger.error),
             _settled(_texts(overrides), model, select, logger.info) as made,
