@@ -7,14 +7,17 @@ import json
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 from PIL import Image
-from workspace import Workspace
+from waiting import ready
+from workspace import Workspace, kill
 
 from manymatch.reporting.readme import readme_block
 
@@ -156,3 +159,33 @@ def test_the_search_page_runs(root: Path, finished: Workspace) -> None:
     program = "".join(blocks(page, "python"))
     finished.run("python", "-c", program + "assert len(answer.results) == 5")
     shutil.rmtree(finished.folder / "scenes.index")  # other tests use this workspace
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_readme_run(root: Path, finished: Workspace) -> None:
+    """A new user's way: the trained model in Python, an index, a search, the service."""
+    use = (root / "README.md").read_text().split("## Use")[1].split("## Results")[0]
+    lines = [line[4:].split("  #")[0].rstrip() for line in use.splitlines() if line[:4] == "    "]
+    program = [line for line in lines if re.match(r"import |\w+ = |model\.", line)]
+    commands = [
+        shlex.split(line) for line in lines if re.match(r"manymatch (index|search|serve)", line)
+    ]
+    assert len(program) == 5 and [words[1] for words in commands] == ["index", "search", "serve"]
+    for name, colour in (("a.jpg", "red"), ("b.png", "blue")):
+        Image.new("RGB", (64, 48), colour).save(finished.folder / name)
+    shown = finished.run("python", "-c", "\n".join([*program[:-1], f"print({program[-1]}.shape)"]))
+    assert "[2, 1]" in shown
+    finished.run(*commands[0])
+    assert finished.run(*commands[1]).count(".jpg") == 5
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    service = finished.start(*commands[2], "--port", str(port))
+    try:
+        transport = httpx.HTTPTransport(retries=8)  # while the service starts
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=transport) as client:
+            ready(client)
+            answer = client.get("/search", params={"q": "a red bird", "k": "5"}).json()
+        assert len(answer["results"]) == 5 and answer["exact"]
+    finally:
+        kill(service)
+        shutil.rmtree(finished.folder / "scenes.index")  # other tests use this workspace

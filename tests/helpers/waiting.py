@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from starlette.testclient import TestClient
+import httpx
 
 
-def ready(client: TestClient) -> None:
+def ready(client: httpx.Client) -> None:
     """Wait until no index loads."""
     while client.get("/health").json()["status"] == "loading":
         time.sleep(0.05)
