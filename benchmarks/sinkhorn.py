@@ -31,6 +31,7 @@ from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.swamp import SwAMP
 from manymatch.shards.batch import Batch
+from manymatch.shards.padding import padded_rows, padded_sequences
 from manymatch.text.vocabulary import Vocabulary
 
 PAIRS, REGIONS, WIDTH, WORDS, VOCABULARY = 128, 36, 2048, 12, 8000
@@ -107,9 +108,9 @@ def _batch() -> Batch:
         caption_ids=ids,
         image_index=torch.arange(PAIRS),
         features=torch.randn(PAIRS, REGIONS, WIDTH).relu(),
-        region_mask=torch.ones(PAIRS, REGIONS, dtype=torch.bool),
+        region_padding=padded_rows(torch.ones(PAIRS, REGIONS, dtype=torch.bool)),
         words=torch.randint(len(Vocabulary.SPECIAL), VOCABULARY, (PAIRS, WORDS)),
-        word_mask=torch.ones(PAIRS, WORDS, dtype=torch.bool),
+        word_padding=padded_sequences(torch.full((PAIRS,), WORDS), WORDS),
     )
 
 

@@ -17,6 +17,7 @@ from manymatch.encoders.bert import BertEncoder
 from manymatch.encoders.bert_weights import bert_folder
 from manymatch.encoders.scene_graph import BertConceptEncoder
 from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
+from manymatch.shards.padding import sequences
 from manymatch.system.errors import ConfigError
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.text.wordpieces import WordPieces, load_vocabulary
@@ -118,12 +119,12 @@ def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
     lengths = torch.tensor([3, 1, 12, 2, 1, 9, 5, 4])
     phrases = torch.randint(7, 40, (8, 12)) * (torch.arange(12) < lengths[:, None])
     concepts = BertConceptEncoder(encoder, 6).eval()
-    result = concepts(phrases, lengths)
+    result = concepts(phrases, sequences(lengths, 12))
     for phrase, length, concept in zip(phrases, lengths, result, strict=True):
         ids = phrase[None, :length]
         states = encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states[0]
         torch.testing.assert_close(concept, concepts.project(states.mean(0)))
-    short = concepts(phrases[[1, 4], :1], lengths[[1, 4]])
+    short = concepts(phrases[[1, 4], :1], sequences(lengths[[1, 4]], 1))
     torch.testing.assert_close(short, result[[1, 4]])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from manymatch.encoders.cnn import CNN, cropped, square
 from manymatch.encoders.pretrained import structure_only
 from manymatch.features import resnet, resnext
 from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
+from manymatch.shards.padding import PaddedRows, padded_rows
 from manymatch.system.errors import ConfigError
 
 SMALL = {"backbone": "resnet50", "weights": "random", "crop": 32}
@@ -34,8 +36,8 @@ def pixels(count: int, side: int, seed: int = 0) -> Tensor:
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
-def real(features: Tensor) -> Tensor:
-    return torch.ones(features.shape[:2], dtype=torch.bool)
+def real(features: Tensor) -> PaddedRows:
+    return padded_rows(torch.ones(features.shape[:2], dtype=torch.bool))
 
 
 def cnn(seed: int = 0, **settings: Any) -> CNN:
@@ -73,11 +75,13 @@ def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path: Path) -> 
     ResNetModel(config).save_pretrained(tmp_path)
     network = ResNetModel.from_pretrained(tmp_path).eval()
     features = pixels(2, 64)
-    result, mask = cnn(weights=str(tmp_path), crop=64).eval()(features, real(features))
+    result, padding = cnn(weights=str(tmp_path), crop=64).eval()(features)
     seen = features.view(2, 64, 64, 3) / 255
     seen = (seen - torch.tensor([0.485, 0.456, 0.406])) / torch.tensor([0.229, 0.224, 0.225])
     expected = network(seen.permute(0, 3, 1, 2)).last_hidden_state
-    assert result.shape == (2, 4, 2048) and mask.shape == (2, 4) and mask.all()
+    assert result.shape == (2, 4, 2048)
+    everything = padded_rows(torch.ones(2, 4, dtype=torch.bool))
+    torch.testing.assert_close(asdict(padding), asdict(everything))
     torch.testing.assert_close(result, expected.flatten(2).transpose(1, 2), rtol=1e-4, atol=1e-4)
 
 
@@ -85,7 +89,7 @@ def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path: Path) -> 
 def test_batch_norms_keep_their_statistics_if_told(fixed: bool) -> None:
     network, features = cnn(fixed_statistics=fixed).train(), pixels(2, 32)
     before = {name: value.clone() for name, value in network.named_buffers()}
-    network(features, real(features))
+    network(features)
     after = dict(network.named_buffers())
     changed = [name for name in before if not torch.equal(before[name], after[name])]
     assert bool(changed) != fixed
@@ -97,7 +101,7 @@ def test_recomputed_activations_change_no_number() -> None:
     for checkpointing in (False, True):
         network = cnn(fixed_statistics=True, checkpointing=checkpointing)
         torch.manual_seed(0)
-        cells, _ = network(features, real(features))
+        cells, _ = network(features)
         cells.square().mean().backward()
         outputs.append(cells.detach())
         gradients.append({name: value.grad for name, value in network.named_parameters()})
@@ -113,8 +117,7 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
     assert encoder.cnn is not None
     features = pixels(3, 70)
     result = encoder(features, real(features))
-    cells, mask = encoder.cnn(features, real(features))
-    expected = encoder.local(cells, mask)
+    expected = encoder.local(*encoder.cnn(features))
     assert result.local.shape == (3, 1, 16) and result.globals.shape == (3, 16)
     torch.testing.assert_close(result.local, expected)
     alone = encoder(features[:1], real(features[:1]))
@@ -124,12 +127,12 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
 @pytest.mark.parametrize("features", [torch.zeros(1, 49, 2048), torch.zeros(1, 50, 3).byte()])
 def test_features_that_are_no_pixels_are_refused(features: Tensor) -> None:
     with pytest.raises(ConfigError, match=r"a CNN reads pixels.* Set the preset's features to"):
-        cnn()(features, real(features))
+        cnn()(features)
 
 
 def test_a_crop_larger_than_the_picture_is_refused() -> None:
     with pytest.raises(ConfigError, match="crop: 32 pixels, but pictures have 16"):
-        cnn()(pixels(1, 16), real(pixels(1, 16)))
+        cnn()(pixels(1, 16))
 
 
 def test_checkpointing_needs_fixed_statistics() -> None:

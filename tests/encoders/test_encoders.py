@@ -17,11 +17,29 @@ from manymatch.encoders.words import WordEncoder
 from manymatch.layers.gru import BiGRU
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.text_encoder import TextSettings, text_encoder
+from manymatch.shards.padding import (
+    PaddedRows,
+    PaddedSequences,
+    padded_rows,
+    padded_sequences,
+    sequences,
+)
 from manymatch.system.errors import ConfigError
 from manymatch.text.vocabulary import Vocabulary
 
 LENGTHS = torch.tensor([4, 1, 6, 6])
 MASK = torch.arange(8) < LENGTHS[:, None]
+PADDING, WORDS = padded_rows(MASK), padded_sequences(LENGTHS, 8)
+
+
+def everything(count: int, length: int) -> PaddedRows:
+    return padded_rows(torch.ones(count, length, dtype=torch.bool))
+
+
+def one_sequence(length: Tensor) -> PaddedSequences:
+    return padded_sequences(length[None], int(length))
+
+
 VARIANTS = {
     "plain": {},
     "order": {"position_size": 16},
@@ -37,7 +55,7 @@ def values(*shape, seed=0):
 def trained(encoder: RegionEncoder) -> RegionEncoder:
     """With batch statistics that are not the initial ones."""
     encoder.train()
-    encoder(values(4, 8, 10), MASK)
+    encoder(values(4, 8, 10), PADDING)
     return encoder.eval()
 
 
@@ -45,9 +63,9 @@ def trained(encoder: RegionEncoder) -> RegionEncoder:
 def test_regions_alone_and_in_a_batch(options):
     encoder, features = trained(RegionEncoder(10, 16, **options)), values(4, 8, 10, seed=1)
     with torch.no_grad():
-        together = encoder(features, MASK)
+        together = encoder(features, PADDING)
         for row, length in enumerate(LENGTHS):
-            alone = encoder(features[row : row + 1, :length], MASK[row : row + 1, :length])
+            alone = encoder(features[row : row + 1, :length], everything(1, length))
             torch.testing.assert_close(together[row, :length], alone[0], atol=1e-5, rtol=1e-5)
     assert (together[~MASK] == 0).all()
 
@@ -58,7 +76,7 @@ def test_padding_changes_neither_training_nor_batch_statistics(options):
     garbage = features.masked_fill(~MASK[:, :, None], 1e3)
     torch.manual_seed(0)
     encoder = RegionEncoder(10, 16, **options)
-    result, with_garbage = encoder(features, MASK), encoder(garbage, MASK)
+    result, with_garbage = encoder(features, PADDING), encoder(garbage, PADDING)
     torch.testing.assert_close(result, with_garbage)
     norm = encoder.widen[1]
     hidden = encoder.widen[0](features[MASK])
@@ -69,13 +87,13 @@ def test_padding_changes_neither_training_nor_batch_statistics(options):
 def test_a_region_is_mlp_plus_linear():
     encoder, x = trained(RegionEncoder(10, 16)), values(1, 1, 10)
     expected = encoder.linear(x[0]) + encoder.widen(x[0])
-    torch.testing.assert_close(encoder(x, torch.ones(1, 1, dtype=torch.bool))[0], expected)
+    torch.testing.assert_close(encoder(x, everything(1, 1))[0], expected)
 
 
 @pytest.mark.parametrize("directions", ["average", "concatenate", "forward"])
 def test_the_gru_never_sees_padding(directions):
     gru, x = BiGRU(5, 6, directions), values(4, 8, 5)
-    read = gru(x.masked_fill(~MASK[:, :, None], 9.0), MASK)
+    read = gru(x.masked_fill(~MASK[:, :, None], 9.0), WORDS.sequences)
     assert read.states.shape == (4, 8, 6)
     assert (read.states[~MASK] == 0).all()
     for row, length in enumerate(LENGTHS):
@@ -97,17 +115,17 @@ def vocabulary(*words: str) -> Vocabulary:
 def test_words_alone_and_in_a_batch():
     encoder = WordEncoder(word_embedding("learned", vocabulary("a", "b", "c"), 7), 8)
     ids = torch.randint(1, 6, (4, 8), generator=torch.Generator().manual_seed(0))
-    together = encoder(ids.masked_fill(~MASK, 0), MASK)
+    together = encoder(ids.masked_fill(~MASK, 0), WORDS)
     for row, length in enumerate(LENGTHS):
-        alone = encoder(ids[row : row + 1, :length], MASK[row : row + 1, :length])
+        alone = encoder(ids[row : row + 1, :length], one_sequence(length))
         torch.testing.assert_close(together.final[row], alone.final[0])
         torch.testing.assert_close(together.states[row, :length], alone.states[0])
 
 
 def test_a_phrase_does_not_depend_on_longer_ones_beside_it():
     encoder = ConceptEncoder(word_embedding("learned", vocabulary("a", "b"), 7), 5, 8)
-    both = encoder(torch.tensor([[3, 0, 0], [4, 3, 4]]), torch.tensor([1, 3]))
-    alone = encoder(torch.tensor([[3]]), torch.tensor([1]))
+    both = encoder(torch.tensor([[3, 0, 0], [4, 3, 4]]), sequences(torch.tensor([1, 3]), 3))
+    alone = encoder(torch.tensor([[3]]), sequences(torch.tensor([1]), 1))
     torch.testing.assert_close(both[:1], alone)
 
 
@@ -152,7 +170,7 @@ def test_a_concept_is_the_last_state_of_a_gru_read_word_by_word():
         for word in phrase[:length]:
             state = gru_step(encoder.gru.gru, words.weight[word], state)
         expected.append(encoder.project.weight @ state + encoder.project.bias)
-    result, leaves = encoder(phrases, lengths), list(encoder.parameters())
+    result, leaves = encoder(phrases, sequences(lengths, 3)), list(encoder.parameters())
     assert_same(result, torch.stack(expected), leaves, atol=1e-12)
 
 
@@ -218,15 +236,15 @@ TEXT_KINDS = pytest.mark.parametrize(
 @IMAGE_KINDS
 def test_an_image_alone_and_in_a_batch(kind):
     encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16)
-    encoder(values(4, 8, 10), MASK)  # batch statistics that are not the initial ones
+    encoder(values(4, 8, 10), PADDING)  # batch statistics that are not the initial ones
     encoder.eval()
     features = values(4, 8, 10, seed=1).masked_fill(~MASK[:, :, None], 0.0)
-    together = encoder(features, MASK)
+    together = encoder(features, PADDING)
     assert together.local.shape == (4, 8, encoder.local_size)
     assert together.globals.shape == (4, 16)
     assert (together.local[~MASK] == 0).all()
     for row, length in enumerate(LENGTHS):
-        alone = encoder(features[row : row + 1, :length], MASK[row : row + 1, :length])
+        alone = encoder(features[row : row + 1, :length], everything(1, length))
         torch.testing.assert_close(together.local[row, :length], alone.local[0])
         torch.testing.assert_close(together.globals[row], alone.globals[0])
 
@@ -236,31 +254,31 @@ def test_a_caption_alone_and_in_a_batch(options):
     settings = TextSettings(word_vectors="learned", word_size=6, **options)
     encoder = text_encoder(settings, vocabulary("a", "b", "c"), size=8)
     ids = torch.randint(1, 6, (4, 8), generator=torch.Generator().manual_seed(0))
-    together = encoder(ids.masked_fill(~MASK, 0), MASK)
+    together = encoder(ids.masked_fill(~MASK, 0), WORDS)
     assert together.local.shape == (4, 8, encoder.local_size)
     for row, length in enumerate(LENGTHS):
-        alone = encoder(ids[row : row + 1, :length], MASK[row : row + 1, :length])
+        alone = encoder(ids[row : row + 1, :length], one_sequence(length))
         torch.testing.assert_close(together.local[row, :length], alone.local[0])
         torch.testing.assert_close(together.globals[row], alone.globals[0])
 
 
 @pytest.mark.parametrize("local", ["vectors", "states"])
 def test_dropout_of_word_vectors_and_of_gru_states_are_apart(local):
-    ids, everything = torch.randint(1, 6, (40, 8)), torch.ones(40, 8, dtype=torch.bool)
+    ids, padding = torch.randint(1, 6, (40, 8)), padded_sequences(torch.full((40,), 8), 8)
     words = vocabulary("a", "b", "c")
     for key in ("dropout", "state_dropout"):
         settings = TextSettings(word_vectors="learned", word_size=64, local=local, **{key: 0.3})
-        result = text_encoder(settings, words, size=64)(ids, everything)
+        result = text_encoder(settings, words, size=64)(ids, padding)
         hit = [(part == 0).float().mean().item() for part in (result.local, result.globals)]
         of_local = (key == "dropout") == (local == "vectors")
         assert hit == pytest.approx([0.3 * of_local, 0.3 * (key == "state_dropout")], abs=0.03)
 
 
 def test_what_the_global_features_are():
-    features, everything = values(2, 3, 10), torch.ones(2, 3, dtype=torch.bool)
+    features = values(2, 3, 10)
     for kind in ("raw", "linear", "residual", "regions"):
         encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16).eval()
-        local, _, result = encoder(features, everything)
+        local, _, result = encoder(features, everything(2, 3))
         expected = {
             "raw": lambda encoder=encoder: encoder.project(features.mean(1)),
             "linear": lambda local=local: local.mean(1),
@@ -270,19 +288,17 @@ def test_what_the_global_features_are():
 
 def test_a_residual_region_is_mlp_plus_itself():
     encoder, x = ResidualEncoder(10, 16), values(3, 8, 10)
-    encoder(values(4, 8, 10), MASK)
+    encoder(values(4, 8, 10), PADDING)
     encoder.eval()
     h = encoder.linear(x[0])
-    everything = torch.ones(3, 8, dtype=torch.bool)
-    torch.testing.assert_close(encoder(x, everything)[0], encoder.widen(h) + h)
+    torch.testing.assert_close(encoder(x, everything(3, 8))[0], encoder.widen(h) + h)
 
 
 def test_a_residual_region_is_dropped_in_the_end():
     encoder, x = ResidualEncoder(10, 16, dropout=0.5), values(3, 8, 10)
-    everything = torch.ones(3, 8, dtype=torch.bool)
-    dropped = encoder(x, everything)
+    dropped = encoder(x, everything(3, 8))
     encoder.dropout.p = 0.0
-    whole = encoder(x, everything)
+    whole = encoder(x, everything(3, 8))
     kept = dropped != 0
     assert 0.4 < kept.float().mean() < 0.6
     torch.testing.assert_close(dropped[kept], 2 * whole[kept])

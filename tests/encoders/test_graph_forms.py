@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.encoders.scene_graph import SceneGraphEncoder
-from manymatch.layers.segments import segment_pairs
-from manymatch.shards.collate import collate_graphs
+from manymatch.shards.collate import collate_graphs, segment_pairs
 from manymatch.shards.numbering import NumberedGraph
+from manymatch.shards.padding import Sequences
 
 SIZE = 8
 GRAPHS = [
@@ -44,9 +44,9 @@ class MeanOfWords(nn.Module):
         super().__init__()
         self.words = nn.Embedding(12, SIZE)
 
-    def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
-        mask = torch.arange(phrases.shape[1]) < lengths[:, None]
-        return (self.words(phrases) * mask[:, :, None]).sum(1) / lengths[:, None]
+    def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
+        mask = words.mask[:, :, None]
+        return (self.words(phrases) * mask).sum(1) / mask.sum(1)
 
 
 def build(form: dict[str, Any]) -> SceneGraphEncoder:

@@ -11,6 +11,7 @@ from torch import Tensor
 from manymatch.evaluation.embed import embed
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
+from manymatch.shards.padding import padded_rows, padded_sequences
 from manymatch.system.errors import DataError
 
 
@@ -47,9 +48,9 @@ def _batch(first: int, captions: list[int]) -> Batch:
         caption_ids=[f"i{first + image}#{row}" for row, image in enumerate(index.tolist())],
         image_index=index,
         features=torch.arange(first, first + n).view(n, 1, 1).expand(n, 3, 2).float(),
-        region_mask=torch.ones(n, 3, dtype=torch.bool),
+        region_padding=padded_rows(torch.ones(n, 3, dtype=torch.bool)),
         words=torch.full((m, 2), first),
-        word_mask=torch.ones(m, 2, dtype=torch.bool),
+        word_padding=padded_sequences(torch.full((m,), 2), 2),
     )
 
 

@@ -15,6 +15,7 @@ from small_methods import NAMES, OF_CLIPS, WIDTH, losses
 from manymatch.config import preset as presets
 from manymatch.features import resnet
 from manymatch.methods import build_method, check_model, vocabulary_of
+from manymatch.shards.padding import padded_rows
 from manymatch.training.optimizer import make_optimizer
 
 PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/*.yaml"))
@@ -112,8 +113,8 @@ def pictures(batch):
     """The batch with pixels for features."""
     count = len(batch.image_ids)
     values = torch.randint(256, (count, SIDE * SIDE, 3), generator=torch.Generator().manual_seed(0))
-    mask = torch.ones(values.shape[:2], dtype=torch.bool)
-    return replace(batch, features=values.to(torch.uint8), region_mask=mask)
+    padding = padded_rows(torch.ones(values.shape[:2], dtype=torch.bool))
+    return replace(batch, features=values.to(torch.uint8), region_padding=padding)
 
 
 @pytest.mark.parametrize(

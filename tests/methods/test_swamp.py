@@ -24,11 +24,13 @@ def test_an_embedding_is_what_all_queries_of_all_heads_read(build, make_batch):
     method, batch = build("swamp", {"heads": HEADS}).eval(), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
     heads = method.read.queries.unflatten(0, (HEADS, PROTOTYPES))
-    seen = method.image(batch.features, batch.region_mask)
-    words = method.text(batch.words, batch.word_mask)
+    seen = method.image(batch.features, batch.region_padding)
+    words = method.text(batch.words, batch.word_padding)
     for result, encoded in ((images, seen), (texts, words)):
         assert result.vectors.shape[1:] == (1, HEADS * PROTOTYPES * SIZE)
-        for row, local, mask in zip(result.vectors, encoded.local, encoded.mask, strict=True):
+        for row, local, mask in zip(
+            result.vectors, encoded.local, encoded.padding.mask, strict=True
+        ):
             parts = []
             for query in (query for head in heads for query in head):
                 weights = (local[mask] @ query / (0.5 * SIZE**0.5)).softmax(0)

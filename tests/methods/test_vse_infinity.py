@@ -15,9 +15,12 @@ from manymatch.system.errors import ConfigError
 def test_it_pools_the_encoders_local_features(build, make_batch):
     method, batch = build("vse_infinity").eval(), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
-    seen = method.image(batch.features, batch.region_mask)
-    read = method.text(batch.words, batch.word_mask)
-    pooled = method.pool_regions(seen.local, seen.mask), method.pool_words(read.local, read.mask)
+    seen = method.image(batch.features, batch.region_padding)
+    read = method.text(batch.words, batch.word_padding)
+    pooled = (
+        method.pool_regions(seen.local, seen.padding),
+        method.pool_words(read.local, read.padding),
+    )
     torch.testing.assert_close(images.vectors, normalize(pooled[0], dim=2))
     torch.testing.assert_close(texts.vectors, normalize(pooled[1], dim=2))
 

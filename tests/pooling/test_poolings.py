@@ -9,14 +9,10 @@ import torch
 from torch.nn import functional
 
 from manymatch.layers.position_code import sine_code
-from manymatch.layers.segments import (
-    pad_segments,
-    segment_mean,
-    segment_softmax,
-    segment_sum,
-)
+from manymatch.layers.segments import segment_mean, segment_softmax, segment_sum
 from manymatch.pooling.by_name import pooling
 from manymatch.pooling.gpo import GPO
+from manymatch.shards.padding import padded_sequences
 
 SIZES = [3, 1, 5, 3]
 
@@ -98,7 +94,7 @@ def test_gpo_takes_values_however_low():
 
 
 def test_gpo_weights_are_distributions_over_the_real_places():
-    weights = GPO().weights(torch.tensor([2, 5, 2]), 5)
+    weights = GPO().weights(padded_sequences(torch.tensor([2, 5, 2]), 5))
     torch.testing.assert_close(weights.sum(1), torch.ones(3))
     assert (weights[0, 2:] == 0).all()
     assert torch.equal(weights[0], weights[2])
@@ -142,13 +138,3 @@ def test_segment_operations_equal_loops_also_over_an_empty_segment():
 def test_segment_softmax_does_not_overflow():
     weights = segment_softmax(torch.tensor([[1e4], [1e4 - 1], [-1e4]]), torch.tensor([0, 0, 1]), 2)
     torch.testing.assert_close(weights[:, 0], torch.tensor([0.7310586, 0.2689414, 1.0]))
-
-
-def test_pad_segments_puts_each_row_in_its_place():
-    rows = torch.arange(12.0).view(6, 2).requires_grad_()
-    padded, mask = pad_segments(rows, SEGMENT, 4)
-    assert mask.tolist() == [[True, True, False], [False] * 3, [True] * 3, [True, False, False]]
-    torch.testing.assert_close(padded[mask], rows)
-    assert (padded[~mask] == 0).all()
-    padded.sum().backward()
-    assert (rows.grad == 1).all()

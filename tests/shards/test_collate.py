@@ -52,13 +52,13 @@ def test_phrases_are_held_once_and_rows_point_right() -> None:
     graphs = collate_graphs([LONE, PAIR, PAIR])
     rows = [tuple(row[row > 0].tolist()) for row in graphs.phrases]
     assert len(rows) == len(set(rows)) == 4
-    assert graphs.phrase_lengths.tolist() == [len(row) for row in rows]
+    assert graphs.phrase_words.mask.sum(1).tolist() == [len(row) for row in rows]
     assert [rows[n] for n in graphs.objects] == [(9, 8), (5,), (9, 8), (5,), (9, 8)]
     assert graphs.object_names.tolist() == [77, 55, 77, 55, 77]
     assert graphs.object_caption.tolist() == [0, 1, 1, 2, 2]
     assert [rows[n] for n in graphs.attributes] == [(6,)] * 4
-    assert graphs.attribute_object.tolist() == [1, 2, 3, 4]
-    assert graphs.attribute_names.tolist() == [66] * 4
+    assert graphs.object_attributes.tolist() == [[0] * 4, *[[66, 0, 0, 0]] * 4]
+    assert graphs.edges.binding.tolist() == [[1, 2, 3, 4, 5, 6, 7, 8], [5, 6, 7, 8, 1, 2, 3, 4]]
     assert [rows[n] for n in graphs.relations] == [(4, 3, 2)] * 2
     assert graphs.relation_subject.tolist() == [2, 4]
     assert graphs.relation_object.tolist() == [1, 3]
@@ -66,7 +66,7 @@ def test_phrases_are_held_once_and_rows_point_right() -> None:
 
 def test_graphs_without_attributes_and_relations() -> None:
     graphs = collate_graphs([LONE])
-    for part in (graphs.attributes, graphs.attribute_names, graphs.relations):
+    for part in (graphs.attributes, graphs.relations, graphs.relation_object):
         assert part.shape == (0,)
         assert part.dtype == torch.int64
 
@@ -75,3 +75,14 @@ def test_padding_of_no_sequence() -> None:
     words, lengths = pad_words([])
     assert words.shape == (0, 1)
     assert lengths.shape == (0,)
+
+
+def test_edges_of_graph_attention_are_there_once_and_lead_elsewhere() -> None:
+    relations = [(1, (4,), 0), (1, (3,), 0), (0, (4,), 1), (1, (2,), 1), (1, (4,), 2)]
+    graph = NumberedGraph([(5,), (6,), (7,)], [55, 66, 77], [(2, (8,), 88)], relations)
+    edges = collate_graphs([LONE, graph]).edges
+    assert edges.subject_to_object.T.tolist() == [[1, 2], [2, 1], [2, 3]]
+    assert edges.related.T.tolist() == [[1, 2], [2, 1], [2, 3], [3, 2]]
+    assert edges.all_objects.T.tolist() == [[1, 2], [1, 3], [2, 1], [2, 3], [3, 1], [3, 2]]
+    assert edges.binding.T.tolist() == [[3, 4], [4, 3]]
+    assert edges.all_binding.T.tolist() == [[1, 4], [2, 4], [3, 4], [4, 1], [4, 2], [4, 3]]

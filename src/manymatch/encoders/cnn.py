@@ -16,6 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
 from manymatch.encoders import pretrained
+from manymatch.shards.padding import PaddedRows, all_real
 from manymatch.system.errors import ConfigError
 
 Backbone = Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"]
@@ -51,8 +52,8 @@ class CNN(nn.Module):
         # Weights stay in torch's own order: AdamP cannot read other orders.
         self.network = _network(backbone, weights, checkpointing)
 
-    def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The cells and their mask, which is True throughout.
+    def forward(self, features: Tensor) -> tuple[Tensor, PaddedRows]:
+        """The cells, and that all of them are real.
 
         Raises:
             ConfigError: `features` are not pixels, or the pictures are smaller than a crop.
@@ -60,7 +61,7 @@ class CNN(nn.Module):
         pixels = cropped(square(features), self.crop, at_random=self.training)
         # A view of (n, S, S, 3) as (n, 3, S, S) has the channels last, the fastest memory format.
         cells = self.network(pixels.permute(0, 3, 1, 2))
-        return cells, mask.new_ones(cells.shape[:2])
+        return cells, all_real(len(cells), cells.shape[1], cells.device)
 
     def train(self, mode: bool = True) -> CNN:
         super().train(mode)

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.position_code import sine_code
-from manymatch.layers.segments import scattered
+from manymatch.layers.segments import gathered, scattered
+from manymatch.shards.padding import PaddedRows
 
 
 class RegionEncoder(nn.Module):
@@ -49,10 +50,10 @@ class RegionEncoder(nn.Module):
             else None
         )
 
-    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
-        """`features (n, R, F)`, `mask (n, R)` -> `(n, R, D)`, zero where padded."""
-        real = self.dropout(features[mask])
-        local = scattered(self.linear(real) + self.widen(real), mask)
+    def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
+        """`features (n, R, F)` -> `(n, R, D)`, zero where padded."""
+        mask, real = padding.mask, self.dropout(gathered(features, padding))
+        local = scattered(self.linear(real) + self.widen(real), padding)
         if self.position is not None:
             local = local + self.position(mask.shape[1])
         if self.context is not None:

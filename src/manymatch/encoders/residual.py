@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from manymatch.layers.glorot import glorot_linear
-from manymatch.layers.segments import scattered
+from manymatch.layers.segments import gathered, scattered
+from manymatch.shards.padding import PaddedRows
 
 
 class ResidualEncoder(nn.Module):
@@ -31,7 +32,7 @@ class ResidualEncoder(nn.Module):
             nn.Linear(size, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
         )
 
-    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
-        """`features (n, R, F)`, `mask (n, R)` -> `(n, R, D)`, zero where padded."""
-        narrow = self.linear(features[mask])
-        return scattered(self.dropout(self.widen(narrow) + narrow), mask)
+    def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
+        """`features (n, R, F)` -> `(n, R, D)`, zero where padded."""
+        narrow = self.linear(gathered(features, padding))
+        return scattered(self.dropout(self.widen(narrow) + narrow), padding)

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from manymatch.encoders.bert import BertEncoder
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.gru import BiGRU, Directions
-from manymatch.layers.segments import segment_mean, segment_pairs
+from manymatch.layers.segments import segment_mean
 from manymatch.pooling.graph_attention import GraphAttention
 from manymatch.pooling.masked import MeanPooling
 from manymatch.shards.batch import Graphs
+from manymatch.shards.padding import Sequences
 
 EdgeForm = Literal["paper", "code"]
 ObjectEdges = Literal["both_ways", "subject_to_object"]
@@ -59,10 +60,9 @@ class ConceptEncoder(nn.Module):
         self.gru = BiGRU(words.embedding_dim, hidden, directions)
         self.project = glorot_linear(hidden, size)
 
-    def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
-        """`phrases (P, T)` word ids, `lengths (P,)` >= 1 -> `(P, D)`."""
-        words = self.dropout(self.words(phrases))
-        return self.project(self.gru(words, _mask(phrases, lengths)).final)
+    def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
+        """`phrases (P, T)` word ids, each with a word -> `(P, D)`."""
+        return self.project(self.gru(self.dropout(self.words(phrases)), words).final)
 
 
 class BertConceptEncoder(nn.Module):
@@ -78,22 +78,19 @@ class BertConceptEncoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.project = glorot_linear(bert.width, size)
 
-    def forward(self, phrases: Tensor, lengths: Tensor) -> Tensor:
-        """`phrases (P, T)` wordpiece ids, `lengths (P,)` >= 1 -> `(P, D)`."""
-        means, rows_of_means = [], []
-        for shorter, longest in pairwise((*_LENGTHS, max(_LENGTHS[-1], phrases.shape[1]))):
-            rows = ((lengths > shorter) & (lengths <= longest)).nonzero()[:, 0]
-            if len(rows):
-                means.append(self._mean(phrases[rows, :longest], lengths[rows]))
+    def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
+        """`phrases (P, T)` wordpiece ids, each with a wordpiece -> `(P, D)`."""
+        width = phrases.shape[1]
+        longest_first, means, rows_of_means = words.rows[: len(phrases)] // width, [], []
+        for shorter, longest in pairwise((*_LENGTHS, max(_LENGTHS[-1], width))):
+            # At position p are the phrases that are longer than p.
+            start, end = (sum(words.steps[at : at + 1]) for at in (longest, shorter))
+            if start < end:
+                rows = longest_first[start:end].sort().values
+                read = self.bert(phrases[rows, :longest], words.mask[rows, :longest])
+                means.append(self.pool(*read)[:, 0])
                 rows_of_means.append(rows)
         return self.project(self.dropout(torch.cat(means)[torch.cat(rows_of_means).argsort()]))
-
-    def _mean(self, phrases: Tensor, lengths: Tensor) -> Tensor:
-        return self.pool(*self.bert(phrases, _mask(phrases, lengths)))[:, 0]
-
-
-def _mask(phrases: Tensor, lengths: Tensor) -> Tensor:
-    return torch.arange(phrases.shape[1], device=phrases.device) < lengths[:, None]
 
 
 class EdgeContext(nn.Module):
@@ -133,7 +130,7 @@ class SceneGraphEncoder(nn.Module):
     """Two steps of graph attention: object-attribute, then object-object with edge context.
 
     Args:
-        concepts: encoder of the phrases, `(P, T)` ids, `(P,)` lengths -> `(P, D)`.
+        concepts: encoder of the phrases, `(P, T)` ids and which of them are real -> `(P, D)`.
         size: D, a multiple of `heads`.
         attribute_layers, object_layers: GATv2 layers of the two steps (CORA: 1 and 2).
         edge_form: see `EdgeContext`.
@@ -177,7 +174,7 @@ class SceneGraphEncoder(nn.Module):
         self.object_object = _layers(size, heads, second, last_activation)
 
     def forward(self, graphs: Graphs) -> Encoded:
-        concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_lengths))
+        concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_words))
         return self._joint(graphs, concepts) if self.joint else self._two_steps(graphs, concepts)
 
     def _two_steps(self, graphs: Graphs, concepts: Tensor) -> Encoded:
@@ -209,31 +206,19 @@ class SceneGraphEncoder(nn.Module):
 
     def _binding(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects and attributes; attributes are numbered after objects."""
-        n_objects, objects = len(graphs.objects), graphs.attribute_object
-        attributes = torch.arange(len(objects), device=objects.device)
-        if self.fully_connected:
-            captions = graphs.object_caption
-            objects, attributes = segment_pairs(captions, captions[objects], n_objects)
-        return both_ways(objects, n_objects + attributes)
+        return graphs.edges.all_binding if self.fully_connected else graphs.edges.binding
 
     def _between(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects."""
         if self.fully_connected:
-            captions = graphs.object_caption
-            return segment_pairs(captions, captions, len(captions))
-        edges = torch.stack([graphs.relation_subject, graphs.relation_object])
+            return graphs.edges.all_objects
         if self.object_edges == "both_ways":
-            edges = both_ways(*edges)
-        return edges.unique(dim=1)
+            return graphs.edges.related
+        return graphs.edges.subject_to_object
 
 
 def _nodes(graphs: Graphs, concepts: Tensor) -> Tensor:
     return concepts[torch.cat([graphs.objects, graphs.attributes])]
-
-
-def both_ways(first: Tensor, second: Tensor) -> Tensor:
-    """`(2, 2E)` edges from each first to its second and back."""
-    return torch.stack([torch.cat([first, second]), torch.cat([second, first])])
 
 
 def _layers(size: int, heads: int, count: int, last_activation: bool = True) -> nn.ModuleList:

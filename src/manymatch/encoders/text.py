@@ -6,11 +6,12 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from manymatch.encoders.bert import BertEncoder
+from manymatch.encoders.bert import ENDS, BertEncoder
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.words import WordEncoder
 from manymatch.layers.glorot import glorot_linear
 from manymatch.pooling.masked import MaxPooling
+from manymatch.shards.padding import PaddedSequences
 
 Local = Literal["vectors", "states"]
 
@@ -40,12 +41,12 @@ class TextEncoder(nn.Module):
         self.dropout = nn.Dropout(state_dropout)
         self.local_size = size if local == "states" else words.width
 
-    def forward(self, words: Tensor, mask: Tensor) -> Encoding:
-        """`words (m, L)` ids, `mask (m, L)` -> local `(m, L, W)`, globals `(m, D)`."""
+    def forward(self, words: Tensor, padding: PaddedSequences) -> Encoding:
+        """`words (m, L)` ids -> local `(m, L, W)`, globals `(m, D)`."""
         vectors = self.words.vectors(words)
-        read = self.words.gru(vectors, mask)
+        read = self.words.gru(vectors, padding.sequences)
         local = self.dropout(read.states) if self.local == "states" else vectors
-        return Encoding(local, mask, self.dropout(read.final))
+        return Encoding(local, padding, self.dropout(read.final))
 
 
 class BertTextEncoder(nn.Module):
@@ -60,8 +61,8 @@ class BertTextEncoder(nn.Module):
         self.project = nn.Sequential(nn.Dropout(dropout), glorot_linear(bert.width, size))
         self.pool = MaxPooling()
 
-    def forward(self, words: Tensor, mask: Tensor) -> Encoding:
-        """`words (m, L)` piece ids, `mask (m, L)` -> local `(m, 2 + L, D)`, globals `(m, D)`."""
-        states, real = self.bert(words, mask)
+    def forward(self, words: Tensor, padding: PaddedSequences) -> Encoding:
+        """`words (m, L)` piece ids -> local `(m, 2 + L, D)`, globals `(m, D)`."""
+        states, real = self.bert(words, padding.mask)
         local = self.project(states).masked_fill(~real[:, :, None], 0.0)
-        return Encoding(local, real, self.pool(local, real)[:, 0])
+        return Encoding(local, padding.longer(ENDS), self.pool(local, real)[:, 0])

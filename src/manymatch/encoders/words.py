@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from manymatch.layers.gru import BiGRU, Directions, Read
+from manymatch.shards.padding import PaddedSequences
 
 
 class WordEncoder(nn.Module):
@@ -30,9 +31,9 @@ class WordEncoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.gru = BiGRU(self.width, size, directions)
 
-    def forward(self, words: Tensor, mask: Tensor) -> Read:
-        """`words (m, L)` ids, `mask (m, L)` -> states `(m, L, D)`, final `(m, D)`."""
-        return self.gru(self.vectors(words), mask)
+    def forward(self, words: Tensor, padding: PaddedSequences) -> Read:
+        """`words (m, L)` ids -> states `(m, L, D)`, final `(m, D)`."""
+        return self.gru(self.vectors(words), padding.sequences)
 
     def vectors(self, words: Tensor) -> Tensor:
         """`words (m, L)` ids -> their vectors `(m, L, width)`, zero where padded."""

@@ -6,7 +6,10 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
+
+from manymatch.layers.segments import scattered
+from manymatch.shards.padding import Sequences
 
 Directions = Literal["average", "concatenate", "forward"]
 
@@ -43,16 +46,16 @@ class BiGRU(nn.Module):
             if name.startswith("bias"):
                 nn.init.zeros_(parameter)
 
-    def forward(self, sequence: Tensor, mask: Tensor) -> Read:
-        """`sequence (n, L, width)`, `mask (n, L)` -> `Read`. Every sequence has a real position,
-        and padding is behind the real positions."""
+    def forward(self, sequence: Tensor, sequences: Sequences) -> Read:
+        """`sequence (n, L, width)` -> `Read`. Every sequence has a real position."""
         if not len(sequence):
-            states = sequence.new_zeros(0, mask.shape[1], self.size)
+            states = sequence.new_zeros(*sequences.mask.shape, self.size)
             return Read(states, states.sum(1))
-        lengths = mask.sum(1).cpu()
-        packed = pack_padded_sequence(sequence, lengths, batch_first=True, enforce_sorted=False)
+        rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
+        packed = PackedSequence(rows, torch.tensor(sequences.steps))
         states, final = self.gru(packed)
-        states, _ = pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])
+        states = scattered(states.data, sequences)
+        final = final.index_select(1, sequences.place)
         if self.directions == "forward":
             return Read(states, final[0])
         return Read(self._join(*states.chunk(2, 2)), self._join(*final))

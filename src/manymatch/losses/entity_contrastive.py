@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from manymatch.losses.contrastive import contrastive_terms
 from manymatch.losses.mean import mean
@@ -54,9 +55,34 @@ def entity_positives(image: Tensor, names: Tensor, attributes: Tensor, n_images:
     Returns:
         `(n_images, V)` bool; every entity is a positive of its own image.
     """
-    other, entity = (names[:, None] == names).nonzero(as_tuple=True)
-    required, present = attributes[entity], attributes[other]
-    included = ((required == 0) | (required[:, :, None] == present[:, None]).any(2)).all(1)
-    positive = torch.zeros(n_images, len(names), dtype=torch.bool, device=names.device)
-    positive[image[other[included]], entity[included]] = True
-    return positive
+    keys = _keys(names, attributes)
+    asked, at = keys[:, -1].sort()
+    first = torch.searchsorted(asked, asked)  # entities that ask for the same share a column
+    column = torch.searchsorted(asked, keys).clamp(max=len(asked) - 1)
+    # What no entity asks for goes to one more column.
+    column = column.where(asked[column] == keys, len(asked))
+    offered = image.new_zeros(n_images, len(asked) + 1, dtype=torch.bool)
+    offered = offered.index_put((image[:, None], column), offered.new_ones(()))
+    return offered[:, first[at.argsort()]]
+
+
+def _keys(names: Tensor, attributes: Tensor) -> Tensor:
+    """`(V, 2^A)`: a number for each name with each subset of its attributes, the whole set last.
+
+    Equal names and sets have equal numbers. Others differ, but for a chance of 2^-63. To compare
+    all pairs of entities would take far longer, and would wait for a GPU to count equal ones.
+    """
+    size = attributes.shape[1]
+    ordered = attributes.sort(1).values
+    again = functional.pad(ordered[:, 1:] == ordered[:, :-1], (1, 0))
+    values = _mixed(ordered).masked_fill(again | (ordered == 0), 0)
+    columns = torch.arange(size, device=names.device)
+    subsets = torch.arange(2**size, device=names.device)[:, None] >> columns & 1
+    return names[:, None] ^ (values[:, None] * subsets).sum(2)
+
+
+def _mixed(numbers: Tensor) -> Tensor:
+    """Other numbers, one to one, whose sums are as good as random (splitmix64)."""
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
+        numbers = (numbers ^ numbers >> shift) * factor
+    return numbers ^ numbers >> 31

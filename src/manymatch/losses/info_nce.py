@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from manymatch.losses.contrastive import contrastive_terms
-from manymatch.losses.pairs import positive_pairs
+from manymatch.losses.pairs import positive_pairs, positive_scores
 
 
 def info_nce(scores: Tensor, image_index: Tensor, temperature: float) -> Tensor:
@@ -33,6 +33,7 @@ def info_nce(scores: Tensor, image_index: Tensor, temperature: float) -> Tensor:
         return scores.sum()  # 0, and part of the graph
     positive = positive_pairs(scores, image_index)
     logits = scores / temperature
-    to_texts = contrastive_terms(logits, positive)[positive].mean()
-    to_images = contrastive_terms(logits.T, positive.T)[positive.T].mean()
-    return to_texts + to_images
+    to_texts = contrastive_terms(logits, positive)
+    to_images = contrastive_terms(logits.T, positive.T).T
+    own_texts, own_images = (positive_scores(part, image_index) for part in (to_texts, to_images))
+    return own_texts.mean() + own_images.mean()

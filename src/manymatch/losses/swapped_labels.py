@@ -121,7 +121,7 @@ class SwappedLabels(nn.Module):
         q = assignments(log_p, self.eta, potentials)
         if self.assignment == "soft":
             return q
-        return functional.one_hot(q.argmax(1), q.shape[1]).to(q.dtype)
+        return torch.zeros_like(q).scatter(1, q.argmax(1, keepdim=True), 1.0)
 
 
 class Memory(nn.Module):

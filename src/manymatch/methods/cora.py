@@ -34,7 +34,7 @@ from manymatch.encoders.scene_graph import (
 )
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.layers.gru import Directions
-from manymatch.layers.segments import pad_segments
+from manymatch.layers.segments import scattered
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.pairs import positive_pairs, positive_scores
@@ -45,7 +45,6 @@ from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_en
 from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
 from manymatch.methods.weighted import weighted
 from manymatch.pooling.gpo import GPO
-from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
 from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pairs import full_precision
@@ -143,23 +142,19 @@ class CORA(Method):
         return bert_vocabulary(settings.bert) if settings.concept_encoder == "bert" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        regions = self.regions(batch.features, batch.region_mask)
-        return Embeddings(self._normalised(self.pool_regions(regions.local, regions.mask)))
+        regions = self.regions(batch.features, batch.region_padding)
+        return Embeddings(self._normalised(self.pool_regions(regions.local, regions.padding)))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
         graphs = _graphs(batch)
         encoded = self.graph(graphs)
-        objects, mask = pad_segments(encoded.objects, graphs.object_caption, len(batch.words))
-        # The width is fixed, so that tables of several processes can be joined.
-        attributes, _ = pad_segments(
-            graphs.attribute_names, graphs.attribute_object, len(graphs.objects), MAX_ATTRIBUTES
-        )
+        objects = scattered(encoded.objects, graphs.caption_objects)
         return Embeddings(
-            vectors=self._normalised(self.pool_objects(objects, mask)),
+            vectors=self._normalised(self.pool_objects(objects, graphs.caption_objects)),
             entities=self._normalised(encoded.entities),
             entity_caption=graphs.object_caption,
             entity_names=graphs.object_names,
-            entity_attributes=attributes,
+            entity_attributes=graphs.object_attributes,
         )
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:

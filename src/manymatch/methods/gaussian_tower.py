@@ -13,6 +13,7 @@ from manymatch.methods.base import Embeddings
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.pooling.gaussian import GaussianHead
+from manymatch.shards.padding import Padding
 from manymatch.text.wordpieces import AnyVocabulary
 
 
@@ -29,18 +30,18 @@ class GaussianSettings(Grouped):
 
 
 class GaussianTower(nn.Module):
-    """Encoder `(rows, mask) -> Encoding`, then a Gaussian head -> `Embeddings`."""
+    """Encoder `(rows, padding) -> Encoding`, then a Gaussian head -> `Embeddings`."""
 
     def __init__(self, encoder: nn.Module, head: GaussianHead) -> None:
         super().__init__()
         self.encoder: Any = encoder
         self.head = head
 
-    def forward(self, rows: Tensor, mask: Tensor) -> Embeddings:
-        """Features `(n, R, F)` or word ids `(n, R)`, and their mask `(n, R)` -> the means as
+    def forward(self, rows: Tensor, padding: Padding) -> Embeddings:
+        """Features `(n, R, F)` or word ids `(n, R)`, and their padding -> the means as
         `vectors (n, 1, D)`, L2-normalised, and `log_variance (n, D)`."""
-        local, mask, globals_ = self.encoder(rows, mask)
-        gaussian = self.head(local, mask, globals_)
+        local, padding, globals_ = self.encoder(rows, padding)
+        gaussian = self.head(local, padding, globals_)
         return Embeddings(
             vectors=gaussian.mean[:, None],
             log_variance=gaussian.log_variance,

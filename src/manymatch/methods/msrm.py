@@ -65,10 +65,10 @@ class MSRM(Method):
             self.hypergraph = Hypergraph(settings)
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        return self.image(batch.features, batch.region_mask)
+        return self.image(batch.features, batch.region_padding)
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        return self.text(batch.words, batch.word_mask)
+        return self.text(batch.words, batch.word_padding)
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         if self.settings.inference == "mu":

@@ -85,13 +85,13 @@ class SetMethod(Method):
         self.mining: Mining = "hardest"
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        return self.image(batch.features, batch.region_mask)
+        return self.image(batch.features, batch.region_padding)
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        return self.text(batch.words, batch.word_mask)
+        return self.text(batch.words, batch.word_padding)
 
     def image_passes(self, batch: Batch) -> Tensor | None:
-        return self.image.passes(batch.features, batch.region_mask)
+        return self.image.passes(batch.features, batch.region_padding)
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return self.similarity(images.vectors, texts.vectors, images.mask, texts.mask)

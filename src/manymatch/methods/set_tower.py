@@ -9,11 +9,12 @@ from torch.nn import functional
 
 from manymatch.methods.base import Embeddings
 from manymatch.pooling.slot_attention import SlotAttention
+from manymatch.shards.padding import Padding
 from manymatch.similarities.pairs import full_precision
 
 
 class SetTower(nn.Module):
-    """Encoder `(rows, mask) -> Encoding`, then a set module's `predict` -> `Embeddings`.
+    """Encoder `(rows, padding) -> Encoding`, then a set module's `predict` -> `Embeddings`.
 
     Without `global_feature` the set module predicts from the local features alone. The global
     feature is still a part of the embeddings, for the losses that compare with it.
@@ -25,10 +26,10 @@ class SetTower(nn.Module):
         self.sets: Any = sets
         self.global_feature = global_feature
 
-    def forward(self, rows: Tensor, mask: Tensor) -> Embeddings:
-        """Features `(n, R, F)` or word ids `(n, R)`, and their mask `(n, R)` -> n sets."""
-        local, mask, globals_ = self.encoder(rows, mask)
-        sets = self.sets.predict(local, mask, globals_ if self.global_feature else None)
+    def forward(self, rows: Tensor, padding: Padding) -> Embeddings:
+        """Features `(n, R, F)` or word ids `(n, R)`, and their padding -> n sets."""
+        local, padding, globals_ = self.encoder(rows, padding)
+        sets = self.sets.predict(local, padding, globals_ if self.global_feature else None)
         return Embeddings(
             vectors=functional.normalize(full_precision(sets.vectors), dim=2),
             globals=globals_,
@@ -36,9 +37,9 @@ class SetTower(nn.Module):
             attention=None if self.training else sets.attention,
         )
 
-    def passes(self, rows: Tensor, mask: Tensor) -> Tensor | None:
+    def passes(self, rows: Tensor, padding: Padding) -> Tensor | None:
         """Attention maps `(T, n, K, R)` of slot attention's passes; None for other modules."""
         if not isinstance(self.sets, SlotAttention):
             return None
-        local, mask, _ = self.encoder(rows, mask)
-        return self.sets.attend(local, mask)[1]
+        local, padding, _ = self.encoder(rows, padding)
+        return self.sets.attend(local, padding)[1]

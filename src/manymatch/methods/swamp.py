@@ -72,10 +72,10 @@ class SwAMP(Method):
         self.labels = swapped_labels(settings, queries * size)
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        return self._embedded(self.image(batch.features, batch.region_mask))
+        return self._embedded(self.image(batch.features, batch.region_padding))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        return self._embedded(self.text(batch.words, batch.word_mask))
+        return self._embedded(self.text(batch.words, batch.word_padding))
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return cosine(images.vectors, texts.vectors)
@@ -90,5 +90,5 @@ class SwAMP(Method):
         self.matching.start_epoch(epoch)
 
     def _embedded(self, encoded: Encoding) -> Embeddings:
-        read = self.dropout(self.read(encoded.local, encoded.mask)).flatten(1)
+        read = self.dropout(self.read(encoded.local, encoded.padding)).flatten(1)
         return Embeddings(functional.normalize(full_precision(read), dim=1)[:, None])

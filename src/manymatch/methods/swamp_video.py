@@ -69,7 +69,7 @@ class SwAMPVideo(Method):
         self.labels = swapped_labels(settings, settings.size)
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        clips = self.pool(batch.features, batch.region_mask)[:, 0]
+        clips = self.pool(batch.features, batch.region_padding)[:, 0]
         return Embeddings(self.image_unit(clips)[:, None])
 
     def encode_texts(self, batch: Batch) -> Embeddings:

@@ -61,10 +61,10 @@ class VSEInfinity(Method):
         self.matching = Matching(settings)
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        return self._pooled(self.pool_regions, self.image(batch.features, batch.region_mask))
+        return self._pooled(self.pool_regions, self.image(batch.features, batch.region_padding))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        return self._pooled(self.pool_words, self.text(batch.words, batch.word_mask))
+        return self._pooled(self.pool_words, self.text(batch.words, batch.word_padding))
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return cosine(images.vectors, texts.vectors)
@@ -76,7 +76,7 @@ class VSEInfinity(Method):
         self.matching.start_epoch(epoch)
 
     def _pooled(self, pool: GPO, encoded: Encoding) -> Embeddings:
-        pooled = self.dropout(pool(encoded.local, encoded.mask))
+        pooled = self.dropout(pool(encoded.local, encoded.padding))
         return Embeddings(functional.normalize(full_precision(pooled), dim=2))
 
 

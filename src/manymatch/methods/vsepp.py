@@ -28,6 +28,7 @@ from manymatch.methods.image_encoder import CNNSettings
 from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.pooling.by_name import PoolingName, pooling
 from manymatch.shards.batch import Batch
+from manymatch.shards.padding import PaddedRows, PaddedSequences
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pairs import full_precision
 from manymatch.text.vocabulary import Vocabulary
@@ -65,10 +66,10 @@ class VSEPP(Method):
         self.matching = Matching(settings)
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        return self._embedded(self.image(batch.features, batch.region_mask))
+        return self._embedded(self.image(batch.features, batch.region_padding))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        return self._embedded(self.text(batch.words, batch.word_mask))
+        return self._embedded(self.text(batch.words, batch.word_padding))
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return cosine(images.vectors, texts.vectors)
@@ -84,7 +85,7 @@ class VSEPP(Method):
 
 
 class ImageTower(nn.Module):
-    """Features `(n, R, F)` and their mask `(n, R)` -> `(n, 1, D)`."""
+    """Features `(n, R, F)` and their padding -> `(n, 1, D)`."""
 
     def __init__(self, settings: VSEPPSettings, feature_width: int) -> None:
         super().__init__()
@@ -94,14 +95,14 @@ class ImageTower(nn.Module):
         layer = nn.Linear(feature_width, settings.size)
         self.encode = nn.Sequential(nn.Dropout(settings.feature_dropout), layer)
 
-    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
         if self.cnn is not None:
-            features, mask = self.cnn(features, mask)
-        return self.encode(self.pool(features, mask))
+            features, padding = self.cnn(features)
+        return self.encode(self.pool(features, padding))
 
 
 class TextTower(nn.Module):
-    """Word ids `(m, L)` and their mask `(m, L)` -> `(m, 1, D)`."""
+    """Word ids `(m, L)` and their padding -> `(m, 1, D)`."""
 
     def __init__(self, settings: VSEPPSettings, vocabulary: Vocabulary) -> None:
         super().__init__()
@@ -109,6 +110,6 @@ class TextTower(nn.Module):
         self.read = WordEncoder(words, settings.size, settings.directions, settings.word_dropout)
         self.pool = None if settings.text_pooling == "final" else pooling(settings.text_pooling)
 
-    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
-        read = self.read(words, mask)
-        return read.final[:, None] if self.pool is None else self.pool(read.states, mask)
+    def forward(self, words: Tensor, padding: PaddedSequences) -> Tensor:
+        read = self.read(words, padding)
+        return read.final[:, None] if self.pool is None else self.pool(read.states, padding)

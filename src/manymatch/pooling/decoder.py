@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from manymatch.pooling.masked import real_rows
+from manymatch.pooling.masked import Mask, real_rows
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 
 
@@ -51,9 +51,7 @@ class TransformerDecoder(SetModule):
         )
         self.output = GlobalResidual(size)
 
-    def predict(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Sets:
+    def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
         mask = real_rows(local, mask)
         inputs = self.input_norm(local.masked_fill(~mask[:, :, None], 0.0))
         queries = self.queries.expand(len(local), -1, -1)

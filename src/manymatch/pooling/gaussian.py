@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.layers.glorot import glorot_linear
+from manymatch.pooling.masked import Mask
 from manymatch.pooling.pie_net import HeadAttention, PIENet
 from manymatch.similarities.pairs import full_precision
 
@@ -48,7 +49,7 @@ class GaussianHead(nn.Module):
         self.of_attended, self.of_global = glorot_linear(width, size), glorot_linear(size, size)
         nn.init.constant_(self.of_global.bias, log_variance)
 
-    def forward(self, local: Tensor, mask: Tensor | None, globals: Tensor) -> Gaussian:
+    def forward(self, local: Tensor, mask: Mask, globals: Tensor) -> Gaussian:
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Gaussian`."""
         means = self.mean.predict(local, mask, globals)
         attended, _ = self.attention(local, mask)

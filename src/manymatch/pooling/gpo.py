@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from manymatch.layers.gru import BiGRU
 from manymatch.layers.position_code import sine_code
-from manymatch.pooling.masked import real_rows
+from manymatch.pooling.masked import Mask, real_rows
+from manymatch.shards.padding import Padding, padded_rows
 
 
 class GPO(nn.Module):
@@ -32,26 +33,23 @@ class GPO(nn.Module):
         self.gru = BiGRU(code_size, hidden, directions="average")
         self.score = nn.Linear(hidden, 1, bias=False)
 
-    def forward(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; real rows may have any positions.
 
         `globals` are ignored.
         """
-        mask = real_rows(local, mask)
-        sizes = mask.sum(1)
+        padding = mask if isinstance(mask, Padding) else padded_rows(real_rows(local, mask))
+        mask = padding.mask
         ordered = local.masked_fill(~mask[:, :, None], -torch.inf).sort(1, descending=True).values
-        real = torch.arange(local.shape[1], device=local.device) < sizes[:, None]
+        real = padding.sizes.mask[padding.size_row]
         ordered = ordered.masked_fill(~real[:, :, None], 0.0)
-        return self.weights(sizes, local.shape[1])[:, None] @ ordered
+        return self.weights(padding)[:, None] @ ordered
 
-    def weights(self, sizes: Tensor, width: int) -> Tensor:
-        """`(n, width)` weights for sets of `sizes (n,)`; rows sum to 1 and are 0 behind the
-        size."""
-        distinct, row = sizes.unique(return_inverse=True)
-        kind = self.score.weight.dtype
-        codes = sine_code(width, self.code_size, sizes.device, kind).expand(len(distinct), -1, -1)
-        real = torch.arange(width, device=sizes.device) < distinct[:, None]
-        scores = self.score(self.gru(codes, real).states)[:, :, 0] / self.temperature
-        return scores.masked_fill(~real, -torch.inf).softmax(1)[row]
+    def weights(self, padding: Padding) -> Tensor:
+        """`(n, R)` weights for sets of as many rows as are real; rows sum to 1 and are 0 behind
+        the size."""
+        real, weight = padding.sizes.mask, self.score.weight
+        codes = sine_code(real.shape[1], self.code_size, weight.device, weight.dtype)
+        states = self.gru(codes.expand(len(real), -1, -1), padding.sizes).states
+        scores = self.score(states)[:, :, 0] / self.temperature
+        return scores.masked_fill(~real, -torch.inf).softmax(1)[padding.size_row]

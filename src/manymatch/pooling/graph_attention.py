@@ -14,7 +14,7 @@ class GATv2(nn.Module):
     """GATv2: each node gathers values of its neighbours and itself; heads are concatenated.
 
     `out_i = b + sum_j softmax_j(a . LeakyReLU(W_s x_j + W_t x_i)) W_s x_j`, j over the sources of
-    edges into i, and i itself (once, even if the edges have a loop at i).
+    edges into i, and i itself. No edge is a loop.
 
     Raises:
         ValueError: `heads` does not divide `size`.
@@ -35,18 +35,14 @@ class GATv2(nn.Module):
 
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
         """`nodes (V, width)`, `edges (2, E)` rows of source and target -> `(V, size)`."""
-        source, target = _with_self_loops(edges, len(nodes))
+        loops = torch.arange(len(nodes), device=edges.device).expand(2, -1)
+        source, target = torch.cat([edges, loops], 1)
         values = self.source(nodes)[source].unflatten(1, (self.heads, -1))
         queries = self.target(nodes)[target].unflatten(1, (self.heads, -1))
         scores = (functional.leaky_relu(values + queries, self.slope) * self.attention).sum(2)
         weights = segment_softmax(scores, target, len(nodes))
         gathered = segment_sum(weights[:, :, None] * values, target, len(nodes))
         return gathered.flatten(1) + self.bias
-
-
-def _with_self_loops(edges: Tensor, n_nodes: int) -> Tensor:
-    loops = torch.arange(n_nodes, device=edges.device).expand(2, -1)
-    return torch.cat([edges[:, edges[0] != edges[1]], loops], 1)
 
 
 class GraphAttention(nn.Module):

@@ -5,25 +5,26 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from manymatch.shards.padding import Padding
 from manymatch.similarities.pairs import full_precision
 
+Mask = Tensor | Padding | None
+"""The real rows of `(n, R, ...)`: `(n, R)` of bool, or of 0 and 1 in any other type; None: all."""
 
-def real_rows(local: Tensor, mask: Tensor | None) -> Tensor:
-    """The mask `(n, R)` of `local (n, R, D)` as bool, True for real rows.
 
-    `mask (n, R)` is bool, or has values 0 and 1 of any other type; None: all rows are real.
-    """
+def real_rows(local: Tensor, mask: Mask) -> Tensor:
+    """The mask `(n, R)` of `local (n, R, D)` as bool, True for real rows."""
     if mask is None:
         return torch.ones(local.shape[:2], dtype=torch.bool, device=local.device)
+    if isinstance(mask, Padding):
+        return mask.mask
     return mask.bool()
 
 
 class MeanPooling(nn.Module):
     """The mean of the real rows: `(n, R, D), (n, R) -> (n, 1, D)`; `globals` are ignored."""
 
-    def forward(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         mask = real_rows(local, mask)
         weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
         # NaN or infinity times a weight of 0 would still be NaN.
@@ -34,9 +35,7 @@ class MaxPooling(nn.Module):
     """The largest value of each dimension over the real rows: `(n, R, D), (n, R) -> (n, 1, D)`;
     `globals` are ignored."""
 
-    def forward(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         padding = ~real_rows(local, mask)
         return local.masked_fill(padding[:, :, None], -torch.inf).amax(1, keepdim=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from manymatch.layers.glorot import glorot_linear
-from manymatch.pooling.masked import masked_softmax, real_rows
+from manymatch.pooling.masked import Mask, masked_softmax, real_rows
 from manymatch.pooling.prediction import SetModule, Sets
 
 
@@ -40,9 +40,7 @@ class PIENet(SetModule):
         self.residual = glorot_linear(width, size)
         self.norm = nn.LayerNorm(size)
 
-    def predict(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Sets:
+    def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
         attended, attention = self.attention(local, mask)
         slots = self.dropout(self.residual(attended).sigmoid())
         elements = slots if globals is None else slots + globals[:, None]
@@ -70,7 +68,7 @@ class HeadAttention(nn.Module):
         for layer in (self.first, self.second):
             nn.init.xavier_uniform_(layer.weight)
 
-    def forward(self, local: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, local: Tensor, mask: Mask = None) -> tuple[Tensor, Tensor]:
         """`local (n, R, W)`, `mask (n, R)` -> attended `(n, K, W)`, weights `(n, K, R)`."""
         mask = real_rows(local, mask)
         local = local.masked_fill(~mask[:, :, None], 0.0)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from manymatch.pooling.masked import Mask
+
 
 class Sets(NamedTuple):
     """The set of each sample.
@@ -26,18 +28,14 @@ class SetModule(nn.Module, ABC):
     """A module that predicts a set of vectors from local features and a global vector."""
 
     @abstractmethod
-    def predict(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Sets:
+    def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Sets`.
 
         Every sample has at least one real input. Without a `mask` all inputs are real. Without
         `globals` nothing is added to the slots.
         """
 
-    def forward(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """The `vectors (n, K, D)` of `predict`."""
         return self.predict(local, mask, globals).vectors
 

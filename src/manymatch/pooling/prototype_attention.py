@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from manymatch.pooling.masked import masked_softmax, real_rows
+from manymatch.pooling.masked import Mask, masked_softmax, real_rows
 
 
 class PrototypeAttention(nn.Module):
@@ -31,9 +31,7 @@ class PrototypeAttention(nn.Module):
         self.temperature = temperature
         self.queries = nn.Parameter(torch.randn(n_prototypes, size))
 
-    def forward(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are ignored."""
         mask = real_rows(local, mask)
         features = local.masked_fill(~mask[:, :, None], 0.0)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.layers.position_code import relative_sine_code
-from manymatch.pooling.masked import real_rows
+from manymatch.pooling.masked import Mask, real_rows
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 from manymatch.similarities.pairs import full_precision
 
@@ -66,13 +66,11 @@ class SlotAttention(SetModule):
         self.block = SlotBlock(width, size, heads, attention_size or size, dropout, update)
         self.output = GlobalResidual(size)
 
-    def predict(
-        self, local: Tensor, mask: Tensor | None = None, globals: Tensor | None = None
-    ) -> Sets:
+    def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
         slots, attention = self._refine(local, mask)
         return self.output(slots, globals, attention[-1])
 
-    def attend(self, local: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def attend(self, local: Tensor, mask: Mask = None) -> tuple[Tensor, Tensor]:
         """The slots `(n, K, D)` and the attention maps of every pass `(T, n, K, R)`.
 
         A map is the mean over heads of the weights of the inputs in the slots.
@@ -80,7 +78,7 @@ class SlotAttention(SetModule):
         slots, attention = self._refine(local, mask)
         return self.output.slot_norm(slots), torch.stack(attention)
 
-    def _refine(self, local: Tensor, mask: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+    def _refine(self, local: Tensor, mask: Mask) -> tuple[Tensor, list[Tensor]]:
         mask = real_rows(local, mask)
         inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), self._code(mask, local))
         attention: list[Tensor] = []

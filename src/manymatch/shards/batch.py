@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor
+
+from manymatch.shards.padding import OnDevice, PaddedRows, PaddedSequences, Sequences
 
 
 def name_id(text: str) -> int:
@@ -17,26 +16,22 @@ def name_id(text: str) -> int:
     return int.from_bytes(digest, "big") >> 1 or 1
 
 
-class _OnDevice:
-    """Moves all tensors, also those of nested batches, to a device or to pinned memory."""
+@dataclass(frozen=True)
+class Edges(OnDevice):
+    """The edges that graph attention follows: rows `(2, ...)` of sources and targets.
 
-    def to(self, device: torch.device | str, non_blocking: bool = True) -> Any:
-        return self._map(lambda part: part.to(device, non_blocking=non_blocking))
+    No edge is a loop, and none is there twice. Attributes are numbered after all V objects.
+    """
 
-    def pin_memory(self) -> Any:
-        return self._map(lambda part: part.pin_memory())
-
-    def _map(self, move: Callable[[Any], Any]) -> Any:
-        moved = {
-            field.name: move(value)
-            for field in fields(self)  # type: ignore[arg-type]
-            if isinstance(value := getattr(self, field.name), Tensor | _OnDevice)
-        }
-        return replace(self, **moved)  # type: ignore[type-var]
+    binding: Tensor  # objects and their attributes, both ways
+    related: Tensor  # objects and the objects that they are related to, both ways
+    subject_to_object: Tensor  # related objects, in the direction of the relation
+    all_binding: Tensor  # objects and all attributes of their caption, both ways
+    all_objects: Tensor  # objects and all other objects of their caption, both ways
 
 
 @dataclass(frozen=True)
-class Graphs(_OnDevice):
+class Graphs(OnDevice):
     """The scene graphs of all captions of a batch: their nodes and edges, one after another.
 
     `phrases` contains every distinct phrase (object words, attribute words, relation labels) once;
@@ -44,28 +39,39 @@ class Graphs(_OnDevice):
     """
 
     phrases: Tensor  # (P, T) int64 word ids, 0 = padding
-    phrase_lengths: Tensor  # (P,) int64, >= 1
+    phrase_words: Sequences  # the words of `phrases`, each of which has >= 1
     objects: Tensor  # (V,) int64 row of `phrases`
     object_names: Tensor  # (V,) int64: `name_id` of the lemmatised name
+    object_attributes: Tensor  # (V, MAX_ATTRIBUTES) int64: `name_id` of its attributes, else 0
     object_caption: Tensor  # (V,) int64 row of the caption, ascending; every caption has >= 1
+    caption_objects: PaddedRows  # (m, K): the objects of each caption side by side
     attributes: Tensor  # (A,) int64 row of `phrases`
-    attribute_object: Tensor  # (A,) int64 row of the object that it belongs to, ascending
-    attribute_names: Tensor  # (A,) int64: `name_id` of the attribute phrase
     relations: Tensor  # (E,) int64 row of `phrases`
     relation_subject: Tensor  # (E,) int64 row of the object
     relation_object: Tensor  # (E,) int64 row of the object
+    edges: Edges
 
 
 @dataclass(frozen=True)
-class Batch(_OnDevice):
+class Batch(OnDevice):
     """n images and their m captions; `image_index[j]` is the row of caption j's image."""
 
     image_ids: list[str]
     caption_ids: list[str]
     image_index: Tensor  # (m,) int64, ascending
     features: Tensor  # (n, R, F) float32, zero where padded; pixels are (n, S * S, 3) uint8
-    region_mask: Tensor  # (n, R) bool, True = a real region or grid cell
+    region_padding: PaddedRows  # of `features`: real are regions or grid cells
     words: Tensor  # (m, L) int64 word ids, 0 = padding
-    word_mask: Tensor  # (m, L) bool, True = a real word
+    word_padding: PaddedSequences  # of `words`
     boxes: Tensor | None = None  # (n, R, 4) float32, x1 y1 x2 y2 in 0..1, where the store has them
     graphs: Graphs | None = None
+
+    @property
+    def region_mask(self) -> Tensor:
+        """`(n, R)` bool, True = a real region or grid cell."""
+        return self.region_padding.mask
+
+    @property
+    def word_mask(self) -> Tensor:
+        """`(m, L)` bool, True = a real word."""
+        return self.word_padding.mask

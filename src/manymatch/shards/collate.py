@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manymatch.shards.batch import Batch, Graphs
+from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
+from manymatch.shards.batch import Batch, Edges, Graphs
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
+from manymatch.shards.padding import padded_rows, padded_sequences, sequences
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ def collate(items: Sequence[Item]) -> Batch:
         caption_ids=[caption.id for caption in captions],
         image_index=torch.repeat_interleave(torch.tensor([len(item.captions) for item in items])),
         features=features,
-        region_mask=pad_rows([item.real for item in items]),
+        region_padding=padded_rows(pad_rows([item.real for item in items])),
         words=words,
-        word_mask=torch.arange(words.shape[1]) < lengths[:, None],
+        word_padding=padded_sequences(lengths, words.shape[1]),
         boxes=pad_rows(boxes) if boxes else None,
         graphs=collate_graphs([caption.graph for caption in captions]) if captions else None,
     )
@@ -76,8 +78,8 @@ class _Phrases(dict[Phrase, int]):
 
 def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
     """The graphs of all captions in one. Every phrase of the batch is stored once."""
-    counts = [len(graph.objects) for graph in graphs]
-    first = np.cumsum([0, *counts[:-1]]).tolist()  # row of each caption's first object
+    counts = torch.tensor([len(graph.objects) for graph in graphs])
+    first = (counts.cumsum(0) - counts).tolist()  # row of each caption's first object
     rows = _Phrases()
     attributes = [
         (rows[phrase], start + described, name)
@@ -93,19 +95,70 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
     phrases, lengths = pad_words(list(rows))
     attribute_rows, attribute_object, attribute_names = _columns(attributes)
     relation_rows, relation_subject, relation_object = _columns(relations)
+    object_caption = torch.repeat_interleave(counts)
     return Graphs(
         phrases=phrases,
-        phrase_lengths=lengths,
+        phrase_words=sequences(lengths, phrases.shape[1]),
         objects=torch.tensor(objects),
         object_names=torch.tensor([name for graph in graphs for name in graph.names]),
-        object_caption=torch.repeat_interleave(torch.tensor(counts)),
+        object_attributes=_table(attribute_names, attribute_object, len(objects)),
+        object_caption=object_caption,
+        caption_objects=padded_rows(torch.arange(int(counts.max())) < counts[:, None]),
         attributes=attribute_rows,
-        attribute_object=attribute_object,
-        attribute_names=attribute_names,
         relations=relation_rows,
         relation_subject=relation_subject,
         relation_object=relation_object,
+        edges=_edges(object_caption, attribute_object, relation_subject, relation_object),
     )
+
+
+def _table(names: Tensor, owner: Tensor, count: int) -> Tensor:
+    """`(count, MAX_ATTRIBUTES)`: the `names (A,)` of each owner's attributes side by side, 0 where
+    there are no more; `owner (A,)` ascends."""
+    sizes = torch.bincount(owner, minlength=count)
+    position = torch.arange(len(owner)) - (sizes.cumsum(0) - sizes)[owner]
+    return names.new_zeros(count, MAX_ATTRIBUTES).index_put((owner, position), names)
+
+
+def _edges(caption: Tensor, owner: Tensor, subject: Tensor, object_: Tensor) -> Edges:
+    """The edges of captions whose objects are in the captions `caption (V,)`, whose attributes
+    belong to the objects `owner (A,)`, and whose relations lead from `subject (E,)` to `object_
+    (E,)`."""
+    count = len(caption)
+    of_caption, attributes = segment_pairs(caption, caption[owner], count)
+    all_objects = segment_pairs(caption, caption, count)
+    relations = torch.stack([subject, object_])
+    return Edges(
+        binding=_both_ways(owner, count + torch.arange(len(owner))),
+        related=_without_loops(_both_ways(*relations).unique(dim=1)),
+        subject_to_object=_without_loops(relations.unique(dim=1)),
+        all_binding=_both_ways(of_caption, count + attributes),
+        all_objects=_without_loops(all_objects),
+    )
+
+
+def segment_pairs(first: Tensor, second: Tensor, count: int) -> Tensor:
+    """`(2, E)` pairs of row numbers: each row of `first` with each row of `second` that belongs to
+    the same segment.
+
+    Args:
+        first, second: `(V,)`, `(W,)` segments of the rows, ascending.
+        count: at least the number of segments.
+    """
+    sizes = torch.bincount(second, minlength=count)
+    starts, repeats = sizes.cumsum(0) - sizes, sizes[first]
+    rows = torch.arange(len(first)).repeat_interleave(repeats)
+    position = torch.arange(len(rows)) - (repeats.cumsum(0) - repeats)[rows]
+    return torch.stack([rows, starts[first[rows]] + position])
+
+
+def _both_ways(first: Tensor, second: Tensor) -> Tensor:
+    """`(2, 2E)` edges from each first to its second and back."""
+    return torch.stack([torch.cat([first, second]), torch.cat([second, first])])
+
+
+def _without_loops(edges: Tensor) -> Tensor:
+    return edges[:, edges[0] != edges[1]]
 
 
 def _columns(triples: Iterable[tuple[int, int, int]]) -> tuple[Tensor, ...]:

@@ -94,17 +94,15 @@ class _Digits:
         after = self.width * self.count
         largest = 0.75 * 2.0 ** (_MANTISSA - after - (self.n_rows - 1).bit_length())
         steps = (values * 2.0**self.fraction).round_().clamp_(-largest, largest)
-        return steps.mul_(2.0**after).double().add_(_planes(self._codes(), values))
-
-    def _codes(self) -> list[list[float]]:
-        """The digit of every column in every row, shifted to the row's bits."""
-        shifts = [self.width * row for row in range(self.count)]
-        codes = [[float(column << shift) for column in range(self.n_columns)] for shift in shifts]
-        return codes + [[0.0] * self.n_columns] * (self.n_rows - self.count)
+        rows, columns = (torch.arange(size, device=values.device) for size in values.shape[:2])
+        codes = columns << rows[:, None] * self.width  # each column's digit at its row's bits
+        codes[self.count :] = 0
+        codes = codes.view(*codes.shape, *[1] * (values.ndim - 2))
+        return steps.mul_(2.0**after).double().add_(codes)
 
     def read(self, numbers: Tensor) -> Tensor:
         """The columns `(R, *pairs)` in the digits of the best sums `(*pairs)`."""
-        diagonal = sum(codes[row] for row, codes in enumerate(self._codes()))
+        diagonal = float(sum(row << row * self.width for row in range(self.count)))
         shifts = torch.arange(self.count, device=numbers.device) * self.width
         shifts = shifts.view(-1, *[1] * numbers.ndim)
         columns = numbers.nan_to_num(nan=diagonal).long() >> shifts & 2**self.width - 1
@@ -112,9 +110,3 @@ class _Digits:
             return columns
         remaining = sum(range(self.n_columns)) - columns.sum(0, keepdim=True)
         return torch.cat([columns, remaining])
-
-
-def _planes(constants: list[list[float]], values: Tensor) -> Tensor:
-    """`constants`, one for each plane of `values (R, C, *pairs)`, as float64 `(R, C, 1, ...)`."""
-    numbers = torch.tensor(constants, dtype=torch.float64, device=values.device)
-    return numbers.view(*numbers.shape, *[1] * (values.ndim - 2))

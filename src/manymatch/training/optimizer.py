@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adamp import AdamP
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
 from manymatch.config.expressions import names_matching
 from manymatch.config.preset import ParameterGroup, Training
 from manymatch.system.errors import ConfigError
+from manymatch.training.adamp import AdamP
 
 _FUSABLE: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
 
@@ -23,8 +23,8 @@ def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimi
         method: the method to train.
         training: the settings.
         fused: one kernel for all parameters, several times faster on the CPU. Mixed precision
-            cannot use it: gradients must be unscaled before they are clipped. AdamP (Heo et al.,
-            ICLR 2021) has no such kernel.
+            cannot use it: gradients must be unscaled before they are clipped. AdamP has no such
+            kernel.
     """
     settings = training.optimizer
     groups = parameter_groups(method, training.parameter_groups, settings.lr)

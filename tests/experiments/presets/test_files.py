@@ -20,6 +20,7 @@ from manymatch.experiments.presets.experiment import preset_of
 from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.reporting.published import OF_ABLATION
+from manymatch.shards.padding import all_real, padded_sequences
 from manymatch.text.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[3]
@@ -97,9 +98,12 @@ def encoding_cost(preset: Preset, change: dict[str, int]) -> int:
     sides = (
         (
             method.encode_images,
-            SimpleNamespace(features=regions, region_mask=regions[:, :, 0] == 0),
+            SimpleNamespace(features=regions, region_padding=all_real(1, 36, regions.device)),
         ),
-        (method.encode_texts, SimpleNamespace(words=read, word_mask=read > 0)),
+        (
+            method.encode_texts,
+            SimpleNamespace(words=read, word_padding=padded_sequences(torch.tensor([12]), 12)),
+        ),
     )
     return sum(
         multiply_adds(lambda encode=encode, batch=batch: encode(batch).vectors)

@@ -21,6 +21,7 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.results.costs import Cost
 from manymatch.shards.batch import Batch
+from manymatch.shards.padding import all_real
 from manymatch.shards.read import batches
 from manymatch.similarities.cross_attention import cross_attention
 from manymatch.text.wordpieces import AnyVocabulary
@@ -103,14 +104,15 @@ class Scan(Method):
         self.text = WordEncoder(words, size)
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        features, mask = batch.features, batch.region_mask
+        features, padding = batch.features, batch.region_padding
         if self.of_pixels:
             features = self.made_up.expand(len(batch.image_ids), -1, -1)
-            mask = torch.ones_like(features[:, :, 0], dtype=torch.bool)
-        return Embeddings(normalize(self.image(features, mask).local, dim=2), mask=mask)
+            padding = all_real(len(features), features.shape[1], features.device)
+        regions = normalize(self.image(features, padding).local, dim=2)
+        return Embeddings(regions, mask=padding.mask)
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        states = self.text(batch.words, batch.word_mask).states
+        states = self.text(batch.words, batch.word_padding).states
         return Embeddings(normalize(states, dim=2), mask=batch.word_mask)
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:

@@ -1,0 +1,128 @@
+"""The real rows of padded tensors, as masks and as numbers that the host knows beforehand.
+
+A network that asked a GPU for the number of real rows, or for the length of a caption, would wait
+until the GPU has done all earlier work. Batches therefore carry such numbers from the process that
+makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class OnDevice:
+    """Moves all tensors, also those of nested parts, to a device or to pinned memory."""
+
+    def to(self, device: torch.device | str, non_blocking: bool = True) -> Any:
+        return self._map(lambda part: part.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Any:
+        return self._map(lambda part: part.pin_memory())
+
+    def _map(self, move: Callable[[Any], Any]) -> Any:
+        moved = {
+            field.name: move(value)
+            for field in fields(self)  # type: ignore[arg-type]
+            if isinstance(value := getattr(self, field.name), Tensor | OnDevice)
+        }
+        return replace(self, **moved)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class Sequences(OnDevice):
+    """n sequences, padded to L, in the order in which a GRU reads their V real rows: position by
+    position, and at each position the longest sequence first."""
+
+    mask: Tensor  # (n, L) bool, True = a real row; real rows are in front
+    rows: Tensor  # (V,) int64 numbers of the real rows among all n * L, in the order of reading
+    place: Tensor  # (n,) int64 place of each sequence among all, the longest first
+    steps: tuple[int, ...]  # number of sequences that have position 0, 1, ...; on the host
+
+    def longer(self, count: int) -> Sequences:
+        """The sequences with `count` more real rows in front of each."""
+        (n, length), device = self.mask.shape, self.mask.device
+        longest_first = self.rows[:n] // length * (length + count)
+        added = torch.arange(count, device=device)[:, None] + longest_first
+        rows = self.rows + (self.rows // length + 1) * count
+        return Sequences(
+            mask=torch.cat([self.mask.new_ones(n, count), self.mask], 1),
+            rows=torch.cat([added.flatten(), rows]),
+            place=self.place,
+            steps=(n,) * count + self.steps,
+        )
+
+
+@dataclass(frozen=True)
+class Padding(OnDevice):
+    """The real rows of n samples, which are padded to R rows, and how many each sample has."""
+
+    mask: Tensor  # (n, R) bool, True = a real row
+    size_row: Tensor  # (n,) int64: which one of `sizes` has as many real rows as the sample
+    sizes: Sequences  # a sequence for each number of real rows that occurs, ascending; L = R
+
+
+@dataclass(frozen=True)
+class PaddedRows(Padding):
+    """Real rows at any positions, such as an image's regions."""
+
+    rows: Tensor  # (V,) int64 numbers of the real rows among all n * R, ascending
+
+
+@dataclass(frozen=True)
+class PaddedSequences(Padding):
+    """Real rows in front, such as a caption's words."""
+
+    sequences: Sequences
+
+    def longer(self, count: int) -> PaddedSequences:
+        """The same with `count` more real rows in front of each sample's."""
+        sequences = self.sequences.longer(count)
+        return PaddedSequences(sequences.mask, self.size_row, self.sizes.longer(count), sequences)
+
+
+def sequences(lengths: Tensor, width: int) -> Sequences:
+    """Sequences of the `lengths (n,)`, on the CPU, padded to `width`."""
+    longest_first, order = lengths.sort(descending=True)
+    positions = torch.arange(width)
+    present = positions[:, None] < longest_first
+    position, place = present.nonzero(as_tuple=True)
+    return Sequences(
+        mask=positions < lengths[:, None],
+        rows=order[place] * width + position,
+        place=order.argsort(),
+        steps=tuple(count for count in present.sum(1).tolist() if count),
+    )
+
+
+def padded_rows(mask: Tensor) -> PaddedRows:
+    """The real rows of a `mask (n, R)` of bool.
+
+    The numbers are made on the CPU. They are moved to the device of the mask.
+    """
+    device, mask = mask.device, mask.cpu()
+    sizes, size_row = mask.sum(1).unique(return_inverse=True)
+    rows = mask.flatten().nonzero()[:, 0]
+    padding: PaddedRows = PaddedRows(mask, size_row, sequences(sizes, mask.shape[1]), rows).to(
+        device
+    )
+    return padding
+
+
+def all_real(count: int, width: int, device: torch.device) -> PaddedRows:
+    """`count` samples with `width` real rows each, made on `device` without waiting for it."""
+    rows = torch.arange(count * width, device=device)
+    none = rows.new_zeros(count)
+    mask = torch.ones(count, width, dtype=torch.bool, device=device)
+    return PaddedRows(mask, none, Sequences(mask[:1], rows[:width], none[:1], (1,) * width), rows)
+
+
+def padded_sequences(lengths: Tensor, width: int) -> PaddedSequences:
+    """Sequences of the `lengths (n,)`, on the CPU, padded to `width`."""
+    whole = sequences(lengths, width)
+    sizes, size_row = lengths.unique(return_inverse=True)
+    return PaddedSequences(whole.mask, size_row, sequences(sizes, width), whole)
