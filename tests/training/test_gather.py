@@ -96,7 +96,7 @@ def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str)
 
     def first_batch(images: int, rank: int, world: int) -> Batch:
         result = batches(tiny.shards, "train", vocabulary, images, rank=rank, world=world)
-        return next(iter(result))
+        return next(iter(result)).to("cpu")
 
     def work(rank: int) -> Any:
         method = fresh()

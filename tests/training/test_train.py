@@ -289,7 +289,7 @@ def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyDa
     run = new_run("run")
     run.train(preset(epochs=1))
     method, _, vocabulary = load_model(run.model)
-    batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100)))
+    batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100))).to("cpu")
     with torch.no_grad():
         images, texts = method.encode_images(batch), method.encode_texts(batch)
     expected = recall(method.score, images, texts, batch.image_index)

@@ -63,9 +63,17 @@ class Batch(_OnDevice):
     image_ids: list[str]
     caption_ids: list[str]
     image_index: Tensor  # (m,) int64, ascending
-    features: Tensor  # (n, R, F) float32, zero where padded; pixels are (n, S * S, 3) uint8
+    features: Tensor  # (n, R, F) float16, float32 after `to`; pixels are (n, S * S, 3) uint8
     region_mask: Tensor  # (n, R) bool, True = a real region or grid cell
     words: Tensor  # (m, L) int64 word ids, 0 = padding
     word_mask: Tensor  # (m, L) bool, True = a real word
     boxes: Tensor | None = None  # (n, R, 4) float32, x1 y1 x2 y2 in 0..1, where the store has them
     graphs: Graphs | None = None
+
+    def to(self, device: torch.device | str, non_blocking: bool = True) -> Batch:
+        """The batch on `device`. Features become float32 there: until then they are float16, half
+        the bytes to prepare and to copy."""
+        moved: Batch = super().to(device, non_blocking)
+        if moved.features.dtype == torch.uint8:
+            return moved
+        return replace(moved, features=moved.features.float())

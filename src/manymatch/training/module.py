@@ -38,7 +38,8 @@ class Learner(pl.LightningModule):
             self.data,
             rank=self.trainer.global_rank,
             world=self.trainer.world_size,
-            gpu=self.trainer.strategy.root_device.type == "cuda",
+            device=self.trainer.strategy.root_device,
+            here=self.trainer.num_devices,
         )
 
     def train_dataloader(self) -> TrainingBatches:
