@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -153,6 +154,12 @@ class Batches(IterableDataset[Batch]):
 
     def __len__(self) -> int:
         return len(self._plan)
+
+    def part(self, rank: int, world: int) -> Batches:
+        """The batches of process `rank` of `world`, which divide them in order."""
+        part, count = copy.copy(self), len(self)
+        part._plan = self._plan[count * rank // world : count * (rank + 1) // world]
+        return part
 
     def check_shards(self) -> None:
         """Compare the hashes of all shards with the index, before workers read the shards."""

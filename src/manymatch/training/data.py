@@ -16,11 +16,14 @@ from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, read_index
 from manymatch.system.errors import ConfigError
 from manymatch.system.machine import free_memory
+from manymatch.system.progress import say
 from manymatch.text.wordpieces import AnyVocabulary
+from manymatch.training.machine import first_process
 
 _MOST_WORKERS = 8
 _FREE_SHARE = 4
 """`features_in: auto` takes at most one part in so many of the free memory."""
+_WORTH_A_LINE = 10**9
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ def _memory(preset: Preset, shards: Path, device: torch.device, here: int) -> Fe
             f"training.features_in: {setting}: the features of {shards} take {needed / 1e9:.1f} GB "
             f"in each process, but {free / 1e9:.1f} GB are free. Set it to shards."
         )
+    if needed >= _WORTH_A_LINE and first_process():
+        say(f"features of {shards}: {needed / 1e9:.1f} GB in the memory of each process")
     where = device if on_gpu else "cpu"
     return FeatureMemory(shards, "train", where, pinned=device.type == "cuda")
 
