@@ -60,7 +60,7 @@ def make_batch(vocabulary: Vocabulary) -> Callable[[list[int]], Batch]:
         captions = [numbering.caption(entry) for entry in _captions(i, kind, colour, other)]
         return Item(f"image{i}", features, np.ones(len(features), dtype=bool), None, captions)
 
-    return lambda images: collate([item(i) for i in images])
+    return lambda images: collate([item(i) for i in images]).to("cpu")
 
 
 def _captions(i: int, kind: int, colour: int, other: int) -> list[CaptionEntry]:

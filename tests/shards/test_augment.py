@@ -10,7 +10,7 @@ import pytest
 
 from manymatch.config.preset import Augmentation
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph
-from manymatch.shards.prepare import CaptionAugmenter, drop_objects, drop_regions, spared
+from manymatch.shards.prepare import CaptionAugmenter, drop_objects, real_regions, spared
 
 UNK, MASK, ORDINARY = 1, 2, range(3, 50)
 GRAPH = NumberedGraph(
@@ -30,9 +30,7 @@ def augmented(count: int, **settings: float) -> list[NumberedCaption]:
 
 def test_without_settings_nothing_changes() -> None:
     assert augmented(1) == [CAPTION]
-    features = np.arange(8.0).reshape(4, 2)
-    kept, real = drop_regions(features, 0.0, Random(0))
-    assert kept is features and real.all()
+    assert real_regions(4, 0.0, Random(0)).tolist() == [True] * 4
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -43,16 +41,8 @@ def test_never_all(count: int) -> None:
 
 def test_regions_are_dropped_at_their_rate() -> None:
     rng = Random(0)
-    kept = [drop_regions(np.ones((49, 2)), 0.35, rng)[1].sum() for _ in range(400)]
+    kept = [real_regions(49, 0.35, rng).sum() for _ in range(400)]
     assert abs(np.mean(kept) / 49 - 0.65) < 0.01
-
-
-def test_regions_that_stay_keep_their_place() -> None:
-    features = np.arange(1.0, 99.0).reshape(49, 2)
-    kept, real = drop_regions(features, 0.5, Random(0))
-    assert 0 < real.sum() < 49
-    np.testing.assert_array_equal(kept[real], features[real])
-    assert not kept[~real].any()
 
 
 def test_hit_words_are_masked_replaced_or_deleted() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -30,6 +32,8 @@ def item(name: str, regions: int, graphs: list[NumberedGraph], boxes: bool = Fal
 def test_regions_and_words_are_padded_and_masked() -> None:
     batch = collate([item("a", 2, [PAIR]), item("b", 4, [LONE, PAIR, LONE], boxes=False)])
     assert batch.features.shape == (2, 4, 3)
+    assert batch.features.dtype == torch.float16  # half the bytes until the device has them
+    batch = batch.to("cpu")
     assert batch.features.dtype == torch.float32
     assert batch.region_mask.tolist() == [[True, True, False, False], [True] * 4]
     assert torch.equal(batch.features[0], torch.tensor([[2.0], [2.0], [0.0], [0.0]]).expand(4, 3))
@@ -39,6 +43,13 @@ def test_regions_and_words_are_padded_and_masked() -> None:
     assert batch.image_ids == ["a", "b"]
     assert batch.caption_ids == ["a#0", "b#0", "b#1", "b#2"]
     assert batch.boxes is None
+
+
+def test_dropped_regions_are_zero() -> None:
+    dropped = replace(item("a", 3, [LONE]), real=np.array([True, False, True]))
+    batch = collate([dropped])
+    assert batch.features[0, :, 0].tolist() == [3.0, 0.0, 3.0]
+    assert batch.region_mask.tolist() == [[True, False, True]]
 
 
 def test_boxes_are_padded_like_features() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import os
 import shutil
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,10 @@ from tiny_data import TinyData, make_data
 from manymatch.config.preset import Augmentation
 from manymatch.shards import order
 from manymatch.shards.batch import Batch
+from manymatch.shards.fetch import RawSample
 from manymatch.shards.loader import Loader
-from manymatch.shards.read import batches, classes_of, samples
+from manymatch.shards.memory import FeatureMemory
+from manymatch.shards.read import Batches, batches, classes_of, samples
 from manymatch.shards.sample import array_from
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256
@@ -99,9 +102,41 @@ def test_workers_change_nothing(
 ) -> None:
     monkeypatch.setattr("manymatch.shards.read.BUFFER_BYTES", buffer)
     plan = batches(tiny.shards, "train", vocabulary, 5, augmentation=DROPS, shuffle=(0, 3))
-    alone = contents(Loader(plan))
-    assert len(alone) == len(Loader(plan)) == 5
-    assert contents(Loader(plan, workers)) == alone
+    alone = contents(plan)
+    assert len(alone) == len(plan) == 5
+    assert contents(Loader(lambda _: plan, workers).epoch(0)) == alone
+
+
+def test_workers_live_from_epoch_to_epoch(tiny: TinyData, vocabulary: Vocabulary) -> None:
+    def plan(epoch: int) -> Batches:
+        return batches(tiny.shards, "train", vocabulary, 5, shuffle=(0, epoch))
+
+    loader = Loader(plan, workers=1)
+    for epoch in (0, 1, 4):
+        assert contents(loader.epoch(epoch)) == contents(plan(epoch))
+        (worker,) = multiprocessing.active_children()
+    assert worker.pid == multiprocessing.active_children()[0].pid
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_features_in_memory_are_those_of_the_shards(
+    tiny: TinyData, vocabulary: Vocabulary, workers: int
+) -> None:
+    memory = FeatureMemory(tiny.shards, "train")
+
+    def plan(epoch: int, held: Sequence[RawSample] | None = None) -> Batches:
+        return batches(
+            tiny.shards, "train", vocabulary, 5, captions_per_image=2, augmentation=DROPS,
+            shuffle=(0, epoch), held=held,
+        )  # fmt: skip
+
+    held = Loader(lambda epoch: plan(epoch, memory.samples), workers)
+    for epoch in (0, 1):
+        expected = list(plan(epoch))
+        filled = [memory.fill(batch) for batch in held.epoch(epoch)]
+        assert contents(filled) == contents(expected)
+        for batch, same in zip(filled, expected, strict=True):
+            assert torch.equal(batch.features, same.features)
 
 
 @pytest.mark.parametrize("world", [2, 3])
@@ -213,7 +248,8 @@ def shards(tiny: TinyData, tmp_path: Path) -> Path:
 
 
 def read_all(shards: Path, vocabulary: Vocabulary, workers: int = 0) -> int:
-    return sum(1 for _ in Loader(batches(shards, "train", vocabulary, 4), workers))
+    plan = batches(shards, "train", vocabulary, 4)
+    return sum(1 for _ in Loader(lambda _: plan, workers).epoch(0))
 
 
 def rewrite(shards: Path, name: str, content: bytes) -> None:

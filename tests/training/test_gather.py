@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_method  # noqa: F401  registers the method
 import torch
+from small_methods import NAMES, OF_CLIPS, small
 from tiny_data import TinyData
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -21,7 +23,9 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
 from manymatch.text.vocabulary import Vocabulary
+from manymatch.training.data import Data
 from manymatch.training.gather import gather
+from manymatch.training.validation import validate
 
 
 def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[Any]:
@@ -64,54 +68,78 @@ class Whole(nn.Module):
         return torch.stack(list(terms.values())).sum(), terms
 
 
-def gradients_of(method: Method) -> dict[str, Tensor]:
-    return {
-        name: parameter.grad
-        for name, parameter in method.named_parameters()
-        if parameter.grad is not None
-    }
+SLOW = pytest.mark.slow
+METHODS = ["swamp"] + [
+    pytest.param(name, marks=SLOW) for name in NAMES if name not in ("swamp", *OF_CLIPS)
+]
+STEPS, KILLED = 5, 3
 
 
-METHODS: dict[str, dict[str, Any]] = {
-    "tiny": {"dropout": 0.0},
-    "vsepp": {"size": 16, "word_size": 8},
-    "msrm": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
-    "pcme": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
-    "cora": {"size": 16, "heads": 2, "word_vectors": "learned", "word_size": 8,
-             "concept_size": 8},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "swamp" else pytest.param(name, marks=pytest.mark.slow) for name in METHODS],
+)
 def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str) -> None:
+    """Over five steps, of which the last two start from the saved state of the first three."""
     vocabulary = Vocabulary.load(tiny.vocabulary)
 
-    def fresh() -> Method:
-        torch.manual_seed(0)
-        method = build_method(name, METHODS[name], vocabulary=vocabulary, feature_width=24)
+    def fresh(seed: int) -> Method:
+        torch.manual_seed(seed)
+        method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
         for module in method.modules():  # statistics over half a batch differ by nature
-            if isinstance(module, nn.BatchNorm1d):
+            if isinstance(module, nn.BatchNorm1d | nn.Dropout):
                 module.eval()
+        method.start_epoch(1)
+        method.start_step(1.0)
         return method
 
-    def first_batch(images: int, rank: int, world: int) -> Batch:
-        result = batches(tiny.shards, "train", vocabulary, images, rank=rank, world=world)
-        return next(iter(result))
+    def trained(rank: int, world: int) -> tuple[list[dict[str, Tensor]], dict[str, Tensor]]:
+        stream = batches(
+            tiny.shards, "train", vocabulary, 8 // world, shuffle=(0, 0), rank=rank, world=world
+        )
+        history, saved = [], None
+        for step, batch in enumerate(islice(stream, STEPS)):
+            if step in (0, KILLED):
+                method = fresh(step)
+                model: nn.Module = Whole(method)
+                if world > 1:
+                    model = DistributedDataParallel(
+                        model, find_unused_parameters=method.reads_graphs, broadcast_buffers=False
+                    )
+                optimizer = torch.optim.SGD(method.parameters(), lr=0.01, momentum=0.9)
+                if saved is not None:
+                    method.load_state_dict(saved[0])
+                    optimizer.load_state_dict(saved[1])
+            torch.manual_seed(step)
+            loss, terms = model(batch.to("cpu"))
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(method.parameters(), 2.0)
+            optimizer.step()
+            saved = copy.deepcopy((method.state_dict(), optimizer.state_dict()))
+            history.append({key: term.detach() for key, term in terms.items()})
+        return history, method.state_dict()
+
+    expected = trained(0, 1)
+    for history, weights in in_processes(2, lambda rank: trained(rank, 2), tmp_path):
+        torch.testing.assert_close(history, expected[0], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(weights, dict(expected[1]), rtol=1e-4, atol=1e-5)
+
+
+def test_processes_share_the_validation_split(tiny: TinyData, tmp_path: Path) -> None:
+    vocabulary = Vocabulary.load(tiny.vocabulary)
+    data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
+    torch.manual_seed(0)
+    method = build_method("cora", small("cora"), vocabulary=vocabulary, feature_width=24)
+    expected = validate(method, data, 3, device)
+    assert expected["rsum"] > 0
 
     def work(rank: int) -> Any:
-        method = fresh()
-        model = DistributedDataParallel(Whole(method), find_unused_parameters=True)
-        loss, terms = model(first_batch(5, rank, 2))
-        loss.backward()
-        return {key: term.detach() for key, term in terms.items()}, gradients_of(method)
+        return validate(method, data, 3, device, rank, 2), validate(
+            method, data, 16, device, rank, 2
+        )
 
-    alone = fresh()
-    loss, terms = Whole(alone)(first_batch(10, 0, 1))
-    loss.backward()
-    for found_terms, gradients in in_processes(2, work, tmp_path):
-        torch.testing.assert_close(found_terms, dict(terms), rtol=1e-5, atol=1e-6)
-        # CORA divides its scores by 0.01: float32 rounding grows with them.
-        torch.testing.assert_close(gradients, gradients_of(alone), rtol=1e-5, atol=1e-5)
+    assert in_processes(2, work, tmp_path) == [(expected, expected), ({}, {})]
 
 
 def embeddings(rank: int) -> tuple[Embeddings, Embeddings, Tensor]:

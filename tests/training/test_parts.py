@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from manymatch.config.preset import ParameterGroup, Training
+from manymatch.layers.queue import Queue
 from manymatch.methods.base import Embeddings
 from manymatch.system.errors import ConfigError
 from manymatch.training import machine
@@ -26,6 +27,7 @@ class Net(nn.Module):
         self.cnn = nn.Linear(2, 2)
         self.head = nn.Linear(2, 1)
         self.norm = nn.BatchNorm1d(1)
+        self.queue = Queue(3, 2)
 
 
 def groups(*pairs: tuple[str, float]) -> list[ParameterGroup]:
@@ -132,11 +134,14 @@ def test_average_follows_its_formula() -> None:
             net.head.weight.add_(torch.randn(1, 2))
             net.norm.running_mean.add_(1)  # type: ignore[union-attr, operator]
             net.norm.num_batches_tracked.add_(1)  # type: ignore[union-attr, operator]
+            net.queue.push(torch.full((1, 2), float(step)))
         average.on_train_batch_end(steps)
         decay = min(0.6, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * net.head.weight.detach()
         torch.testing.assert_close(average.method.head.weight, expected)
+    average.on_train_epoch_end(steps, Owner(net))
     assert average.method.norm.num_batches_tracked == 11
+    assert average.method.queue.rows[:, 0].tolist() == [11, 10, 9]  # as the method's own
     assert 0 < average.method.norm.running_mean < 11
     assert not average.method.head.weight.requires_grad
     again: Any = WeightAverage(Net(), decay=0.6)  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.training.data import Data
+from manymatch.training.optimizer import make_optimizer
 from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
 from manymatch.training.torchrun import relaunch
 from manymatch.training.validation import validate
@@ -137,6 +138,16 @@ def test_patience_ends_training(new_run: NewRun, rsums: Callable[..., None]) -> 
     assert curve(run, "validation/rsum") == [1.0, 3.0, 2.0, 3.0]
 
 
+def test_training_never_opens_the_test_split(new_run: NewRun, tmp_path: Path) -> None:
+    """Nor does the end by patience: choices that saw the test split would spoil its results."""
+    data = make_data(tmp_path, width=8)
+    for shard in data.write_shards().glob("test-*"):
+        shard.unlink()
+    run = Run(tmp_path / "run", data)
+    run.train(preset(epochs=3, patience=1))
+    assert run.model.exists()
+
+
 def test_one_line_an_epoch_and_no_chatter(
     new_run: NewRun,
     capfd: pytest.CaptureFixture[str],
@@ -149,8 +160,10 @@ def test_one_line_an_epoch_and_no_chatter(
     new_run("run").train(preset())
     out, err = capfd.readouterr()
     assert out == ""
-    assert len(err.splitlines()) == 5
-    assert err.startswith("epoch 1/4: loss ")
+    first, *lines = err.splitlines()
+    assert "1 x cpu, precision 32-true (" in first
+    assert len(lines) == 5
+    assert lines[0].startswith("epoch 1/4: loss ")
     assert not recwarn.list
     assert not list((tmp_path / "here").iterdir())
 
@@ -224,10 +237,19 @@ def test_an_interrupt_stays_one(
     assert run.model.exists()
 
 
-def test_mixed_precision_trains(new_run: NewRun) -> None:
+def test_mixed_precision_trains(new_run: NewRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the fused optimiser, and clipping."""
+    fused: list[bool] = []
+
+    def spied(*arguments: Any, **options: Any) -> torch.optim.Optimizer:
+        fused.append(options["fused"])
+        return make_optimizer(*arguments, **options)
+
+    monkeypatch.setattr("manymatch.training.module.make_optimizer", spied)
     run = new_run("run")
     run.train(preset(precision="bf16-mixed", epochs=6))
     losses = curve(run, "train/loss")
+    assert fused == [True]
     assert losses[-1] < losses[0] / 1.5
     assert {value.dtype for value in load_model(run.model)[0].state_dict().values()} == {
         torch.float32,
@@ -289,7 +311,7 @@ def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyDa
     run = new_run("run")
     run.train(preset(epochs=1))
     method, _, vocabulary = load_model(run.model)
-    batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100)))
+    batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100))).to("cpu")
     with torch.no_grad():
         images, texts = method.encode_images(batch), method.encode_texts(batch)
     expected = recall(method.score, images, texts, batch.image_index)
@@ -324,7 +346,7 @@ def test_two_processes_end_like_one(new_run: NewRun) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     lines = [line for line in done.stderr.splitlines() if not line.startswith("[rank")]
-    assert len([line for line in lines if line]) == 4, done.stderr  # but for torch's own warning
+    assert len([line for line in lines if line]) == 5, done.stderr  # but for torch's own warning
     for name in ("train/loss", "train/spread", "validation/rsum", "learning_rate"):
         assert curve(together, name) == pytest.approx(curve(alone, name), rel=1e-4)
     ours, theirs = load_model(alone.model)[0], load_model(together.model)[0]

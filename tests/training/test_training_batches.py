@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+import torch
 from tiny_data import TinyData
 
 from manymatch.config.preset import Preset
 from manymatch.shards.read import classes_of, samples
+from manymatch.system.errors import ConfigError
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.data import Data, TrainingBatches
 
 
+def training_batches(tiny: TinyData, **training: Any) -> TrainingBatches:
+    settings = {"images_per_batch": 6, "captions_per_image": 1, **training}
+    preset = Preset.model_validate({"method": "vsepp", "features": "grid", "training": settings})
+    return TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
+
+
 def test_one_image_a_class_in_every_epoch(tiny: TinyData) -> None:
-    training = {"images_per_batch": 6, "captions_per_image": 1, "one_per_class": True}
-    preset = Preset.model_validate({"method": "vsepp", "features": "grid", "training": training})
     names = [sample.image_id for sample in samples(tiny.shards, "train")]
     class_of = dict(zip(names, classes_of(tiny.shards, "train").tolist(), strict=True))
-    result = TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
+    results = [
+        training_batches(tiny, one_per_class=True, features_in=place)
+        for place in ("shards", "memory")
+    ]
     for epoch in range(3):
-        result.epoch = epoch
-        read = [[class_of[name] for name in batch.image_ids] for batch in result]
-        assert len(read) == len(result) >= 5
-        assert all(len(set(batch)) == 6 for batch in read)
+        read = []
+        for result in results:
+            result.epoch = epoch
+            read.append([batch.image_ids for batch in result])
+            assert len(read[-1]) == len(result) >= 5
+        assert read[0] == read[1]
+        assert all(len({class_of[name] for name in batch}) == 6 for batch in read[0])
+
+
+def test_features_are_in_memory_where_they_fit(
+    tiny: TinyData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only then an epoch opens no shard."""
+    needed = 48 * 4 * 24 * 2
+    free = {"memory": needed, "auto": 4 * needed}
+
+    def opened(setting: str, free_memory: int) -> bool:
+        monkeypatch.setattr("manymatch.training.data.free_memory", lambda: free_memory)
+        result = training_batches(tiny, features_in=setting)
+        with monkeypatch.context() as patch:
+            patch.setattr("manymatch.shards.read.fetch", lambda *_: pytest.fail("a shard is read"))
+            try:
+                return not all(batch.features.dtype == torch.float16 for batch in result)
+            except pytest.fail.Exception:
+                return True
+
+    assert not any(opened(setting, bytes_free) for setting, bytes_free in free.items())
+    assert opened("auto", free["auto"] - 4)
+    assert opened("shards", free["auto"])
+    with pytest.raises(ConfigError, match=r"features_in: memory: .* GB are free"):
+        opened("memory", needed - 1)

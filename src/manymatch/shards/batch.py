@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from manymatch.shards.padding import OnDevice, PaddedRows, PaddedSequences, Sequences
@@ -59,7 +60,7 @@ class Batch(OnDevice):
     image_ids: list[str]
     caption_ids: list[str]
     image_index: Tensor  # (m,) int64, ascending
-    features: Tensor  # (n, R, F) float32, zero where padded; pixels are (n, S * S, 3) uint8
+    features: Tensor  # (n, R, F) float16, float32 after `to`; pixels are (n, S * S, 3) uint8
     region_padding: PaddedRows  # of `features`: real are regions or grid cells
     words: Tensor  # (m, L) int64 word ids, 0 = padding
     word_padding: PaddedSequences  # of `words`
@@ -75,3 +76,11 @@ class Batch(OnDevice):
     def word_mask(self) -> Tensor:
         """`(m, L)` bool, True = a real word."""
         return self.word_padding.mask
+
+    def to(self, device: torch.device | str, non_blocking: bool = True) -> Batch:
+        """The batch on `device`. Features become float32 there: until then they are float16, half
+        the bytes to prepare and to copy."""
+        moved: Batch = super().to(device, non_blocking)
+        if moved.features.dtype == torch.uint8:
+            return moved
+        return replace(moved, features=moved.features.float())

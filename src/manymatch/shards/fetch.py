@@ -103,7 +103,7 @@ def _hash(path: Path, size: int, changed: int) -> str:
     return sha256(path)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)  # COCO has 450 shards, and an epoch reads each of them
 def _samples(path: Path, size: int, changed: int) -> list[tuple[str, dict[str, Member]]]:
     """Key and members of every sample of a shard.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from manymatch.shards.batch import Batch
@@ -12,41 +13,51 @@ from manymatch.system.errors import ManyMatchError
 
 
 class Loader:
-    """The `batches`, in the same order, prepared by `workers` processes (0: by this process).
+    """The batches of epoch after epoch, prepared by `workers` processes (0: by this process).
 
-    `pin_memory` speeds up copies to a GPU.
+    The workers live as long as the loader: starting them takes as long as many batches.
+
+    Args:
+        batches: the batches of an epoch.
+        pin_memory: speeds up copies to a GPU.
     """
 
-    def __init__(self, batches: Batches, workers: int = 0, pin_memory: bool = False) -> None:
-        self._batches = batches
+    def __init__(
+        self, batches: Callable[[int], Batches], workers: int = 0, pin_memory: bool = False
+    ) -> None:
+        self._epochs = _Epochs(batches)
         self._loader = DataLoader(
-            _Guarded(batches),
+            self._epochs,
             batch_size=None,
             num_workers=workers,
             pin_memory=pin_memory,
             prefetch_factor=2 if workers else None,
+            persistent_workers=bool(workers),
         )
 
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __iter__(self) -> Iterator[Batch]:
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of one epoch."""
         if self._loader.num_workers:
-            self._batches.check_shards()
+            self._epochs.batches(number).check_shards()
+        self._epochs.number.fill_(number)
         for batch in self._loader:
             if isinstance(batch, ManyMatchError):
                 raise batch
             yield batch
 
 
-class _Guarded(IterableDataset[Batch | ManyMatchError]):
-    """Yields our errors as values: an error that a worker raises would arrive as a traceback."""
+class _Epochs(IterableDataset[Batch | ManyMatchError]):
+    """The batches of the epoch `number`, which the workers share with the training process.
 
-    def __init__(self, batches: Batches) -> None:
-        self._batches = batches
+    It yields our errors as values: an error that a worker raises would arrive as a traceback.
+    """
+
+    def __init__(self, batches: Callable[[int], Batches]) -> None:
+        self.batches = batches
+        self.number = torch.zeros((), dtype=torch.int64).share_memory_()
 
     def __iter__(self) -> Iterator[Batch | ManyMatchError]:
         try:
-            yield from self._batches
+            yield from self.batches(int(self.number))
         except ManyMatchError as error:
             yield error

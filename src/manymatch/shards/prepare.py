@@ -5,20 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from manymatch.config.preset import Augmentation
 from manymatch.shards.collate import Item
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Numbering, Phrase
-from manymatch.shards.sample import CaptionEntry, Sample
+from manymatch.shards.sample import Sample
 from manymatch.text.wordpieces import AnyVocabulary
 
 
 class Preparation:
     """Draws `captions_per_image` captions (None: all) and augments the image and the captions.
 
-    All draws depend only on (seed, epoch, image).
+    All draws of an image come from `random(key)`: they depend only on (seed, epoch, image).
     """
 
     def __init__(
@@ -36,27 +37,28 @@ class Preparation:
         )
         self._shuffle = shuffle
 
-    def __call__(self, sample: Sample) -> Item:
-        rng = Random(f"{self._shuffle} {sample.key}")
-        captions = [self._numbering.caption(entry) for entry in self._draw(sample.captions, rng)]
-        features, real = drop_regions(sample.features, self._augmentation.region_drop, rng)
+    def random(self, key: str) -> Random:
+        """The source of the draws of the image with this key."""
+        return Random(f"{self._shuffle} {key}")
+
+    def __call__(self, sample: Sample, rng: Random) -> Item:
+        """The item of an image whose captions are drawn already."""
+        captions = [self._numbering.caption(entry) for entry in sample.captions]
         return Item(
             image_id=sample.image_id,
-            features=features,
-            real=real,
+            features=sample.features,
+            real=real_regions(len(sample.features), self._augmentation.region_drop, rng),
             boxes=sample.boxes,
             captions=[self._augment(caption, rng) for caption in captions],
         )
 
-    def _draw(self, entries: Sequence[CaptionEntry], rng: Random) -> Sequence[CaptionEntry]:
+    def draw(self, entries: Sequence[Any], rng: Random) -> Sequence[Any]:
+        """The drawn captions of all captions of an image."""
         count = self._captions_per_image
         if count is None or count >= len(entries):
             return entries
         return [entries[number] for number in sorted(rng.sample(range(len(entries)), count))]
 
-
-Regions = tuple[np.ndarray, np.ndarray]
-"""Features (n, F), and a mask (n,) that is True for the real rows."""
 
 MASKED, REPLACED = 0.5, 0.1
 """Shares of the selected words that become the mask or a random word (VSE-infinity, DivE). The
@@ -71,17 +73,12 @@ def spared(count: int, probability: float, rng: Random) -> list[bool]:
     return flags
 
 
-def drop_regions(features: np.ndarray, probability: float, rng: Random) -> Regions:
-    """`features (n, F)` with zeros in the dropped rows, and the mask (n,) of the rows that stay.
+def real_regions(count: int, probability: float, rng: Random) -> np.ndarray:
+    """The mask (n,) of the regions that are not dropped; at least one stays.
 
-    At least one row stays. A dropped region keeps its row, because the row tells its position.
+    A dropped region keeps its row, because the row tells its position.
     """
-    if not probability:
-        return features, np.ones(len(features), dtype=bool)
-    stays = np.array(spared(len(features), probability, rng))
-    remaining = features.copy()
-    remaining[~stays] = 0  # in float16, multiplying by zero takes NumPy twenty times as long
-    return remaining, stays
+    return np.array(spared(count, probability, rng)) if probability else np.ones(count, dtype=bool)
 
 
 class CaptionAugmenter:

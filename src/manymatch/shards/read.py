@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,7 @@ def batches(
     world: int = 1,
     drop_last: bool = False,
     classes: np.ndarray | None = None,
+    held: Sequence[RawSample] | None = None,
 ) -> Batches:
     """The batches of one epoch of a split.
 
@@ -85,6 +88,7 @@ def batches(
         drop_last: leave out an incomplete last batch, unless it is the only one.
         classes: (images,) class of every image in table order (`classes_of`). Two images of a batch
             then never have the same class. Images that do not fit in a full batch are left out.
+        held: `FeatureMemory.samples` of the split, which are then not read from the shards.
 
     Raises:
         DataError: there are fewer `classes` than images in a batch, or a shard is damaged.
@@ -95,22 +99,25 @@ def batches(
     shards = index.split(split)
     order = image_order(shards.images, max(1, BUFFER_BYTES // index.sample_bytes), shuffle)
     reading = shard_order(len(shards.shards), shuffle)
+    rows = np.split(np.arange(shards.images), np.cumsum(shards.shard_images)[:-1])
+    table_rows = np.concatenate([rows[shard] for shard in reading])  # of the stream's positions
     if classes is not None:
-        rows = np.split(np.arange(shards.images), np.cumsum(shards.shard_images)[:-1])
-        in_stream = classes[np.concatenate([rows[shard] for shard in reading])]
-        order = one_per_class(order, in_stream, images_per_batch * world)
+        order = one_per_class(order, classes[table_rows], images_per_batch * world)
         if not len(order):
             raise DataError(
                 f"{folder} ({split}): {len(set(classes.tolist()))} classes, fewer than the "
                 f"{images_per_batch * world} images of a batch with one of each. Lower "
                 "training.images_per_batch"
             )
+    if held is not None:
+        order = table_rows[order]
     return Batches(
         folder=folder,
         split=split,
         index=index,
         shards=reading,
         plan=batches_of(order, images_per_batch, rank, world, drop_last),
+        held=held,
         prepare=Preparation(vocabulary, captions_per_image, augmentation, shuffle),
     )
 
@@ -122,7 +129,8 @@ class Batches(IterableDataset[Batch]):
 
     Args:
         shards: the numbers of the shards in reading order.
-        plan: for every batch, the positions of its images in the stream of the shards.
+        plan: for every batch, the positions of its images in the stream of the shards or in `held`.
+        held: the samples of all images; None: the shards are read.
     """
 
     def __init__(
@@ -132,6 +140,7 @@ class Batches(IterableDataset[Batch]):
         index: Index,
         shards: Sequence[int],
         plan: Sequence[np.ndarray],
+        held: Sequence[RawSample] | None,
         prepare: Preparation,
     ) -> None:
         self._folder = folder
@@ -139,10 +148,18 @@ class Batches(IterableDataset[Batch]):
         self._index = index
         self._shards = shards
         self._plan = plan
+        self._held = held
+        self._width = index.width if held is None else 0
         self._prepare = prepare
 
     def __len__(self) -> int:
         return len(self._plan)
+
+    def part(self, rank: int, world: int) -> Batches:
+        """The batches of process `rank` of `world`, which divide them in order."""
+        part, count = copy.copy(self), len(self)
+        part._plan = self._plan[count * rank // world : count * (rank + 1) // world]
+        return part
 
     def check_shards(self) -> None:
         """Compare the hashes of all shards with the index, before workers read the shards."""
@@ -151,6 +168,10 @@ class Batches(IterableDataset[Batch]):
     def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()
         plan = self._plan[worker.id :: worker.num_workers] if worker else self._plan
+        if self._held is not None:
+            for rows in plan:
+                yield self._collate([self._held[row] for row in rows])
+            return
         fetched = self._fetch(position for positions in plan for position in positions.tolist())
         held: dict[int, RawSample] = {}  # the shuffle buffer
         for positions in plan:
@@ -167,5 +188,9 @@ class Batches(IterableDataset[Batch]):
 
     def _collate(self, samples: Iterable[RawSample]) -> Batch:
         where, index = f"{self._folder} ({self._split})", self._index
-        decoded = (decode(raw, index.width, where, index.dtype) for raw in samples)
-        return collate([self._prepare(sample) for sample in decoded])
+        items = []
+        for raw in samples:
+            rng = self._prepare.random(raw["__key__"].decode(errors="replace"))
+            draw = partial(self._prepare.draw, rng=rng)
+            items.append(self._prepare(decode(raw, self._width, where, index.dtype, draw), rng))
+        return collate(items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -49,9 +49,9 @@ class Sample:
 
 def encode(sample: Sample) -> dict[str, bytes]:
     """The members of the sample by suffix."""
-    members = {JSON: _json(sample), FEATURES: _npy(sample.features)}
+    members = {JSON: _json(sample), FEATURES: npy_bytes(sample.features)}
     if sample.boxes is not None:
-        members[BOXES] = _npy(sample.boxes)
+        members[BOXES] = npy_bytes(sample.boxes)
     if sample.thumbnail is not None:
         members[THUMBNAIL] = sample.thumbnail
     return members
@@ -68,7 +68,8 @@ def _json(sample: Sample) -> bytes:
     )
 
 
-def _npy(array: np.ndarray) -> bytes:
+def npy_bytes(array: np.ndarray) -> bytes:
+    """The array as a `.npy` file, which `array_from` reads."""
     array = np.ascontiguousarray(array)
     return b"".join((_npy_header(array.dtype.str, array.shape), array.data))
 
@@ -81,11 +82,20 @@ def _npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
     return stream.getvalue()
 
 
-def decode(raw: RawSample, width: int, where: str, dtype: str = "float16") -> Sample:
-    """The sample that the members contain. If they do not fit, a `DataError` names the sample."""
+def decode(
+    raw: RawSample,
+    width: int,
+    where: str,
+    dtype: str = "float16",
+    draw: Callable[[list[Any]], Sequence[Any]] = tuple,
+) -> Sample:
+    """The sample that the members contain, with the captions that `draw` takes from all of them.
+
+    If the members do not fit, a `DataError` names the sample.
+    """
     key = raw["__key__"].decode(errors="replace")
     try:
-        return _decode(raw, key, width, _STORED[dtype])
+        return _decode(raw, key, width, _STORED[dtype], draw)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise _unusable(where, key, error) from None
 
@@ -107,7 +117,13 @@ def _unusable(where: str, key: str, error: Exception) -> DataError:
     )
 
 
-def _decode(raw: RawSample, key: str, width: int, dtype: str) -> Sample:
+def _decode(
+    raw: RawSample,
+    key: str,
+    width: int,
+    dtype: str,
+    draw: Callable[[list[Any]], Sequence[Any]],
+) -> Sample:
     if not {JSON, FEATURES} <= raw.keys():
         raise ValueError("cut off")
     value = orjson.loads(raw[JSON])
@@ -122,7 +138,7 @@ def _decode(raw: RawSample, key: str, width: int, dtype: str) -> Sample:
         image_id=_text(value["image_id"]),
         file=_text(value["file"]),
         labels=tuple(value["labels"]),
-        captions=tuple(_caption(entry) for entry in value["captions"]),
+        captions=tuple(_caption(entry) for entry in draw(value["captions"])),
         features=features,
         boxes=boxes,
         thumbnail=raw.get(THUMBNAIL),

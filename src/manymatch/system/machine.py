@@ -6,6 +6,7 @@ every stage's dependencies and outputs.
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import resource
 import subprocess
@@ -14,6 +15,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 from pydantic import BaseModel, RootModel, ValidationError
 
 from manymatch.system import files
@@ -101,6 +103,16 @@ def git_revision(folder: Path) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def free_memory() -> int:
+    """The bytes of memory that this process may still take, in a container those of its limit."""
+    free = psutil.virtual_memory().available
+    with contextlib.suppress(OSError, ValueError):  # no container, or "max"
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        free = min(free, max(0, limit - used))
+    return free
 
 
 def peak_memory_mb() -> float:

@@ -7,13 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from manymatch.config.preset import Preset
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
-from manymatch.shards.read import Batches, batches, classes_of
+from manymatch.shards.memory import FeatureMemory
+from manymatch.shards.read import Batches, batches, classes_of, read_index
+from manymatch.system.errors import ConfigError
+from manymatch.system.machine import free_memory
+from manymatch.system.progress import say
 from manymatch.text.wordpieces import AnyVocabulary
+from manymatch.training.machine import first_process
 
-_MOST_WORKERS = 4
+_MOST_WORKERS = 8
+_FREE_SHARE = 4
+"""`features_in: auto` takes at most one part in so many of the free memory."""
+_WORTH_A_LINE = 10**9
 
 
 @dataclass(frozen=True)
@@ -30,29 +40,41 @@ class TrainingBatches:
     The training loop sets `epoch`. The preset's `images_per_batch` counts the images of all
     processes together, so that a preset means the same on any number of GPUs. The last batch of an
     epoch is left out unless it is full.
+
+    Args:
+        device: the device that trains.
+        here: number of the processes on this host.
     """
 
     def __init__(
-        self, preset: Preset, data: Data, rank: int = 0, world: int = 1, gpu: bool = False
+        self,
+        preset: Preset,
+        data: Data,
+        rank: int = 0,
+        world: int = 1,
+        device: torch.device | str = "cpu",
+        here: int = 1,
     ) -> None:
         self._preset = preset
         self._data = data
         self._rank = rank
         self._world = world
-        self._gpu = gpu
         self.epoch = 0
         one_per_class = preset.training.one_per_class
         self._classes = classes_of(data.shards, "train") if one_per_class else None
-        self._length = len(self._of_epoch())
+        self._memory = _memory(preset, data.shards, torch.device(device), here)
+        self._length = len(self._of_epoch(0))
+        gpu = torch.device(device).type != "cpu"
+        self._loader = Loader(self._of_epoch, _workers(here) if gpu else 0, pin_memory=gpu)
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[Batch]:
-        workers = _workers(self._world) if self._gpu else 0
-        yield from Loader(self._of_epoch(), workers, pin_memory=self._gpu)
+        for batch in self._loader.epoch(self.epoch):
+            yield self._memory.fill(batch) if self._memory else batch
 
-    def _of_epoch(self) -> Batches:
+    def _of_epoch(self, epoch: int) -> Batches:
         training = self._preset.training
         return batches(
             self._data.shards,
@@ -61,14 +83,40 @@ class TrainingBatches:
             training.images_per_batch // self._world,
             captions_per_image=training.captions_per_image,
             augmentation=self._preset.augmentation,
-            shuffle=(self._preset.seed, self.epoch),
+            shuffle=(self._preset.seed, epoch),
             rank=self._rank,
             world=self._world,
             drop_last=True,
             classes=self._classes,
+            held=self._memory.samples if self._memory else None,
         )
 
 
-def _workers(world: int) -> int:
-    """The number of processes that prepare batches for each of `world` GPUs."""
-    return max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) // world))
+def _memory(preset: Preset, shards: Path, device: torch.device, here: int) -> FeatureMemory | None:
+    """The features in memory, if the preset asks for them or if they fit.
+
+    Raises:
+        ConfigError: the preset asks for them, and they do not fit.
+    """
+    setting, index = preset.training.features_in, read_index(shards)
+    if setting == "shards":
+        return None
+    on_gpu = setting == "device" and device.type == "cuda"
+    needed = index.sample_bytes * index.split("train").images
+    free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory() // here
+    if setting == "auto" and needed > free // _FREE_SHARE:
+        return None
+    if needed > free:
+        raise ConfigError(
+            f"training.features_in: {setting}: the features of {shards} take {needed / 1e9:.1f} GB "
+            f"in each process, but {free / 1e9:.1f} GB are free. Set it to shards."
+        )
+    if needed >= _WORTH_A_LINE and first_process():
+        say(f"features of {shards}: {needed / 1e9:.1f} GB in the memory of each process")
+    where = device if on_gpu else "cpu"
+    return FeatureMemory(shards, "train", where, pinned=device.type == "cuda")
+
+
+def _workers(here: int) -> int:
+    """The number of processes that prepare batches for each of the `here` GPUs of this host."""
+    return max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0)) // here))

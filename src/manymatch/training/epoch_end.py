@@ -6,6 +6,7 @@ import math
 import time
 
 import pytorch_lightning as pl
+from torch import distributed
 
 from manymatch.methods.base import Method
 from manymatch.system.errors import ConfigError
@@ -20,7 +21,8 @@ from manymatch.training.validation import validate
 class EpochEnd(pl.Callback):
     """Validates, saves the best weights, then the state; writes the curves; may stop training.
 
-    The process of rank 0 validates and writes; the other processes wait for its recalls.
+    All processes embed the validation split; the process of rank 0 ranks it and writes. The others
+    wait for its recalls.
 
     Args:
         evaluated: the weights to validate and save: the trained method, or its average.
@@ -66,10 +68,12 @@ class EpochEnd(pl.Callback):
     def _row(self, trainer: pl.Trainer, learner: Learner) -> dict[str, float]:
         losses = learner.epoch_losses()
         _refuse_divergence(losses, trainer.current_epoch)
-        recalls: dict[str, float] = {}
-        if trainer.is_global_zero:
-            images = learner.preset.training.images_per_batch
-            recalls = validate(self._evaluated, learner.data, images, learner.device)
+        images = learner.preset.training.images_per_batch
+        if trainer.world_size > 1:
+            for buffer in self._evaluated.buffers():
+                distributed.broadcast(buffer, 0)
+        share = trainer.global_rank, trainer.world_size
+        recalls = validate(self._evaluated, learner.data, images, learner.device, *share)
         recalls = trainer.strategy.broadcast(recalls)
         return {
             **{f"train/{name}": value for name, value in losses.items()},

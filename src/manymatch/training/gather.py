@@ -8,8 +8,11 @@ gradient of one process with the whole batch, for encoders and for the loss's ow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -17,6 +20,9 @@ from torch import Tensor, distributed
 from torch.nn.functional import pad
 
 from manymatch.methods.base import Embeddings
+
+_Shapes = list[list[tuple[int, ...]]]
+"""The shape of each part, for each process."""
 
 
 def world_size() -> int:
@@ -37,7 +43,8 @@ def gather(
         return images, texts, image_index
     parts = [*images.parts().values(), *texts.parts().values(), image_index]
     shapes = _shapes(parts)
-    whole, rows = _Gather.apply(shapes, *parts), shapes[:, :, 0].T
+    whole = _Gather.apply(shapes, *parts)
+    rows = [[shape[0] for shape in of_part] for of_part in zip(*shapes, strict=True)]
     count = len(images.parts())
     return (
         _joined(images, whole[:count], rows[:count]),
@@ -46,74 +53,102 @@ def gather(
     )
 
 
-def _joined(local: Embeddings, whole: Sequence[Tensor], rows: Tensor) -> Embeddings:
-    """`local` with the `whole` parts of all processes, which have `rows (parts, world)` each."""
-    parts, counts = (dict(zip(local.parts(), values, strict=True)) for values in (whole, rows))
+def _joined(local: Embeddings, whole: Sequence[Tensor], rows: Sequence[list[int]]) -> Embeddings:
+    """`local` with the `whole` parts of all processes, of which each has `rows[part][rank]`."""
+    parts = dict(zip(local.parts(), whole, strict=True))
+    counts = dict(zip(local.parts(), rows, strict=True))
     for name in local.index_parts():
         parts[name] = _count_on(parts[name], counts[name], counts["vectors"])
     return replace(local, **parts)
 
 
-def _count_on(values: Tensor, rows: Tensor, samples: Tensor) -> Tensor:
+def _count_on(values: Tensor, rows: list[int], samples: list[int]) -> Tensor:
     """Add to each process's `rows` of `values` the number of samples of the processes before."""
-    before = (samples.cumsum(0) - samples).to(values.device)
-    return values + before.repeat_interleave(rows.to(values.device))
+    before = accumulate(samples[:-1], initial=0)
+    blocks = zip(values.split(rows), before, strict=True)
+    return torch.cat([block + start for block, start in blocks])
 
 
-def _shapes(parts: list[Tensor]) -> Tensor:
-    """`(world, parts, 2)`: the first two sizes of each part in each process, on the CPU."""
-    device = parts[0].device
-    local = torch.tensor([[*part.shape, 1][:2] for part in parts], device=device)
-    all_sizes = [torch.empty_like(local) for _ in range(world_size())]
-    distributed.all_gather(all_sizes, local)
-    return torch.stack(all_sizes).cpu()
+def _shapes(parts: Sequence[Tensor]) -> _Shapes:
+    """The shapes of all processes, which only their first two sizes tell apart."""
+    local = torch.tensor([[*part.shape, 1][:2] for part in parts])
+    sizes = [torch.empty_like(local) for _ in range(world_size())]
+    distributed.all_gather(sizes, local, group=_hosts(distributed.group.WORLD))
+    return [
+        [
+            (*own, *part.shape[2:])[: part.ndim]
+            for own, part in zip(of_rank.tolist(), parts, strict=True)
+        ]
+        for of_rank in sizes
+    ]
+
+
+@lru_cache(maxsize=1)
+def _hosts(world: object) -> Any:
+    """The group that exchanges sizes: between hosts, because a GPU would have to be waited for."""
+    return world if distributed.get_backend() == "gloo" else distributed.new_group(backend="gloo")
 
 
 class _Gather(torch.autograd.Function):
-    """Gathers all parts in one node of the graph.
+    """Gathers all parts in one node of the graph, with one collective in each direction.
 
     The backward of this node runs before every encoder's. The collectives are then called in the
     same order in every process, before the collectives of data-parallel training.
     """
 
     @staticmethod
-    def forward(ctx: Any, shapes: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, shapes: _Shapes, *parts: Tensor) -> tuple[Tensor, ...]:
         ctx.shapes = shapes
-        whole = tuple(_rows(part, shapes[:, n]) for n, part in enumerate(parts))
+        # Wider numbers go first, so that each part begins at a multiple of its numbers' size.
+        order = sorted(range(len(parts)), key=lambda n: -parts[n].itemsize)
+        own = torch.cat([_as_bytes(parts[n]) for n in order])
+        sizes = [[math.prod(of_rank[n]) * parts[n].itemsize for n in order] for of_rank in shapes]
+        longest = -(-max(map(sum, sizes)) // 8) * 8
+        packed = [own.new_empty(longest) for _ in shapes]
+        distributed.all_gather(packed, pad(own, (0, longest - len(own))))
+        whole: list[Any] = [None] * len(parts)
+        blocks = [
+            row.split([*of_rank, longest - sum(of_rank)])
+            for row, of_rank in zip(packed, sizes, strict=True)
+        ]
+        for place, n in enumerate(order):
+            whole[n] = _rows(
+                [
+                    of_rank[place].view(parts[n].dtype).view(shape[n])
+                    for of_rank, shape in zip(blocks, shapes, strict=True)
+                ]
+            )
         ctx.mark_non_differentiable(*(part for part in whole if not part.is_floating_point()))
-        return whole
+        return tuple(whole)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        needed = zip(gradients, ctx.needs_input_grad[1:], strict=True)
-        return None, *(
-            _own_gradient(gradient, ctx.shapes[:, n]) if wanted else None
-            for n, (gradient, wanted) in enumerate(needed)
-        )
+        wanted = [n for n, needed in enumerate(ctx.needs_input_grad[1:]) if needed]
+        summed = torch.cat([gradients[n].reshape(-1) for n in wanted])
+        distributed.all_reduce(summed)
+        split = summed.split([gradients[n].numel() for n in wanted])
+        own: list[Tensor | None] = [None] * len(gradients)
+        for n, total in zip(wanted, split, strict=True):
+            own[n] = _own(total.view_as(gradients[n]), [of_rank[n] for of_rank in ctx.shapes])
+        return None, *own
 
 
-def _rows(part: Tensor, shapes: Tensor) -> Tensor:
-    """The rows of all processes; `shapes (world, 2)` are their first two sizes."""
-    rows, width = shapes.amax(0).tolist()
-    blocks = [part.new_empty(_padded(part, rows, width).shape) for _ in shapes]
-    distributed.all_gather(blocks, _padded(part.detach(), rows, width).contiguous())
-    return torch.cat([block[:count] for block, count in zip(blocks, shapes[:, 0], strict=True)])
+def _as_bytes(part: Tensor) -> Tensor:
+    return part.detach().reshape(-1).view(torch.uint8)
 
 
-def _padded(part: Tensor, rows: int, width: int) -> Tensor:
-    """`part` padded with zeros to `rows` rows and, if it has columns, to `width` columns."""
-    part = pad(part, (0, 0) * (part.ndim - 1) + (0, rows - part.shape[0]))
-    if part.ndim > 1:
-        part = pad(part, (0, 0) * (part.ndim - 2) + (0, width - part.shape[1]))
-    return part
+def _rows(blocks: Sequence[Tensor]) -> Tensor:
+    """The rows of all blocks, whose second size is padded with zeros to the largest."""
+    if blocks[0].ndim == 1:
+        return torch.cat(list(blocks))
+    width = max(block.shape[1] for block in blocks)
+    behind = (0, 0) * (blocks[0].ndim - 2)
+    return torch.cat([pad(block, (*behind, 0, width - block.shape[1])) for block in blocks])
 
 
-def _own_gradient(gradient: Tensor, shapes: Tensor) -> Tensor:
-    """This process's rows of the gradient summed over all processes."""
-    gradient = gradient.contiguous()
-    distributed.all_reduce(gradient)
+def _own(whole: Tensor, shapes: Sequence[tuple[int, ...]]) -> Tensor:
+    """This process's rows of a gradient of all rows, without their padding."""
     rank = distributed.get_rank()
-    start = int(shapes[:rank, 0].sum())
-    rows, width = shapes[rank].tolist()
-    local = gradient[start : start + rows]
-    return local[:, :width] if local.ndim > 1 else local
+    start = sum(shape[0] for shape in shapes[:rank])
+    local = whole[start : start + shapes[rank][0]]
+    return local[:, : shapes[rank][1]] if local.ndim > 1 else local

@@ -29,20 +29,40 @@ class Machine:
     def first_device(self) -> torch.device:
         return torch.device("cuda" if self.accelerator == "gpu" else "cpu")
 
-    def trainer_settings(self) -> dict[str, Any]:
-        """The `Trainer`'s arguments about devices."""
+    def trainer_settings(self, all_used: bool = True) -> dict[str, Any]:
+        """The `Trainer`'s arguments about devices.
+
+        Args:
+            all_used: whether each parameter has a gradient after each batch.
+        """
         together = self.devices * self.nodes > 1
         return {
             "accelerator": self.accelerator,
             "devices": self.devices,
             "num_nodes": self.nodes,
             "precision": self.precision,
-            # Some batches leave parameters without gradient, such as a batch without relations.
-            "strategy": DDPStrategy(find_unused_parameters=True) if together else "auto",
+            # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch. On
+            # the CPU batch norms differ; `EpochEnd` makes those equal.
+            "strategy": DDPStrategy(find_unused_parameters=not all_used, broadcast_buffers=False)
+            if together
+            else "auto",
             # On GPUs, batch norms use the statistics of the whole batch. torch has no such layer
             # for the CPU, where each process uses the statistics of its own part.
             "sync_batchnorm": together and self.accelerator == "gpu",
         }
+
+
+def description(training: Training, machine: Machine) -> str:
+    """One line: the devices, and the precision with the reason for it."""
+    reason = {
+        "32-true": "bfloat16 speeds up only some methods on a CPU",
+        "bf16-mixed": "this GPU has bfloat16",
+        "16-mixed": "this GPU has no bfloat16",
+    }[machine.precision]
+    if training.precision != "auto":
+        reason = "the preset says so"
+    devices = f"{machine.devices * machine.nodes} x {machine.accelerator}"
+    return f"training on {devices}, precision {machine.precision} ({reason})"
 
 
 def first_process() -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from manymatch.config.preset import Preset
@@ -38,7 +39,8 @@ class Learner(pl.LightningModule):
             self.data,
             rank=self.trainer.global_rank,
             world=self.trainer.world_size,
-            gpu=self.trainer.strategy.root_device.type == "cuda",
+            device=self.trainer.strategy.root_device,
+            here=self.trainer.num_devices,
         )
 
     def train_dataloader(self) -> TrainingBatches:
@@ -46,9 +48,22 @@ class Learner(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         training, steps = self.preset.training, len(self.batches)
-        optimizer = make_optimizer(self.method, training, fused=self.trainer.precision == "32-true")
+        optimizer = make_optimizer(
+            self.method, training, fused=self.trainer.precision != "16-mixed"
+        )
         scheduler = LambdaLR(optimizer, lambda step: learning_rate_factor(step, steps, training))
         return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip as Lightning does, but also before a fused optimiser in `bf16-mixed`: Lightning
+        refuses that, although only `16-mixed` has gradients to be unscaled first."""
+        if gradient_clip_val:
+            self.trainer.precision_plugin.clip_grad_by_norm(optimizer, gradient_clip_val)
 
     def on_train_epoch_start(self) -> None:
         # The seed depends on the epoch, so that an epoch of a resumed run is the same.

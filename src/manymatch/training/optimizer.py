@@ -22,9 +22,9 @@ def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimi
     Args:
         method: the method to train.
         training: the settings.
-        fused: one kernel for all parameters, several times faster on the CPU. Mixed precision
-            cannot use it: gradients must be unscaled before they are clipped. AdamP has no such
-            kernel.
+        fused: one kernel for all parameters, several times faster on the CPU. `16-mixed` cannot
+            use it: gradients must be unscaled before they are clipped. AdamP has no
+            such kernel.
     """
     settings = training.optimizer
     groups = parameter_groups(method, training.parameter_groups, settings.lr)

@@ -1,8 +1,9 @@
-"""The progress bar of an epoch."""
+"""The progress bar of an epoch and of its validation."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import pytorch_lightning as pl
 from rich.console import Console
@@ -10,32 +11,59 @@ from rich.progress import Progress, TaskID
 
 from manymatch.system.progress import Lines
 
+Item = TypeVar("Item")
 
-class ProgressBar(pl.Callback):
-    """A bar over the batches of the epoch, or a line every ten seconds without a terminal."""
 
-    def __init__(self) -> None:
+class Bar:
+    """A bar that disappears at the end, or a line every ten seconds without a terminal."""
+
+    def __init__(self, title: str, total: int) -> None:
+        console = Console(stderr=True)
         self._progress: Progress | None = None
         self._task = TaskID(0)
-        self._lines: Lines | None = None
-
-    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if not trainer.is_global_zero:
-            return
-        console, total = Console(stderr=True), int(trainer.num_training_batches)
-        title = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
         if console.is_terminal:
             self._progress = Progress(console=console, transient=True)
             self._task = self._progress.add_task(title, total=total)
             self._progress.start()
+        self._lines = Lines(f"{title} (batches)", total)
+
+    def advance(self) -> None:
+        if self._progress is None:
+            self._lines.advance()
         else:
-            self._lines = Lines(f"{title} (batches)", total)
+            self._progress.advance(self._task)
+
+    def stop(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+def tracked(items: Iterable[Item], title: str, total: int) -> Iterator[Item]:
+    """Yield `items` and show a bar."""
+    bar = Bar(title, total)
+    try:
+        for item in items:
+            yield item
+            bar.advance()
+    finally:
+        bar.stop()
+
+
+class ProgressBar(pl.Callback):
+    """A bar over the batches of the epoch."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.is_global_zero:
+            title = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
+            self._bar = Bar(title, int(trainer.num_training_batches))
 
     def on_train_batch_end(self, *_: Any) -> None:
-        if self._progress is not None:
-            self._progress.advance(self._task)
-        elif self._lines is not None:
-            self._lines.advance()
+        if self._bar is not None:
+            self._bar.advance()
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._stop()
@@ -44,6 +72,6 @@ class ProgressBar(pl.Callback):
         self._stop()
 
     def _stop(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

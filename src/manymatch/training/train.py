@@ -7,7 +7,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 
-from manymatch.config.preset import Preset
+from manymatch.config.preset import Preset, Training
 from manymatch.encoders.cnn import CNN
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
@@ -23,7 +23,7 @@ from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.epoch_end import EpochEnd
 from manymatch.training.history import RSUM, History
-from manymatch.training.machine import Machine, choose_machine, first_process
+from manymatch.training.machine import Machine, choose_machine, description, first_process
 from manymatch.training.module import Learner, reseed
 from manymatch.training.progress_bar import ProgressBar
 from manymatch.training.run_context import deterministic, keyboard_interrupts, quiet
@@ -76,6 +76,8 @@ def train(
     history = _history(store)
     resumed = bool(history.rows)
     learner = Learner(_method(preset, data.vocabulary, index, source), preset, data)
+    if first_process():
+        say(description(preset.training, machine))
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as live:
         # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
@@ -145,11 +147,18 @@ def _fit(
         enable_progress_bar=False,
         enable_model_summary=False,
         use_distributed_sampler=False,
-        **machine.trainer_settings(),
+        **machine.trainer_settings(_all_used(learner.preset.training, learner.method)),
     )
     with keyboard_interrupts():
         resumed_from = store.state(len(history.rows)) if history.rows else None
         trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
+
+
+def _all_used(training: Training, method: Method) -> bool:
+    """Whether each parameter has a gradient after each batch: not where parameters are frozen, and
+    not in a batch whose scene graphs have no relation."""
+    frozen = any(group.from_epoch or not group.lr_scale for group in training.parameter_groups)
+    return not frozen and not method.reads_graphs
 
 
 def _callbacks(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from scipy.optimize import isotonic_regression
@@ -12,6 +14,8 @@ from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Method
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
+from manymatch.training.gather import gather
+from manymatch.training.progress_bar import tracked
 
 _CUTS = ("r1", "r5", "r10")
 _DEPTH = 100
@@ -19,7 +23,12 @@ _DEPTH = 100
 
 
 def validate(
-    method: Method, data: Data, images_per_batch: int, device: torch.device
+    method: Method,
+    data: Data,
+    images_per_batch: int,
+    device: torch.device,
+    rank: int = 0,
+    world: int = 1,
 ) -> dict[str, float]:
     """Recalls of the whole validation split in percent: `i2t_r1` ... `t2i_r10`, and `rsum`.
 
@@ -28,8 +37,12 @@ def validate(
         data: the shards with the split `validation`.
         images_per_batch: number of images that are encoded at once.
         device: where `method` is.
+        rank, world: number of this process, and number of the processes that share the encoding;
+            they call this function together. Only the first one gets recalls.
     """
-    split = _embedded(method, data, images_per_batch, device)
+    split = _embedded(method, data, images_per_batch, device, rank, world)
+    if rank:
+        return {}
     values = recall(
         method.score, split.images, split.texts, split.image_index, t2i_score=method.t2i_score
     )
@@ -69,7 +82,26 @@ def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:
     return [values[ends].tolist(), np.round(fitted.x[ends], 4).tolist()]
 
 
-def _embedded(method: Method, data: Data, images_per_batch: int, device: torch.device) -> Embedded:
-    return embed(
-        method, batches(data.shards, "validation", data.vocabulary, images_per_batch), device
-    )
+def _embedded(
+    method: Method,
+    data: Data,
+    images_per_batch: int,
+    device: torch.device,
+    rank: int = 0,
+    world: int = 1,
+) -> Embedded:
+    """The embedded split; each of `world` processes embeds its part of the batches.
+
+    Then all have the embeddings of the whole split, but the ids of their part alone.
+    """
+    stream = batches(data.shards, "validation", data.vocabulary, images_per_batch)
+    shared = len(stream) >= world > 1
+    if shared:
+        stream = stream.part(rank, world)
+    shown = tracked(stream, "validation", len(stream)) if rank == 0 else stream
+    split = embed(method, shown, device)
+    if not shared:
+        return split
+    index = split.image_index.to(device)
+    images, texts, index = gather(split.images, split.texts, index)
+    return replace(split, images=images, texts=texts, image_index=index.cpu())

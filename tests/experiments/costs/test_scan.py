@@ -69,7 +69,7 @@ def first_captions(trained: Trained) -> Batch:
     stream = batches(
         trained.shards, "test", trained.vocabulary, 8, captions_per_image=1, shuffle=(0, 0)
     )
-    return next(iter(stream))
+    return next(iter(stream)).to("cpu")
 
 
 def test_a_step_learns_from_the_hardest_negatives(trained: Trained, scan: Scan) -> None:

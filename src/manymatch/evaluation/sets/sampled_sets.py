@@ -74,7 +74,9 @@ def _passes(method: Method, images: Sequence[Sample], vocabulary: AnyVocabulary)
     prepare = Preparation(vocabulary, None, None, None)
     device = next(method.parameters()).device
     with inference(method, device):
-        return method.image_passes(collate([prepare(image) for image in images]).to(device))
+        return method.image_passes(
+            collate([prepare(image, prepare.random(image.key)) for image in images]).to(device)
+        )
 
 
 def _element_answers(

@@ -1,0 +1,68 @@
+"""The images of a split in memory: read and decoded once instead of in every epoch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from manymatch.shards.batch import Batch
+from manymatch.shards.fetch import RawSample, fetch
+from manymatch.shards.index import read_index
+from manymatch.shards.order import shard_order
+from manymatch.shards.sample import BOXES, FEATURES, JSON, decode, npy_bytes
+from manymatch.system.progress import track
+
+
+class FeatureMemory:
+    """The features of all images of a split in one tensor, as the shards store them.
+
+    Batches are made of `samples`, whose features have the width 0, so that worker processes handle
+    text alone. `fill` puts the features in.
+
+    Args:
+        device: where the features are.
+        pinned: whether features on the host are given to a GPU.
+
+    Raises:
+        DataError: a shard is missing or damaged.
+    """
+
+    def __init__(
+        self, folder: Path, split: str, device: torch.device | str = "cpu", pinned: bool = False
+    ) -> None:
+        index = read_index(folder)
+        shards, where = index.split(split), f"{folder} ({split})"
+        self._features = torch.zeros(
+            (shards.images, index.max_regions, index.width),
+            dtype=getattr(torch, index.dtype),
+            device=device,
+        )
+        self._pinned = pinned
+        self._rows: dict[str, int] = {}
+        self.samples: list[RawSample] = []
+        """The samples in table order."""
+        order = shard_order(len(shards.shards), None)
+        stored = fetch(folder, shards, order, range(shards.images), {JSON, FEATURES, BOXES})
+        for row, raw in track(stored, f"features of {where}", shards.images, quiet=True):
+            sample = decode(raw, index.width, where, index.dtype, draw=lambda _: ())
+            features = torch.tensor(sample.features)
+            self._features[row, : len(features)].copy_(features)
+            self._rows[sample.image_id] = row
+            self.samples.append({**raw, FEATURES: npy_bytes(sample.features[:, :0])})
+
+    def fill(self, batch: Batch) -> Batch:
+        """The `batch` with its features, zero where `region_mask` is False."""
+        rows = torch.tensor([self._rows[image_id] for image_id in batch.image_ids])
+        stored = self._features[:, : batch.region_mask.shape[1]]
+        device = stored.device
+        features = torch.empty(
+            (len(rows), *stored.shape[1:]),
+            dtype=stored.dtype,
+            device=device,
+            pin_memory=self._pinned and device.type == "cpu",
+        )
+        torch.index_select(stored, 0, rows.to(device, non_blocking=True), out=features)
+        unreal = ~batch.region_mask.to(device, non_blocking=True)
+        return replace(batch, features=features.masked_fill_(unreal[:, :, None], 0))
