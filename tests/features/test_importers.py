@@ -15,11 +15,10 @@ from manymatch import cli
 from manymatch.config.params import Published, read_params
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers import FORMATS, check_format
-from manymatch.features.importers.image_table import read_image_table
 from manymatch.features.importers.importing import halves, import_features
+from manymatch.features.importers.published import read_image_table
 from manymatch.features.store import FeatureStore, FeatureWriter
 from manymatch.system.errors import ConfigError, DataError, SourceError
-from manymatch.system.prefetch import ahead
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 8
@@ -276,7 +275,7 @@ def test_scan_with_captions_of_other_images(data):
     path.write_text("\n".join(lines[:9]))
     assert "10 rows for the 9 captions of test_caps.txt" in data.refusal("scan")
     path.write_bytes(b"good\n\xff\xfe\n")
-    assert "test_caps.txt:2: not UTF-8" in data.refusal("scan")
+    assert "test_caps.txt:2: byte 0xff" in data.refusal("scan")
     path.unlink()
     assert "test_caps.txt: no such file" in data.refusal("scan")
 
@@ -445,22 +444,6 @@ def test_halves_are_rounded_as_numpy_rounds():
     values = bits.view(np.float32)[np.isfinite(bits.view(np.float32))]
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(halves(values), values.astype(np.float16))
-
-
-def test_ahead_passes_items_and_faults_on_and_ends_with_its_reader():
-    def items(count):
-        yield from range(count)
-        raise DataError("here")
-
-    result = []
-    with pytest.raises(DataError, match="here"):
-        result.extend(ahead(items(20)))  # extend keeps what came before the fault
-    assert result == [] or result == list(range(20))
-    made = []
-    endless = ahead(made.append(k) or k for k in range(10**9))
-    assert next(endless) == 0
-    endless.close()
-    assert len(made) < 10
 
 
 def test_formats_are_checked_by_name():
