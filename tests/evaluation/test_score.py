@@ -99,20 +99,17 @@ def _score(files, dataset="scenes", **made):
     return score(dataset, ExternalFiles(**made), files.captions)
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5", "hdf5"])
-def test_a_matrix_in_every_kind_of_file(files, kind):
-    path = files.made(f"scores.{kind}", files.table)
-    assert _score(files, scores=path) == _expected(files.table)
+KINDS = pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5", "hdf5"])
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
-def test_other_numbers_than_float32(files, kind):
-    for dtype in ("f2", "f8", "i4"):
+@KINDS
+def test_a_matrix_of_any_numbers_in_every_kind_of_file(files, kind):
+    for dtype in ("f2", "f4", "f8", "i4"):
         path = files.made(f"scores.{kind}", files.table.astype(dtype))
         assert _score(files, scores=path) == _expected(files.table)
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+@KINDS
 def test_a_constant_float64_matrix_ranks_every_own_pair_last(files, kind):
     values = _score(files, scores=files.made(f"scores.{kind}", np.full((5, 9), 0.1)))
     assert (values["i2t"]["r1"], values["t2i"]["r1"]) == (0.0, 0.0)
@@ -120,7 +117,7 @@ def test_a_constant_float64_matrix_ranks_every_own_pair_last(files, kind):
     assert values["i2t"]["meanr"] == np.mean([1 + 9 - INDEX.count(image) for image in range(5)])
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+@KINDS
 def test_differences_beyond_float32_are_no_ties(files, kind):
     for dtype, ones in (("f8", 1.0), ("i8", 2**40)):
         table = (ones * (1 + 1e-12 * files.table.astype("f8"))).astype(dtype)
@@ -144,7 +141,7 @@ def test_one_of_several_arrays(files):
         _score(files, scores=f"{path}:left")
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
+@KINDS
 def test_rows_in_another_order_with_their_ids(files, kind):
     rng = np.random.default_rng(1)
     rows, columns = rng.permutation(5), rng.permutation(9)
@@ -277,12 +274,10 @@ def _faults(files):
     infinite = files.images.copy()
     infinite[4, 0] = np.inf
     table, images = files.made("s.npy", files.table), files.made("i.npy", files.images)
-    texts = files.made("t.npy", files.texts)
     (files.folder / "broken.npz").write_bytes(b"PK broken")
     (files.folder / "broken.safetensors").write_bytes(b"no")
     (files.folder / "broken.h5").write_bytes(b"no")
     np.save(files.folder / "pickled.npy", np.array([{}]), allow_pickle=True)
-    here = str(files.folder)
     _damage(files, "damaged.npz", lambda path: np.savez_compressed(path, a=_noise()))
     _damage(files, "damaged.h5", lambda path: _packed(path, _noise()))
     Path(files.made("renamed.npz", files.table)).rename(files.folder / "zip.npy")
@@ -295,73 +290,66 @@ def _faults(files):
         file["nothing"] = h5py.Empty("f4")
     with zipfile.ZipFile(files.folder / "words.npz", "w") as archive:
         archive.writestr("a.txt", "words")
+    scores = {
+        "zip.npy": "an archive of arrays, not one",
+        "plain.npz": "not an archive of arrays",
+        "words.npz": "words.npz:a.txt: not an array",
+        "damaged.npz": "cannot be read as .npz",
+        "damaged.h5": "cannot be read as .h5",
+        "empty.h5": "empty.h5:nothing: an empty dataset",
+        "bare.h5": "bare.h5: no array",
+        "words.npy": "words.npy: not an array: .*data\\.$",
+        **{f"folder.{kind}": "a folder" for kind in ("npy", "npz", "safetensors", "h5")},
+        "no.npy": "no such file",
+        "scores.pkl": "unknown kind.*.npy",
+        "broken.npz": "cannot be read as .npz",
+        "broken.safetensors": "cannot be read as",
+        "broken.h5": "cannot be read as .h5",
+        "pickled.npy": "pickled.npy: not an array",
+    }
+    arrays = {
+        "turned": (files.table.T, "9 images x 5.*Transpose"),
+        "shape": (files.table[:4], "4 images x 9 .*5 x 9"),
+        "cube": (files.table[None], "not 1 x 5 x 9"),
+        "nan": (nan, "NaN or infinite"),
+        "text": (np.array([["a"] * 9] * 5), "not real numbers"),
+    }
+    embeddings = {
+        "inf": (infinite, files.texts, "NaN or infinite"),
+        "too large": (files.images.astype("f8") * 1e300, files.texts, "NaN or infinite"),
+        "no vectors": (np.zeros((5, 0, 4)), files.texts, "5 x 0 x 4: no numbers"),
+        "no width": (np.zeros((5, 0)), np.zeros((9, 0)), "5 x 0: no numbers"),
+        "sizes": (files.images, files.texts[:, :3], "vectors of 4 numbers, .* of 3"),
+    }
+    ids = {
+        "unknown": (txt("u.txt", [*IMAGES[:4], "other"]), "image 'other' is not in the split"),
+        "twice": (txt("d.txt", [*IMAGES[:4], "i0"]), r"image 'i0' twice \(row 5\)"),
+        "no ids": (files.folder / "no.txt", "no such file"),
+        "zip of ids": (files.folder / "zip.npy", "zip.npy: an archive of arrays"),
+    }
+    few = files.made("few.npy", files.table[:, :8])
+    fewer = {"scores": few, "caption_ids": txt("f.txt", TEXTS[:8])}
     return {
-        "zip": ({"scores": f"{here}/zip.npy"}, "an archive of arrays, not one"),
-        "plain": ({"scores": f"{here}/plain.npz"}, "not an archive of arrays"),
-        "words": ({"scores": f"{here}/words.npz"}, "words.npz:a.txt: not an array"),
-        "packed": ({"scores": f"{here}/damaged.npz"}, "cannot be read as .npz"),
-        "chunk": ({"scores": f"{here}/damaged.h5"}, "cannot be read as .h5"),
-        "empty": ({"scores": f"{here}/empty.h5"}, "empty.h5:nothing: an empty dataset"),
-        "bare": ({"scores": f"{here}/bare.h5"}, "bare.h5: no array"),
-        "not numpy": ({"scores": f"{here}/words.npy"}, "words.npy: not an array: .*data\\.$"),
+        **{name: ({"scores": f"{files.folder}/{name}"}, words) for name, words in scores.items()},
         **{
-            f"folder {kind}": ({"scores": f"{here}/folder.{kind}"}, "a folder")
-            for kind in ("npy", "npz", "safetensors", "h5")
+            name: ({"scores": files.made(f"{name}.npy", array)}, words)
+            for name, (array, words) in arrays.items()
         },
-        "too large": (
-            {"images": files.made("l.npy", files.images.astype("f8") * 1e300), "texts": texts},
-            "NaN or infinite",
-        ),
-        "zip of ids": (
-            {"scores": table, "image_ids": files.folder / "zip.npy"},
-            "zip.npy: an archive of arrays",
-        ),
-        "no vectors": (
-            {"images": files.made("n.npy", np.zeros((5, 0, 4))), "texts": texts},
-            "5 x 0 x 4: no numbers",
-        ),
-        "no width": (
-            {
-                "images": files.made("v.npy", np.zeros((5, 0))),
-                "texts": files.made("u.npy", np.zeros((9, 0))),
-            },
-            "5 x 0: no numbers",
-        ),
-        "turned": ({"scores": files.made("x.npy", files.table.T)}, "9 images x 5.*Transpose"),
-        "shape": ({"scores": files.made("y.npy", files.table[:4])}, "4 images x 9 .*5 x 9"),
-        "cube": ({"scores": files.made("z.npy", files.table[None])}, "not 1 x 5 x 9"),
-        "nan": ({"scores": files.made("nan.npy", nan)}, "NaN or infinite"),
-        "inf": ({"images": files.made("inf.npy", infinite), "texts": texts}, "NaN or infinite"),
-        "sizes": (
-            {"images": images, "texts": files.made("w.npy", files.texts[:, :3])},
-            "vectors of 4 numbers, .* of 3",
-        ),
-        "both": ({"scores": table, "images": images, "texts": texts}, "either --scores, or"),
+        **{
+            name: (
+                {"images": files.made(f"{name}-i.npy", i), "texts": files.made(f"{name}-t.npy", t)},
+                words,
+            )
+            for name, (i, t, words) in embeddings.items()
+        },
+        **{
+            name: ({"scores": table, "image_ids": path}, words)
+            for name, (path, words) in ids.items()
+        },
+        "fewer": (fewer, "caption 't8' is missing.*8 of 9"),
+        "both": ({"scores": table, "images": images, "texts": images}, "either --scores, or"),
         "half": ({"images": images}, "either --scores, or"),
         "none": ({}, "either --scores, or"),
-        "unknown": (
-            {"scores": table, "image_ids": txt("u.txt", [*IMAGES[:4], "other"])},
-            "image 'other' is not in the split",
-        ),
-        "twice": (
-            {"scores": table, "image_ids": txt("d.txt", [*IMAGES[:4], "i0"])},
-            r"image 'i0' twice \(row 5\)",
-        ),
-        "fewer": (
-            {
-                "scores": files.made("few.npy", files.table[:, :8]),
-                "caption_ids": txt("f.txt", TEXTS[:8]),
-            },
-            "caption 't8' is missing.*8 of 9",
-        ),
-        "ids": ({"scores": table, "image_ids": files.folder / "no.txt"}, "no such file"),
-        "absent": ({"scores": f"{here}/no.npy"}, "no such file"),
-        "kind": ({"scores": f"{here}/scores.pkl"}, "unknown kind.*.npy"),
-        "npz": ({"scores": f"{here}/broken.npz"}, "cannot be read as .npz"),
-        "safetensors": ({"scores": f"{here}/broken.safetensors"}, "cannot be read as"),
-        "h5": ({"scores": f"{here}/broken.h5"}, "cannot be read as .h5"),
-        "pickle": ({"scores": f"{here}/pickled.npy"}, "pickled.npy: not an array"),
-        "text": ({"scores": files.made("c.npy", np.array([["a"] * 9] * 5))}, "not real numbers"),
     }
 
 

@@ -9,24 +9,17 @@ from manymatch.system.errors import StorageError, nearest
 from manymatch.system.files import replacing, sha256, write_json
 
 
-def test_a_finished_file_replaces_the_old_one(tmp_path):
-    target = tmp_path / "deep" / "a.txt"
-    for text in ("one", "two"):
-        with replacing(target) as partial:
-            partial.write_text(text)
-            assert partial.parent == target.parent
-    assert target.read_text() == "two"
-    assert list(target.parent.iterdir()) == [target]
-
-
-def test_a_finished_folder_replaces_the_old_one_whole(tmp_path):
-    target = tmp_path / "folder"
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_is_finished_replaces_the_old_one_whole(tmp_path, is_folder):
+    target = tmp_path / "deep" / "a"
     for name in ("old", "new"):
         with replacing(target) as partial:
-            partial.mkdir()
-            (partial / name).write_text("x")
-    assert [path.name for path in target.iterdir()] == ["new"]
-    assert list(tmp_path.iterdir()) == [target]
+            if is_folder:
+                partial.mkdir()
+            (partial / name if is_folder else partial).write_text(name)
+    (path,) = target.iterdir() if is_folder else [target]
+    assert path.read_text() == "new"
+    assert list(target.parent.iterdir()) == [target]
 
 
 @pytest.mark.parametrize("old_exists", [True, False])
@@ -52,25 +45,19 @@ def test_a_fault_leaves_the_old_file_and_nothing_else(tmp_path, fault):
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_full_disk_is_one_line(tmp_path, code):
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+OTHERS = (errno.EACCES, errno.EROFS, errno.EIO, errno.EMFILE, errno.EBUSY)
+
+
+@pytest.mark.parametrize("code", [*FULL, *OTHERS])
+def test_a_fault_of_the_file_system_is_one_line_with_the_file(tmp_path, code):
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with pytest.raises(StorageError, match="no space left") as error, replacing(target):
-        raise OSError(code, "full")
-    assert "\n" not in str(error.value)
-    assert target.read_text() == "old"
-
-
-@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.EIO, errno.EMFILE, errno.EBUSY])
-def test_a_fault_of_the_file_system_is_one_line_with_the_file(tmp_path, code):
-    with pytest.raises(StorageError, match=str(tmp_path)) as error, replacing(tmp_path / "a"):
+    words = "no space left" if code in FULL else str(tmp_path)
+    with pytest.raises(StorageError, match=words) as error, replacing(target):
         raise OSError(code, os.strerror(code))
-    assert "\n" not in str(error.value)
-
-
-def test_other_faults_keep_their_kind(tmp_path):
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "a"):
+    assert "\n" not in str(error.value) and target.read_text() == "old"
+    with pytest.raises(FileNotFoundError), replacing(target):  # another kind of fault
         (tmp_path / "missing").read_text()
 
 

@@ -69,10 +69,6 @@ def content(path):
         return {**result, **{name: file[name][()].tobytes() for name in file}}
 
 
-def no_network(monkeypatch):
-    monkeypatch.setattr(Extractor, "run", None)
-
-
 def test_features_in_parts(tmp_path, monkeypatch):
     place = pictures(tmp_path, 4)
     store = extracted(place, backbone="lite0")
@@ -81,7 +77,7 @@ def test_features_in_parts(tmp_path, monkeypatch):
     for part in HALVES:
         extracted(place, part, "lite0")
     assert not store.exists()
-    no_network(monkeypatch)
+    monkeypatch.setattr(Extractor, "run", None)
     extracted(place, backbone="lite0")
     assert content(store) == seen and {"features", "boxes", "image_id"} < seen.keys()
     assert store.read_bytes() == whole
@@ -97,7 +93,7 @@ def test_features_of_two_thousand_images(tmp_path, monkeypatch):
     extracted(there, Part(2, 2))
     (part,) = (there / "parts").iterdir()
     part.rename(here / "parts" / part.name)
-    no_network(monkeypatch)
+    monkeypatch.setattr(Extractor, "run", None)
     assert content(extracted(here)) == whole
 
 
@@ -239,18 +235,14 @@ def test_shards_of_other_sizes_or_features_are_not_joined(data, capsys):
     data.write_shards(6)
     assert "ignored" in capsys.readouterr().err
     assert read_index(data.shards).split("train").shard_images == [6, 6, 6, 6]
-    with FeatureWriter(
-        data.store, [*_image_ids(data)], max_regions=1, width=8, attributes={"backbone": "other"}
-    ) as writer:
+    ids = dict.fromkeys(pq.read_table(data.captions)["image_id"].to_pylist())
+    other = {"attributes": {"backbone": "other"}}
+    with FeatureWriter(data.store, [*ids], max_regions=1, width=8, **other) as writer:
         for row in range(35):
             writer.write(row, np.full((1, 8), row, np.float16))
     data.write_shards(5)
     assert "ignored" in capsys.readouterr().err
     assert read_index(data.shards).attributes == {"backbone": "other"}
-
-
-def _image_ids(data):
-    return dict.fromkeys(pq.read_table(data.captions)["image_id"].to_pylist())
 
 
 def test_a_damaged_part_of_shards_is_named(data):

@@ -36,27 +36,20 @@ def test_every_item_is_in_one_part():
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "1/0", "a/4", "1/4/2", "-1/4", "1/" * 99])
-def test_other_texts_are_refused(text):
+def test_other_texts_and_parts_without_items_are_refused(text):
     with pytest.raises(ConfigError, match="expected K/N"):
         Part.read(text)
-
-
-def test_a_part_without_items_is_refused():
     with pytest.raises(ConfigError, match="fewer images than parts"):
         Part.read("3/3").refuse_empty(Part.read("3/3").of("ab"), "images")
 
 
-def test_all_parts_are_joined_in_order_and_removed(tmp_path):
-    parts = made(tmp_path / "parts", "2/3", "1/3", "3/3")
-    assert [name[:6] for name in joined(parts)] == ["1-of-3", "2-of-3", "3-of-3"]
-    assert list(parts.folder.iterdir()) == []
-
-
-def test_parts_stay_if_joining_fails(tmp_path):
-    parts = made(tmp_path / "parts", "1/2", "2/2")
+def test_all_parts_are_joined_in_order_and_then_removed(tmp_path):
+    parts = made(tmp_path / "parts", "2/3", "1/3", "3/3", "1/2")
     with pytest.raises(ZeroDivisionError), parts.joining(fixed):
         raise ZeroDivisionError
-    assert len(list(parts.folder.iterdir())) == 2
+    assert len(list(parts.folder.iterdir())) == 4
+    assert [name[:6] for name in joined(parts)] == ["1-of-3", "2-of-3", "3-of-3"]
+    assert [path.name[:6] for path in parts.folder.iterdir()] == ["1-of-2"]
 
 
 def test_a_missing_or_unfinished_part_is_told(tmp_path, capsys):
@@ -72,17 +65,6 @@ def test_parts_of_other_inputs_are_no_parts(tmp_path):
     assert joined(parts, lambda part: "f" * 64) == []
     assert joined(parts, lambda part: fixed(part) if part.number == 1 else "f" * 64) == []
     assert len(list(parts.folder.iterdir())) == 2
-
-
-def test_a_whole_division_is_found_among_others(tmp_path):
-    parts = made(tmp_path / "parts", "1/2", "1/3", "2/3", "3/3")
-    assert len(joined(parts)) == 3
-
-
-def test_a_part_that_is_there_is_not_made_again(tmp_path):
-    made(tmp_path / "parts", "1/2")
-    with Parts(tmp_path / "parts", Part(1, 2)).making(fixed) as path:
-        assert path is None
 
 
 def test_a_part_that_another_makes_is_waited_for(tmp_path, capsys):
@@ -105,10 +87,12 @@ def test_a_part_that_another_makes_is_waited_for(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_part_that_another_did_not_finish_is_made(tmp_path):
+def test_a_part_that_another_did_not_finish_is_made_and_a_finished_one_is_not(tmp_path):
     with pytest.raises(ZeroDivisionError), Parts(tmp_path, Part(1, 2)).making(fixed):
         raise ZeroDivisionError
     assert made(tmp_path, "1/2") and len(list(tmp_path.iterdir())) == 1
+    with Parts(tmp_path, Part(1, 2)).making(fixed) as path:
+        assert path is None
 
 
 def test_a_link_to_nowhere_is_refused(tmp_path):
