@@ -71,8 +71,11 @@ def test_the_class_splits(folder, stages, capsys):
     assert "left out 21 images of classes that are in no list" in capsys.readouterr().err
 
 
-def test_rows(folder, stages):
+def test_rows_with_spaces_for_the_lost_bytes_of_published_captions(folder, stages):
+    path = folder / "text_c10" / CLASSES[1] / f"{stem(1, 0)}.txt"
+    path.write_text("this\ufffd\ufffdbird\ufffd\ufffdis grey.\nbird 1 0 1.\n")
     rows = stages({"folder": str(folder)})
+    assert rows[0]["caption"] == "this bird is grey."
     assert rows[1] == {
         "image_id": "Albatross_0000",
         "caption_id": "Albatross_0000#1",
@@ -138,26 +141,6 @@ def test_everything_from_the_last_mirrors(folder, server, stages):
     assert any("/bad/" in path for path in server.asked)
 
 
-@pytest.mark.parametrize("is_whole", [False, True])
-def test_captions_of_cub_are_a_whole_archive(folder, server, stages, is_whole):
-    """The captions have no checksum."""
-    (folder / "web").mkdir()
-    with tarfile.open(folder / "web" / "good.tgz", "w:gz") as opened:
-        opened.add(folder / "text_c10", "text_c10")
-    shutil.rmtree(folder / "text_c10")
-    content = (folder / "web" / "good.tgz").read_bytes()
-    (folder / "web" / "bad.tgz").write_bytes(content if is_whole else content[:-20])
-    captions = {"url": f"{server.url}/web/bad.tgz", "mirrors": [f"{server.url}/web/good.tgz"]}
-    assert stages({"folder": str(folder), "captions": captions})
-    assert server.asked == ["/web/bad.tgz"] + ["/web/good.tgz"] * (not is_whole)
-
-
-def test_lost_bytes_in_published_captions_are_spaces(folder, stages):
-    path = folder / "text_c10" / CLASSES[1] / f"{stem(1, 0)}.txt"
-    path.write_text("this\ufffd\ufffdbird\ufffd\ufffdis grey.\n")
-    assert stages({"folder": str(folder)})[0]["caption"] == "this bird is grey."
-
-
 def test_only_present_images_if_asked_for(folder, stages):
     path = folder / "CUB_200_2011" / "images" / CLASSES[4] / f"{stem(4, 0)}.jpg"
     path.unlink()
@@ -166,22 +149,16 @@ def test_only_present_images_if_asked_for(folder, stages):
     assert stem(4, 0) not in images_of(rows, "test") and stem(4, 1) in images_of(rows, "test")
 
 
-def test_faulty_lists(folder, stages):
+def test_faulty_and_missing_files_are_named(folder, stages):
     write_lists(folder / "splits", {"testclasses.txt": [CLASSES[4], CLASSES[1]]})
     words = "class 1 is in trainvalclasses.txt and testclasses.txt"
     stages.refused({"folder": str(folder)}, DataError, words)
     write_lists(folder / "splits", {"testclasses.txt": ["Albatross"]})
     words = "testclasses.txt:1: expected a class such as 004.Groove_billed_Ani, found 'Albatross'"
     stages.refused({"folder": str(folder)}, DataError, words)
-
-
-def test_missing_files_are_named(folder, stages):
-    (folder / "splits" / "seen_test_images.txt").unlink()
-    stages.refused({"folder": str(folder)}, ConfigError, "sources.cub: 'seen_test': not found")
-
-
-def test_captions_that_are_none(folder, stages, tmp_path):
     settings = {"folder": str(folder), "captions": str(folder / "splits")}
     stages.refused(settings, SourceError, "no captions; expected files CLASS/IMAGE.txt")
     settings["captions"] = str(folder / "splits" / "testclasses.txt")
     stages.refused(settings, SourceError, "neither a folder nor a complete")
+    (folder / "splits" / "seen_test_images.txt").unlink()
+    stages.refused({"folder": str(folder)}, ConfigError, "sources.cub: 'seen_test': not found")

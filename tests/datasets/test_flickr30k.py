@@ -103,15 +103,12 @@ def test_karpathys_archive(folder, stages, inside):
     assert table(stages({"folder": str(folder)})) == expected()
 
 
-def test_multi30k(folder, stages):
+@pytest.mark.parametrize("beside", [False, True])
+def test_multi30k_also_beside_a_folder_without_all_splits(folder, stages, beside):
     write_multi30k(folder / "multi30k_task2")
-    assert table(stages({"folder": str(folder)})) == expected()
-
-
-def test_a_folder_with_all_splits_is_preferred(folder, stages):
-    write_precomp(folder / "f30k_precomp")
-    (folder / "f30k_precomp" / "train_caps.txt").unlink()
-    write_multi30k(folder / "multi30k_task2")
+    if beside:
+        write_precomp(folder / "f30k_precomp")
+        (folder / "f30k_precomp" / "train_caps.txt").unlink()
     assert table(stages({"folder": str(folder)})) == expected()
 
 

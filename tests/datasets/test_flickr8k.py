@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import os
-import random
 import tarfile
 import zipfile
 
@@ -15,7 +14,6 @@ from manymatch.fetching.archives import extract
 from manymatch.system.errors import (
     ConfigError,
     DataError,
-    ManyMatchError,
     SourceError,
     StorageError,
 )
@@ -51,7 +49,9 @@ def pictures(folder, name, inside="Flicker8k_Dataset/"):
     return archive
 
 
-def test_a_folder_with_the_usual_names(folder, stages, raw):
+def test_a_folder_with_the_usual_names_is_read_and_stays_as_it_is(folder, stages, raw):
+    given = folder.path / "Images" / "a.jpg"
+    os.chmod(given, 0o640)  # noqa: PTH101
     rows = stages({"folder": str(folder.path)})
     ids = [row["caption_id"] for row in rows]
     assert ids == [f"{image}.jpg#{number}" for image in "abcdef" for number in (0, 1)]
@@ -66,6 +66,8 @@ def test_a_folder_with_the_usual_names(folder, stages, raw):
     assert stages.pairs == PAIRS
     assert (raw / "images" / "a.jpg").read_bytes() == b"picture a"
     assert not list(raw.parent.glob("*.partial"))
+    (raw / "images" / "a.jpg").write_bytes(b"changed")
+    assert given.read_bytes() == b"picture a" and given.stat().st_mode & 0o777 == 0o640
 
 
 def test_both_forms_give_the_same(folder, stages):
@@ -83,14 +85,6 @@ def test_pictures_in_an_archive(folder, stages, raw, name, inside):
         f"{image}.jpg" for image in "abcdefx"
     ]
     assert not (raw / "unpacked").exists()
-
-
-def test_the_given_folder_stays_as_it_is(folder, stages, raw):
-    given = folder.path / "Images" / "a.jpg"
-    os.chmod(given, 0o640)  # noqa: PTH101
-    stages({"folder": str(folder.path)})
-    (raw / "images" / "a.jpg").write_bytes(b"changed")
-    assert given.read_bytes() == b"picture a" and given.stat().st_mode & 0o777 == 0o640
 
 
 def test_every_file_from_its_own_source(folder, stages):
@@ -143,30 +137,6 @@ def test_a_file_missing_from_the_folder(folder, stages, raw, gone, key):
     assert not raw.exists()
 
 
-def test_a_missing_archive(folder, stages, raw):
-    settings = {"folder": str(folder.path), "images": str(folder.path / "none.zip")}
-    stages.refused(settings, SourceError, "flickr8k images: no such file or folder")
-    assert not raw.exists() and not list(raw.parent.glob("*.partial"))
-
-
-@pytest.mark.parametrize("name", ["Flickr8k_Dataset.zip", "images_224.tar"])
-def test_a_cut_off_archive(folder, stages, raw, name):
-    archive = pictures(folder, name)
-    whole = archive.read_bytes()
-    archive.write_bytes(whole[: len(whole) // 3])
-    line = stages.refused({"folder": str(folder.path)}, SourceError, str(archive))
-    assert "damaged" in line or "complete" in line
-    assert not raw.exists() and not list(raw.parent.glob("*.partial"))
-
-
-def test_a_wrong_checksum(folder, stages, raw):
-    archive = pictures(folder, "images_224.tar")
-    settings = {"folder": str(folder.path), "images": {"url": str(archive), "sha256": "0" * 64}}
-    checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
-    line = stages.refused(settings, SourceError, f"sha256 is {checksum}, expected {'0' * 64}")
-    assert str(archive) in line and not raw.exists()
-
-
 def test_an_unsafe_archive_leaves_an_earlier_folder_whole(folder, stages, raw, tmp_path):
     stages({"folder": str(folder.path)})
     before = sorted(path.name for path in raw.rglob("*"))
@@ -180,14 +150,11 @@ def test_an_unsafe_archive_leaves_an_earlier_folder_whole(folder, stages, raw, t
     assert not list(tmp_path.rglob("evil.jpg"))
 
 
-def test_an_archive_without_pictures(folder, stages, tmp_path):
+def test_pictures_that_are_none_or_of_one_name(folder, stages, tmp_path):
     with tarfile.open(tmp_path / "x.tar", "w") as opened:
         opened.add(folder.path / "Flickr8k.token.txt", "readme.txt")
     settings = {"folder": str(folder.path), "images": str(tmp_path / "x.tar")}
     stages.refused(settings, SourceError, "no .jpeg, .jpg, .png files")
-
-
-def test_two_pictures_of_one_name(folder, stages):
     (folder.path / "Images" / "more").mkdir()
     (folder.path / "Images" / "more" / "a.jpg").write_bytes(b"another")
     stages.refused({"folder": str(folder.path)}, SourceError, "two images are called a.jpg")
@@ -203,10 +170,8 @@ def test_two_pictures_of_one_name(folder, stages):
         (b"a.jpg#2 no tab\n", "expected 2 parts separated by tabs, found 1"),
         (b"a.jpg\tno number\n", "expected FILE#NUMBER before the tab, found 'a.jpg'"),
         (b"a.jpg#x\tno number\n", "expected FILE#NUMBER before the tab"),
-        (b"a.jpg#2\t \n", "empty caption"),
-        (b"a.jpg#2\tb'A dog .'\n", "printed instead of decoded"),
         (b"a.jpg#1\tagain\n", "a second caption 'a.jpg#1'"),
-        (b"a.jpg#2\tbell \x07\n", "character U+0007 in a caption"),
+        (b"x" * 2**21, "a line of a million bytes"),
     ],
 )
 def test_a_faulty_line_of_the_token_file_is_named(folder, stages, raw, line, words):
@@ -216,17 +181,6 @@ def test_a_faulty_line_of_the_token_file_is_named(folder, stages, raw, line, wor
     assert result.startswith(f"{raw / 'Flickr8k.token.txt'}:{count + 1}: ")
 
 
-def test_an_endless_line_is_no_text(folder, stages):
-    folder.add("Flickr8k.token.txt", b"x" * 2**21)
-    stages.refused({"folder": str(folder.path)}, DataError, "a line of a million bytes")
-
-
-def test_an_image_of_a_split_without_captions(folder, stages, raw):
-    folder.add("Flickr_8k.testImages.txt", "z.jpg\n")
-    line = stages.refused({"folder": str(folder.path)}, DataError, "image z.jpg has no caption")
-    assert line.startswith(f"{raw / 'Flickr_8k.testImages.txt'}:3: ")
-
-
 def test_captions_of_a_split_without_their_image(folder, stages):
     (folder.path / "Images" / "c.jpg").unlink()
     settings = {"folder": str(folder.path)}
@@ -234,16 +188,15 @@ def test_captions_of_a_split_without_their_image(folder, stages):
     assert "Flickr8k.token.txt:8: " in stages.refused(settings, DataError, words)
 
 
-def test_an_image_in_two_splits(folder, stages, raw):
-    folder.add("Flickr_8k.testImages.txt", "a.jpg\n")
-    words = f"image a.jpg is listed already, in {raw / 'Flickr_8k.trainImages.txt'}:1"
-    stages.refused({"folder": str(folder.path)}, DataError, words)
-
-
-def test_a_file_name_that_leaves_the_folder(folder, stages):
-    folder.add("Flickr_8k.testImages.txt", "../e.jpg\n")
-    folder.add("Flickr8k.token.txt", "../e.jpg#0\tEvil .\n")
-    stages.refused({"folder": str(folder.path)}, DataError, "leaves the dataset's folder")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("z", "image z.jpg has no caption"), ("a", "image a.jpg is listed already, in {}:1")],
+)
+def test_a_split_names_each_image_with_captions_once(folder, stages, raw, name, words):
+    folder.add("Flickr_8k.testImages.txt", f"{name}.jpg\n")
+    words = words.format(raw / "Flickr_8k.trainImages.txt")
+    line = stages.refused({"folder": str(folder.path)}, DataError, words)
+    assert line.startswith(f"{raw / 'Flickr_8k.testImages.txt'}:3: ")
 
 
 @pytest.mark.parametrize(
@@ -258,7 +211,6 @@ def test_a_file_name_that_leaves_the_folder(folder, stages):
             lambda value: value["images"][1]["sentences"][1].update(raw=None),
             "images[1].sentences[1]: expected 'raw' of type str, found None",
         ),
-        (lambda value: value["images"][1]["sentences"][0].update(raw=" "), "empty caption"),
         (lambda value: value["images"].append(value["images"][0]), "a second image a.jpg"),
     ],
 )
@@ -268,20 +220,6 @@ def test_a_faulty_karpathy_file_is_refused_with_the_place(folder, stages, spoil,
     folder.write("dataset_flickr8k.json", json.dumps(value))
     settings = {"folder": str(folder.path)}
     assert "dataset_flickr8k.json" in stages.refused(settings, DataError, words)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b'{"images": [\n\n}', ":3: not valid JSON"),
-        (b'{"images": "caf\xe9"}', ":1: the text is not UTF-8"),
-        (b'{"images":' + b"[" * 200_000, "not valid JSON"),
-    ],
-)
-def test_a_karpathy_file_that_is_no_json(folder, stages, content, words):
-    folder.to_karpathy()
-    folder.write("dataset_flickr8k.json", content)
-    stages.refused({"folder": str(folder.path)}, DataError, words)
 
 
 @pytest.mark.parametrize(
@@ -308,21 +246,11 @@ def test_judgments_outside_the_test_split_are_left_out(folder, stages):
     folder.add("ExpertAnnotations.txt", "a.jpg\te.jpg#0\t4\t4\t4\ne.jpg\ta.jpg#0\t4\t4\t4\n")
     stages({"folder": str(folder.path)})
     assert stages.pairs == PAIRS
-
-
-def test_a_judgment_of_a_caption_that_does_not_exist(folder, stages):
     folder.add("ExpertAnnotations.txt", "e.jpg\tf.jpg#9\t4\t4\t4\n")
     stages.refused({"folder": str(folder.path)}, DataError, "no caption 'f.jpg#9'")
 
 
 # From the web
-
-
-def test_pictures_from_the_web(folder, server, stages, raw):
-    pictures(folder, "pics.zip")
-    images = {"url": f"{server.url}/gone.zip", "mirrors": [f"{server.url}/pics.zip"]}
-    rows = stages({"folder": str(folder.path), "images": images})
-    assert len(rows) == 12 and not (raw.parent / ".downloads" / "flickr8k").exists()
 
 
 def test_a_disk_full_while_unpacking_keeps_the_download(folder, server, stages, raw, monkeypatch):
@@ -351,19 +279,3 @@ def test_a_token_file_without_its_lists_is_passed_over_for_karpathys(folder, sta
     folder.write("Flickr8k.token.txt", token)
     stages({"folder": str(folder.path)})
     assert (raw / "dataset_flickr8k.json").is_file()
-
-
-def test_random_damage_of_the_text_files_is_always_one_line(folder, stages):
-    generator = random.Random(0)
-    names = ("Flickr8k.token.txt", "Flickr_8k.testImages.txt", "ExpertAnnotations.txt")
-    for _ in range(30):
-        name = generator.choice(names)
-        whole = (folder.path / name).read_bytes()
-        damaged = bytearray(whole)
-        damaged[generator.randrange(len(whole))] = generator.randrange(256)
-        folder.write(name, bytes(damaged))
-        try:
-            stages({"folder": str(folder.path)})
-        except ManyMatchError as error:
-            assert "\n" not in str(error)
-        folder.write(name, whole)

@@ -37,6 +37,7 @@ def test_a_folder_is_used_where_it_lies(raw, folder):
     assert files_of(raw, "a.jpg", "b.jpg") == ["images/a.jpg", "images/sub/b.PNG"]
     images = read_image_folder(raw)
     assert image_path(raw, "images/sub/b.PNG", images) == folder / "sub" / "b.PNG"
+    assert image_path(raw, "boxes.parquet", images) == raw / "boxes.parquet"
     assert sorted(path.name for path in raw.iterdir()) == ["images.json"]
 
 
@@ -60,13 +61,10 @@ def test_a_relative_folder_is_recorded_as_absolute(raw, folder, monkeypatch, tmp
     assert read_image_folder(raw).folder == str(folder)
 
 
-def test_a_folder_without_images(raw, tmp_path):
+def test_several_folders_or_a_folder_without_images_are_refused(raw, folder, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match=r"no \.jpeg, \.jpg, \.png files"):
         settle_images([tmp_path / "empty"], raw, only_present=False)
-
-
-def test_several_folders_are_refused(raw, folder):
     with pytest.raises(SourceError, match="Give one folder"):
         settle_images([folder, folder / "sub"], raw, only_present=False)
 
@@ -78,11 +76,6 @@ def test_a_name_does_not_leave_the_folder(raw, folder, file, elsewhere):
         settle_images([folder], raw, only_present=False)
     with pytest.raises(DataError, match="outside"):
         image_path(raw, file, read_image_folder(raw))
-
-
-def test_only_the_images_are_elsewhere(raw, folder):
-    settle_images([folder], raw, only_present=False)
-    assert image_path(raw, "boxes.parquet", read_image_folder(raw)) == raw / "boxes.parquet"
 
 
 @pytest.mark.parametrize(

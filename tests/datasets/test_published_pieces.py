@@ -1,7 +1,6 @@
 """Real parts of COCO, Flickr30K and CUB, if available (not part of the repository)."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ def letters(text):
     return "".join(sign for sign in text.lower() if sign.isalnum())
 
 
-def lines(path: Path) -> list[str]:
+def lines(path):
     return path.read_text(encoding="utf-8").splitlines()
 
 

@@ -21,14 +21,12 @@ def test_a_local_file_is_used_where_it_lies(tmp_path, form):
     assert not (tmp_path / "waiting").exists()
 
 
-def test_a_folder_is_used_where_it_lies(tmp_path):
-    assert obtain(source(str(tmp_path)), "the folder", tmp_path / "waiting") == tmp_path
-
-
-def test_a_path_is_relative_to_the_current_folder(tmp_path, monkeypatch):
+def test_a_folder_is_used_where_it_lies_relative_to_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "x").write_text("x")
+    (tmp_path / "x").mkdir()
     assert obtain(source("file:x"), "it", tmp_path).resolve() == tmp_path / "x"
+    with pytest.raises(ConfigError, match="is a folder, which has no size or sha256"):
+        obtain(source({"url": "x", "sha256": "0" * 64}), "it", tmp_path)
 
 
 def test_size_and_checksum_of_a_local_file_are_checked(tmp_path):
@@ -47,25 +45,13 @@ def test_size_and_checksum_of_a_local_file_are_checked(tmp_path):
         obtain(source(good | {"size": 8}), "it", tmp_path)
 
 
-def test_a_missing_file_is_one_line(tmp_path):
-    with pytest.raises(SourceError) as caught:
-        obtain(source(f"file:{tmp_path}/none"), "flickr8k images", tmp_path)
-    expected = (
-        f"flickr8k images: no such file or folder: {tmp_path}/none. Correct the path in params.yaml"
-    )
-    assert str(caught.value) == expected
-
-
-def test_a_local_mirror_helps_where_a_path_is_missing(tmp_path):
-    (tmp_path / "b").write_text("x")
+def test_a_missing_file_is_one_line_unless_a_local_mirror_helps(tmp_path):
     value = {"url": str(tmp_path / "a"), "mirrors": [str(tmp_path / "b")]}
+    words = rf"flickr8k images: no such file or folder: {tmp_path}/a, {tmp_path}/b\. Correct"
+    with pytest.raises(SourceError, match=words):
+        obtain(source(value), "flickr8k images", tmp_path)
+    (tmp_path / "b").write_text("x")
     assert obtain(source(value), "it", tmp_path) == tmp_path / "b"
-
-
-def test_a_folder_has_no_checksum(tmp_path):
-    value = {"url": str(tmp_path), "sha256": "0" * 64}
-    with pytest.raises(ConfigError, match="is a folder, which has no size or sha256"):
-        obtain(source(value), "it", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -85,19 +71,11 @@ def test_other_addresses_are_refused_when_the_settings_are_read(address):
     assert str(caught.value).startswith(f"{address}: ")
 
 
-def test_a_web_address_is_no_path():
-    assert local_path("https://host/x") is None
-
-
-@pytest.mark.parametrize("address", ["https://host/", "https://host", "https://host/.."])
-def test_a_web_address_ends_in_a_name(tmp_path, address):
-    with pytest.raises(ConfigError, match="does not end in a file's name"):
-        obtain(source(address), "it", tmp_path)
-
-
-def test_a_web_address_ends_in_a_short_name(tmp_path):
-    with pytest.raises(ConfigError, match="is too long"):
-        obtain(source(f"https://host/{'x' * 300}"), "it", tmp_path)
+@pytest.mark.parametrize("end", ["/", "", "/..", f"/{'x' * 300}"])
+def test_a_web_address_ends_in_a_short_name(tmp_path, end):
+    assert local_path(f"https://host{end}") is None
+    with pytest.raises(ConfigError, match=r"does not end in a file's name|is too long"):
+        obtain(source(f"https://host{end}"), "it", tmp_path)
 
 
 def test_the_home_of_nobody_is_one_line():

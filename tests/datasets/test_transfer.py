@@ -176,10 +176,10 @@ def partial(target):
     return target.with_name("file.bin.partial")
 
 
-def leave_partial(server, target, count):
-    """Leave what a process killed after `count` bytes leaves."""
+def leave_partial(server, target, left=CONTENT[:100_000]):
+    """Leave what a killed process leaves."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial(target).write_bytes(server.content[:count])
+    partial(target).write_bytes(left)
     note = {"url": server.url, "validator": server.etag}
     target.with_name("file.bin.json").write_text(json.dumps(note))
 
@@ -204,13 +204,6 @@ def test_a_file_arrives_whole_whatever_the_server_does(server, target, behaviour
     assert server.asked == asked
 
 
-def test_a_download_begun_earlier_goes_on(server, target):
-    leave_partial(server, target, 100_000)
-    assert partial(target).read_bytes() == CONTENT[:100_000]
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT and server.asked[-1] == "bytes=100000-"
-
-
 def test_a_process_killed_in_the_middle_loses_nothing(server, target):
     server.goes_on.clear()
     server.cuts = [200_000]
@@ -228,52 +221,46 @@ def test_a_process_killed_in_the_middle_loses_nothing(server, target):
     assert target.read_bytes() == CONTENT and server.asked == [None, f"bytes={kept}-"]
 
 
-def test_a_download_killed_after_its_last_byte_is_not_fetched_again(server, target):
-    leave_partial(server, target, len(CONTENT))
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT and server.asked == [f"bytes={len(CONTENT)}-"]
+REST, ALL = "bytes=100000-", f"bytes={len(CONTENT)}-"
+CHANGED, UNHEEDED = {"content": CONTENT[::-1], "etag": '"two"'}, {"heeds_if_range": False}
 
 
-@pytest.mark.parametrize("heeds_if_range", [True, False])
-def test_a_file_that_changed_meanwhile_is_fetched_anew(server, target, heeds_if_range):
-    leave_partial(server, target, 100_000)
-    server.content, server.etag = CONTENT[::-1], '"two"'
-    server.heeds_if_range = heeds_if_range
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT[::-1]
+@pytest.mark.parametrize(
+    ("left", "changes", "sha256", "asked"),
+    [
+        (CONTENT[:100_000], {}, None, [REST]),
+        (CONTENT, {}, None, [ALL]),
+        (CONTENT[:100_000], CHANGED, None, [REST]),
+        (CONTENT[:100_000], {**CHANGED, **UNHEEDED}, None, [REST, None]),
+        (CONTENT[:100_000], {"content": CONTENT[:1000], **UNHEEDED}, None, [REST, None]),
+        (bytes(100_000), {}, SHA, [REST, None]),
+    ],
+    ids=["goes on", "is whole", "changed", "changed, unheeded", "shrank", "wrong sum"],
+)
+def test_an_earlier_download_goes_on_unless_the_file_changed(
+    server, target, left, changes, sha256, asked
+):
+    leave_partial(server, target, left)
+    vars(server).update(changes)
+    fetch([server.url], target, Expected(sha256=sha256), "the file")
+    assert target.read_bytes() == server.content and server.asked == asked
 
 
-def test_a_file_that_shrank_meanwhile_is_fetched_anew(server, target):
-    leave_partial(server, target, 200_000)
-    server.content, server.heeds_if_range = CONTENT[:1000], False
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT[:1000]
-
-
-def test_without_version_or_checksum_nothing_is_resumed(server, target):
-    server.etag = None
-    leave_partial(server, target, 100_000)
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT and server.asked == [None]
-
-
-def test_bytes_of_another_address_are_not_resumed_without_a_checksum(server, mirror, target):
-    leave_partial(mirror, target, 100_000)
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT and server.asked == [None]
-
-
-def test_with_a_checksum_a_mirror_goes_on_with_anothers_bytes(server, mirror, target):
-    leave_partial(mirror, target, 100_000)
-    fetch([server.url], target, Expected(sha256=SHA), "the file")
-    assert target.read_bytes() == CONTENT and server.asked == ["bytes=100000-"]
-
-
-def test_a_resumed_file_with_a_wrong_sum_is_fetched_once_more(server, target):
-    leave_partial(server, target, 100_000)
-    partial(target).write_bytes(bytes(100_000))
-    fetch([server.url], target, Expected(sha256=SHA), "the file")
-    assert target.read_bytes() == CONTENT and server.asked == ["bytes=100000-", None]
+@pytest.mark.parametrize(
+    ("of_mirror", "etag", "expected", "asked"),
+    [
+        (False, None, Expected(), None),
+        (True, '"one"', Expected(), None),
+        (True, '"one"', Expected(sha256=SHA), REST),
+    ],
+)
+def test_bytes_of_an_unknown_version_go_on_only_with_a_checksum(
+    server, mirror, target, of_mirror, etag, expected, asked
+):
+    server.etag = etag
+    leave_partial(mirror if of_mirror else server, target)
+    fetch([server.url], target, expected, "the file")
+    assert target.read_bytes() == CONTENT and server.asked == [asked]
 
 
 def test_a_wrong_checksum_says_both(server, target):
@@ -359,15 +346,10 @@ def test_a_mirror_that_answers_is_asked_again(server, target, no_names):
     assert target.read_bytes() == CONTENT
 
 
-def test_all_mirrors_faults_are_told(server, mirror, target):
+def test_all_mirrors_faults_are_told_without_keys_in_their_addresses(server, mirror, target):
     mirror.codes = [410]
-    line = fault([down(server), mirror.url], target)
-    assert "refused" in line and "HTTP 410" in line
-
-
-def test_a_key_in_the_address_is_not_told(server, target):
-    server.codes = [404]
-    assert "secret" not in fault([server.url + "?key=secret"], target)
+    line = fault([down(server), mirror.url + "?key=secret"], target)
+    assert "refused" in line and "HTTP 410" in line and "secret" not in line
 
 
 def test_a_redirect_is_followed(server, mirror, target):
@@ -419,13 +401,6 @@ def test_a_damaged_file_of_an_earlier_run_does_not_block(server, mirror, target)
     assert target.read_bytes() == CONTENT
 
 
-def test_with_a_checksum_the_check_is_not_needed(server, target):
-    def never(path):
-        raise AssertionError
-
-    fetch([server.url], target, Expected(sha256=SHA, check=never), "the file")
-
-
 @pytest.mark.parametrize("connections", [1, 4])
 def test_a_host_that_gives_another_file_each_time_is_given_up(
     server, mirror, target, in_pieces, connections
@@ -439,7 +414,10 @@ def test_a_host_that_gives_another_file_each_time_is_given_up(
 
 
 def test_a_finished_download_with_its_checksum_is_not_asked_for(server, target):
-    fetch([server.url], target, Expected(sha256=SHA), "the file")
+    def never(path):
+        raise AssertionError
+
+    fetch([server.url], target, Expected(sha256=SHA, check=never), "the file")
     fetch([down(server)], target, Expected(sha256=SHA), "the file")
     assert len(server.asked) == 1 and target.read_bytes() == CONTENT
 
@@ -465,13 +443,6 @@ def test_the_disk_is_not_filled(server, target, monkeypatch, tells_length, writt
         fetch([server.url], target, Expected(), "the file")
     assert not target.exists()
     assert not partial(target).exists() or partial(target).stat().st_size <= written
-
-
-def test_nonsense_beside_a_partial_file_starts_afresh(server, target):
-    leave_partial(server, target, 100_000)
-    target.with_name("file.bin.json").write_text('["?"]')
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT
 
 
 def test_a_web_page_is_not_the_file(server, mirror, target):
@@ -562,38 +533,25 @@ def test_a_mirror_without_ranges_goes_on_after_the_first_gap(server, mirror, tar
 
 
 def test_a_download_begun_over_one_connection_goes_on_over_several(server, target, in_pieces):
-    leave_partial(server, target, 105_000)
+    leave_partial(server, target, CONTENT[:105_000])
     in_pieces([server.url], target)
     assert target.read_bytes() == CONTENT
     assert pieces_asked(server) == list(range(100_000, 300_000, 10_000))
 
 
-def test_a_download_in_pieces_goes_on_over_one_connection(server, target, in_pieces):
+@pytest.mark.parametrize("then", ["one connection", "another file", "no partial file"])
+def test_a_download_in_pieces_goes_on_or_starts_again(server, target, in_pieces, then):
     server.codes = [0] * 10 + [410] * 100
     with pytest.raises(SourceError):
         in_pieces([server.url], target)
     server.codes, server.asked = [], []
-    fetch([server.url], target, Expected(), "the file")
-    assert target.read_bytes() == CONTENT and not pieces_asked(server)
-
-
-def test_pieces_of_a_file_that_changed_are_not_mixed(server, target, in_pieces):
-    server.codes = [0] * 10 + [410] * 100
-    with pytest.raises(SourceError):
-        in_pieces([server.url], target)
-    server.codes, server.content, server.etag = [], CONTENT[::-1], '"two"'
-    in_pieces([server.url], target)
-    assert target.read_bytes() == CONTENT[::-1]
-
-
-def test_a_note_without_its_partial_file_is_not_believed(server, target, in_pieces):
-    server.codes = [0] * 10 + [410] * 100
-    with pytest.raises(SourceError):
-        in_pieces([server.url], target)
-    partial(target).unlink()
-    server.codes = []
-    in_pieces([server.url], target)
-    assert target.read_bytes() == CONTENT
+    if then == "another file":
+        server.content, server.etag = CONTENT[::-1], '"two"'
+    if then == "no partial file":
+        partial(target).unlink()
+    in_pieces([server.url], target, connections=1 if then == "one connection" else 4)
+    assert target.read_bytes() == server.content
+    assert bool(pieces_asked(server)) == (then != "one connection")
 
 
 def test_pieces_with_a_wrong_checksum_are_not_kept(server, target, in_pieces):

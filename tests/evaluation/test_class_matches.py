@@ -1,15 +1,11 @@
 """CUB's class-level retrieval against naive loops, and the labels that it reads."""
 
-from __future__ import annotations
-
 import statistics
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_scores import consecutive_index, distinct, precision_at_r, ranked, subject
-from torch import Tensor
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.evaluation.protocols import suite
@@ -22,11 +18,9 @@ OF_IMAGES = [(1,), (7,), (2,), (1,), (8,), (7,), (2,), (2,)]
 SEEN = frozenset({1, 2, 3})
 
 
-def _naive(table: Tensor, chosen: list[int]) -> dict[str, dict[str, float]]:
+def _naive(table, chosen):
     texts = [2 * image + k for image in chosen for k in (0, 1)]
-    numbers: dict[str, dict[str, list[float]]] = {
-        way: {"r_precision": [], "r1": []} for way in ("i2t", "t2i")
-    }
+    numbers = {way: {"r_precision": [], "r1": []} for way in ("i2t", "t2i")}
     queries = {
         "i2t": [(image, [table[image, text].item() for text in texts]) for image in chosen],
         "t2i": [(text // 2, [table[image, text].item() for image in chosen]) for text in texts],
@@ -44,7 +38,7 @@ def _naive(table: Tensor, chosen: list[int]) -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_both_settings_equal_a_naive_loop(ties: bool) -> None:
+def test_both_settings_equal_a_naive_loop(ties):
     for seed in range(4):
         table = distinct(8, 16, seed)
         table = table // 16 if ties else table
@@ -55,7 +49,7 @@ def test_both_settings_equal_a_naive_loop(ties: bool) -> None:
                 assert values[setting][way] == pytest.approx(expected[way])
 
 
-def test_captions_may_rank_by_another_score() -> None:
+def test_captions_may_rank_by_another_score():
     table, back = distinct(8, 16, 0), distinct(8, 16, 1)
     values = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN), back=back))
     selected = [1, 4, 5]
@@ -63,7 +57,7 @@ def test_captions_may_rank_by_another_score() -> None:
     assert values["zero_shot"]["t2i"] == pytest.approx(_naive(back, selected)["t2i"])
 
 
-def test_a_setting_without_images_is_left_out() -> None:
+def test_a_setting_without_images_is_left_out():
     values = classes(
         subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, frozenset({99})))
     )
@@ -79,12 +73,12 @@ def test_a_setting_without_images_is_left_out() -> None:
         (Labels([(1,), (2,)]), "training image"),
     ],
 )
-def test_what_lacks_classes_is_told(labels: Labels | None, reason: str) -> None:
+def test_what_lacks_classes_is_told(labels, reason):
     with pytest.raises(DoesNotApply, match=reason):
         classes(subject(distinct(2, 4, 0), consecutive_index(2, 2), labels))
 
 
-def _table(path: Path) -> Path:
+def _table(path):
     rows = [
         ("a", "a0", "train", "x", "a.jpg", [3]),
         ("b", "b0", "test", "x", "b.jpg", [3]),
@@ -97,7 +91,7 @@ def _table(path: Path) -> Path:
     return path
 
 
-def test_labels_come_from_the_caption_table(tmp_path: Path) -> None:
+def test_labels_come_from_the_caption_table(tmp_path):
     table = _table(tmp_path / "t.parquet")
     labels = read_labels(table, ["d"])
     assert labels.of_images == [(4, 5)] and labels.seen == {3}
@@ -107,14 +101,12 @@ def test_labels_come_from_the_caption_table(tmp_path: Path) -> None:
     assert labels.part(slice(0, 1)).of_images == [(3,)]
 
 
-def test_an_image_that_the_table_lacks_is_named(tmp_path: Path) -> None:
+def test_an_image_that_the_table_lacks_is_named(tmp_path):
     with pytest.raises(DataError, match=r"no image 'z'.*stage 'captions'"):
         read_labels(_table(tmp_path / "t.parquet"), ["b", "z"])
 
 
-def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(capsys, tmp_path):
     of = subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
     assert list(suite.of_dataset("cub", of)) == ["classes"]
     assert list(suite.of_dataset("coco", of)) == ["pmrp"]
@@ -131,7 +123,7 @@ def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(
     assert suite.labels_for("cub", table, ["b"]) == Labels([(3,)], frozenset({3, 4, 5}))
 
 
-def test_protocols_by_name() -> None:
+def test_protocols_by_name():
     of = subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
     assert list(suite.by_name(["classes", "pmrp"], of)) == ["classes", "pmrp"]
     with pytest.raises(DoesNotApply):

@@ -1,29 +1,25 @@
 """COCO's protocols against naive loops and the ECCV Caption package called directly."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import io
 import statistics
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from made_scores import consecutive_index, distinct, precision_at_r, subject
-from torch import Tensor
 
 from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.protocols.subject import DoesNotApply, Subject, part
+from manymatch.evaluation.protocols.subject import DoesNotApply, part
 
 N, M = 5000, 25_000
 
 
-def _constructed(seed: int) -> tuple[Tensor, Tensor]:
+def _constructed(seed):
     """Vectors of images and captions that find each other often but not always."""
     generator = torch.Generator().manual_seed(seed)
     images = torch.randn(N, 12, generator=generator)
@@ -31,7 +27,7 @@ def _constructed(seed: int) -> tuple[Tensor, Tensor]:
     return images, images.repeat_interleave(5, 0) + noise
 
 
-def _naive(scores: np.ndarray) -> dict[str, Any]:
+def _naive(scores):
     """The whole matrix, query by query: how many wrong items score more than the best own one."""
     ways = {}
     for way, ranks in (
@@ -48,30 +44,30 @@ def _naive(scores: np.ndarray) -> dict[str, Any]:
     return {**ways, "rsum": sums}
 
 
-def _before(scores: np.ndarray, own: slice | int) -> int:
+def _before(scores, own):
     return int((scores > scores[own].max()).sum())
 
 
 @pytest.fixture(scope="module")
-def table() -> Tensor:
+def table():
     """Scores of all images and captions."""
     images, texts = _constructed(0)
     return images @ texts.T
 
 
-def _equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
+def _equal(found, expected):
     assert found["rsum"] == pytest.approx(expected["rsum"])
     for way in ("i2t", "t2i"):
         assert found[way] == pytest.approx(expected[way])
 
 
 @pytest.mark.slow
-def test_5k_equals_a_naive_script(table: Tensor, coco: Subject) -> None:
+def test_5k_equals_a_naive_script(table, coco):
     _equal(recall_of(coco.ranking), _naive(table.numpy()))
 
 
 @pytest.mark.slow
-def test_1k_equals_a_naive_script(table: Tensor, coco: Subject) -> None:
+def test_1k_equals_a_naive_script(table, coco):
     folds = [
         _naive(table[i : i + 1000, 5 * i : 5 * i + 5000].numpy()) for i in range(0, 5000, 1000)
     ]
@@ -82,12 +78,12 @@ def test_1k_equals_a_naive_script(table: Tensor, coco: Subject) -> None:
     _equal(coco_1k(coco), {**expected, "rsum": statistics.fmean(fold["rsum"] for fold in folds)})
 
 
-def test_1k_is_of_5000_images() -> None:
+def test_1k_is_of_5000_images():
     with pytest.raises(DoesNotApply, match="5,000 test images, not 7"):
         coco_1k(subject(distinct(7, 14, 0), consecutive_index(7, 2)))
 
 
-def test_a_part_has_its_own_captions() -> None:
+def test_a_part_has_its_own_captions():
     index = torch.tensor([0, 1, 1, 2, 2, 2, 3])
     result = part(subject(distinct(4, 7, 0), index).embedded, slice(1, 3))
     assert result.image_ids == ["1", "2"]
@@ -97,14 +93,14 @@ def test_a_part_has_its_own_captions() -> None:
 
 
 @pytest.fixture(scope="module")
-def package() -> Any:
+def package():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module("eccv_caption").Metrics()
 
 
 @pytest.fixture(scope="module")
-def coco(package: Any, table: Tensor) -> Subject:
+def coco(package, table):
     """COCO's 5,000 test images and 25,000 captions with random, better-than-chance scores; the ids
     as in file names and annotations."""
     captions = package.coco_ids.tolist()
@@ -121,7 +117,7 @@ def coco(package: Any, table: Tensor) -> Subject:
     )
 
 
-def _ranked(of: Subject) -> dict[str, dict[int, list[int]]]:
+def _ranked(of):
     images = [int(name[-12:]) for name in of.embedded.image_ids]
     captions = [int(name) for name in of.embedded.caption_ids]
     i2t, t2i = of.ranking.i2t.items.tolist(), of.ranking.t2i.items.tolist()
@@ -132,7 +128,7 @@ def _ranked(of: Subject) -> dict[str, dict[int, list[int]]]:
 
 
 @pytest.mark.slow
-def test_eccv_caption_equals_the_package(coco: Subject, package: Any) -> None:
+def test_eccv_caption_equals_the_package(coco, package):
     ranked = _ranked(coco)
     metrics = ("eccv_map_at_r", "eccv_rprecision", "eccv_r1")
     with contextlib.redirect_stderr(io.StringIO()):
@@ -146,7 +142,7 @@ def test_eccv_caption_equals_the_package(coco: Subject, package: Any) -> None:
 
 
 @pytest.mark.slow
-def test_cxc_and_5k_equal_the_package(coco: Subject, package: Any) -> None:
+def test_cxc_and_5k_equal_the_package(coco, package):
     ranked, result, own = _ranked(coco), cxc(coco), recall_of(coco.ranking)
     for cut in (1, 5, 10):
         theirs = package.cxc_recalls(ranked, "all", K=cut)
@@ -156,7 +152,7 @@ def test_cxc_and_5k_equal_the_package(coco: Subject, package: Any) -> None:
             assert own[way][f"r{cut}"] == pytest.approx(100 * pairs[way])
 
 
-def test_a_shallow_ranking_is_made_deeper() -> None:
+def test_a_shallow_ranking_is_made_deeper():
     of = subject(distinct(20, 40, 0), consecutive_index(20, 2), depth=5)
     assert of.ranked(5) is of.ranking
     deeper = of.ranked(30)
@@ -166,7 +162,7 @@ def test_a_shallow_ranking_is_made_deeper() -> None:
     assert everything.ranked(1000) is everything.ranking
 
 
-def test_a_split_without_the_judged_images_is_told() -> None:
+def test_a_split_without_the_judged_images_is_told():
     of = subject(distinct(3, 6, 0), consecutive_index(3, 2))
     with pytest.raises(DoesNotApply, match="ECCV Caption: images: 1,261 of the 1,261 judged"):
         eccv_caption(of)
@@ -174,18 +170,18 @@ def test_a_split_without_the_judged_images_is_told() -> None:
         cxc(of)
 
 
-def _labels(n: int, seed: int) -> list[tuple[int, ...]]:
+def _labels(n, seed):
     rng = np.random.default_rng(seed)
     return [tuple(int(x) for x in np.flatnonzero(rng.random(6) < 0.3)) for _ in range(n)]
 
 
-def _naive_pmrp(table: Tensor, index: list[int], labels: list[tuple[int, ...]]) -> dict[str, Any]:
+def _naive_pmrp(table, index, labels):
     """The means over zeta and, flat, those of each: `{"i2t": ., "t2i": ., "zeta0": {...}}`."""
     known = [image for image, of_image in enumerate(labels) if of_image]
     texts = [text for text, image in enumerate(index) if image in known]
-    numbers: dict[str, Any] = {}
+    numbers = {}
     for zeta in (0, 1, 2):
-        values: dict[str, list[float]] = {"i2t": [], "t2i": []}
+        values = {"i2t": [], "t2i": []}
         for image in known:
             right = [len({*labels[image]} ^ {*labels[index[text]]}) <= zeta for text in texts]
             scores = [table[image, text].item() for text in texts]
@@ -203,7 +199,7 @@ def _naive_pmrp(table: Tensor, index: list[int], labels: list[tuple[int, ...]]) 
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_pmrp_equals_a_naive_loop(ties: bool) -> None:
+def test_pmrp_equals_a_naive_loop(ties):
     for seed in range(4):
         n, index = 9, torch.arange(9).repeat_interleave(torch.tensor([1, 3, 2, 5, 1, 1, 4, 2, 2]))
         table = distinct(n, len(index), seed)
@@ -214,7 +210,7 @@ def test_pmrp_equals_a_naive_loop(ties: bool) -> None:
         assert values == {"all": _naive_pmrp(table, index.tolist(), labels)}
 
 
-def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch):
     monkeypatch.setattr("manymatch.evaluation.protocols.coco.IMAGES", 20)
     monkeypatch.setattr("manymatch.evaluation.protocols.coco.FOLD", 4)
     table, labels = distinct(20, 40, 0), _labels(20, 0)
@@ -233,7 +229,7 @@ def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch: pytest.MonkeyPatch) ->
         assert values["1k"]["zeta0"][way] == pytest.approx(strict)
 
 
-def test_pmrp_needs_labels() -> None:
+def test_pmrp_needs_labels():
     for labels in (None, Labels([(), (), ()])):
         with pytest.raises(DoesNotApply, match="object labels"):
             pmrp(subject(distinct(3, 6, 0), consecutive_index(3, 2), labels))

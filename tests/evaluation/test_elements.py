@@ -1,15 +1,12 @@
 """Elements of sets: selections, the papers' formulas of variance and pairs, what single elements
 retrieve, and the plane that they are drawn in."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 import torch
 from naive_nearest import naive_nearest
-from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements
@@ -33,12 +30,12 @@ from manymatch.results.sets import PLANE_SIDE
 from manymatch.system.errors import ConfigError, DataError
 
 
-def _vectors(*shape: int, seed: int = 0) -> Tensor:
+def _vectors(*shape, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
-def test_choices_are_each_element_and_the_wanted_selections_that_exist() -> None:
+def test_choices_are_each_element_and_the_wanted_selections_that_exist():
     images, texts = Embeddings(_vectors(2, 3, 4)), Embeddings(_vectors(2, 1, 4))
     wanted = Elements(images=((1, 3), (1, 4), (2,)), texts=((1,),))
     choices = selections(images, texts, wanted)
@@ -46,17 +43,16 @@ def test_choices_are_each_element_and_the_wanted_selections_that_exist() -> None
     assert {choice.modality for choice in choices} == {"images"}
 
 
-def test_selections_of_elements_are_checked() -> None:
+def test_selections_of_elements_are_checked():
     assert validate(Elements, {"images": [[1, 3, 4]]}, "params.yaml").images == ((1, 3, 4),)
     for faulty in ([[0]], [[]], [1]):
         with pytest.raises(ConfigError, match=r"params.yaml: texts"):
             validate(Elements, {"texts": faulty}, "params.yaml")
 
 
-def test_cut_keeps_the_chosen_elements_in_every_part() -> None:
+def test_cut_keeps_the_chosen_elements_in_every_part():
     whole = Embeddings(_vectors(2, 3, 4), attention=_vectors(2, 3, 5), globals=_vectors(2, 4))
     cut = select(whole, (3, 1))
-    assert cut.attention is not None
     assert torch.equal(cut.vectors, whole.vectors[:, [2, 0]])
     assert torch.equal(cut.attention, whole.attention[:, [2, 0]])
     assert cut.globals is whole.globals
@@ -64,7 +60,7 @@ def test_cut_keeps_the_chosen_elements_in_every_part() -> None:
     assert (images.vectors.shape[1], texts.vectors.shape[1]) == (3, 1)
 
 
-def test_element_pairs_by_hand() -> None:
+def test_element_pairs_by_hand():
     """One image with two captions: the first likes image element 1, the second element 2."""
     images = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
     texts = torch.tensor([[[3.0, 0.0], [3.0, 4.0]], [[0.0, 5.0], [0.0, -1.0]]])
@@ -76,7 +72,7 @@ def test_element_pairs_by_hand() -> None:
     assert winners(pairs.share.sum(0)) == pytest.approx(1.0)
 
 
-def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch):
     images, texts = _vectors(3, 2, 4), _vectors(7, 3, 4, seed=1)
     index = torch.tensor([0, 0, 1, 1, 1, 2, 2])
     whole = element_pairs(images, texts, index)
@@ -87,7 +83,7 @@ def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPat
     assert whole.share.sum().item() == pytest.approx(1.0)
 
 
-def _naive_variance(vectors: Tensor, power: int = 1) -> list[float]:
+def _naive_variance(vectors, power=1):
     values = []
     for elements in vectors.tolist():
         mean = [0.0] * len(elements[0])
@@ -100,7 +96,7 @@ def _naive_variance(vectors: Tensor, power: int = 1) -> list[float]:
 
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("elements", [1, 2, 4])
-def test_circular_variance_is_the_formula(elements: int, squared: bool) -> None:
+def test_circular_variance_is_the_formula(elements, squared):
     """1 - ||mean|| of DivE, 1 - ||mean||^2 of MaxMatch."""
     vectors = 3 * _vectors(5, elements, 7)
     expected = torch.tensor(_naive_variance(vectors, 1 + squared), dtype=torch.float64)
@@ -111,7 +107,7 @@ def test_circular_variance_is_the_formula(elements: int, squared: bool) -> None:
         assert variance == pytest.approx(math.log(expected.mean().item()), abs=1e-9)
 
 
-def test_circular_variance_of_equal_and_of_opposite_elements() -> None:
+def test_circular_variance_of_equal_and_of_opposite_elements():
     one = _vectors(4, 1, 6).float()
     assert circular_variance(one.expand(4, 3, 6)).max() < 1e-12
     assert -40 < log_circular_variance(one.expand(4, 3, 6)) < -20  # a number, for JSON
@@ -122,7 +118,7 @@ def test_circular_variance_of_equal_and_of_opposite_elements() -> None:
 
 
 @pytest.mark.parametrize(("k", "l"), [(3, 2), (1, 4), (4, 1)])
-def test_nearest_items_of_each_element_are_those_of_a_loop(k: int, l: int) -> None:  # noqa: E741
+def test_nearest_items_of_each_element_are_those_of_a_loop(k, l):  # noqa: E741
     queries, gallery = 2 * _vectors(5, k, 6), 3 * _vectors(9, l, 6, seed=1)
     nearest = nearest_items(queries, gallery, depth=4)
     expected = naive_nearest(queries, gallery, 4)
@@ -134,7 +130,7 @@ def test_nearest_items_of_each_element_are_those_of_a_loop(k: int, l: int) -> No
     assert nearest.distinct == pytest.approx(sum(firsts) / len(firsts))
 
 
-def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch):
     queries, gallery = _vectors(5, 3, 6), _vectors(9, 2, 6, seed=1)
     whole = nearest_items(queries, gallery)
     monkeypatch.setattr(blocks, "CAPTIONS_PER_BLOCK", 2)
@@ -144,7 +140,7 @@ def test_nearest_items_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPat
     torch.testing.assert_close(parts.cosines, whole.cosines)
 
 
-def test_distinct_items_of_dead_and_of_lively_sets() -> None:
+def test_distinct_items_of_dead_and_of_lively_sets():
     one = _vectors(6, 1, 5)
     assert nearest_items(one.expand(6, 3, 5), _vectors(9, 2, 5, seed=1)).distinct == 1
     nearest = nearest_items(torch.eye(4).expand(2, 4, 4), torch.eye(4)[:, None])
@@ -153,14 +149,14 @@ def test_distinct_items_of_dead_and_of_lively_sets() -> None:
     assert nearest_items(one, one[:2]).items.shape == (6, 1, 2)  # there are no three items
 
 
-def test_vectors_that_are_not_finite_are_one_line() -> None:
+def test_vectors_that_are_not_finite_are_one_line():
     queries = _vectors(2, 2, 4)
     queries[1, 0, 0] = torch.nan
     with pytest.raises(DataError, match="not finite"):
         nearest_items(queries, _vectors(3, 2, 4))
 
 
-def test_projection_has_the_places_of_whole_sets_and_is_the_same_again() -> None:
+def test_projection_has_the_places_of_whole_sets_and_is_the_same_again():
     images, texts = _vectors(40, 3, 6).float(), _vectors(50, 2, 6, seed=1).float()
     projection = project(images, texts, None)
     assert np.shape(projection.images.places) == (40, 3, 2)
@@ -169,7 +165,7 @@ def test_projection_has_the_places_of_whole_sets_and_is_the_same_again() -> None
     assert projection == project(images, texts, 150)
 
 
-def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets() -> None:
+def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets():
     """The drawn vectors lie where they would if nothing else were there, in the drawn order."""
     images, texts = _vectors(40, 3, 6).float(), _vectors(50, 2, 6, seed=1).float()
     projection = project(images, texts, 30)
@@ -180,7 +176,7 @@ def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets() -> None:
     assert projection.texts.places == alone.texts.places
 
 
-def test_projection_keeps_what_is_near_together() -> None:
+def test_projection_keeps_what_is_near_together():
     """Two bundles of vectors: a point's nearest other point is of its own bundle."""
     bundle = torch.arange(60) % 2
     vectors = normalize(torch.eye(8)[bundle] + 0.05 * _vectors(60, 8).float(), dim=1)
@@ -190,7 +186,7 @@ def test_projection_keeps_what_is_near_together() -> None:
     assert torch.equal(bundle[distances.argmin(1)], bundle)
 
 
-def test_projection_of_one_point_many_times_and_of_very_few() -> None:
+def test_projection_of_one_point_many_times_and_of_very_few():
     assert (plane(np.ones((9, 4), np.float32)) == PLANE_SIDE // 2).all()
     assert plane(np.eye(2, dtype=np.float32)).shape == (2, 2)
     assert plane(np.eye(3, dtype=np.float32)).dtype == int

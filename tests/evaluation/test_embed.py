@@ -1,12 +1,9 @@
 """Whole splits as embeddings, and runs of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
 from manymatch.evaluation.embed import embed
 from manymatch.methods.base import Embeddings, Method
@@ -18,29 +15,29 @@ from manymatch.system.errors import DataError
 class _Mean(Method):
     """Images: their mean region. Captions: their word ids. Never with gradient, never training."""
 
-    def __init__(self) -> None:
-        super().__init__(None, None, 2)  # type: ignore[arg-type]
+    def __init__(self):
+        super().__init__(None, None, 2)
         self.scale = torch.nn.Parameter(torch.ones(()))
 
-    def _checked(self, vectors: Tensor) -> Embeddings:
+    def _checked(self, vectors):
         assert not self.training
         assert not torch.is_grad_enabled()
         return Embeddings((self.scale * vectors)[:, None])
 
-    def encode_images(self, batch: Batch) -> Embeddings:
+    def encode_images(self, batch):
         return self._checked(batch.features.mean(1))
 
-    def encode_texts(self, batch: Batch) -> Embeddings:
+    def encode_texts(self, batch):
         return self._checked(batch.words.float())
 
-    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+    def score(self, images, texts):
         raise NotImplementedError
 
-    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+    def loss(self, images, texts, batch):
         raise NotImplementedError
 
 
-def _batch(first: int, captions: list[int]) -> Batch:
+def _batch(first, captions):
     n, m = len(captions), sum(captions)
     index = torch.arange(n).repeat_interleave(torch.tensor(captions))
     return Batch(
@@ -54,7 +51,7 @@ def _batch(first: int, captions: list[int]) -> Batch:
     )
 
 
-def test_embeds_a_split_in_order() -> None:
+def test_embeds_a_split_in_order():
     method = _Mean().train()
     embedded = embed(method, [_batch(0, [2, 1]), _batch(2, [3])], "cpu")
     assert embedded.image_ids == ["i0", "i1", "i2"]
@@ -65,7 +62,7 @@ def test_embeds_a_split_in_order() -> None:
     assert method.training
 
 
-def test_embeddings_that_are_not_finite_name_their_image() -> None:
+def test_embeddings_that_are_not_finite_name_their_image():
     batch = _batch(0, [1, 1])
     features = batch.features.clone()
     features[1, 2, 0] = torch.nan
@@ -73,6 +70,6 @@ def test_embeddings_that_are_not_finite_name_their_image() -> None:
         embed(_Mean(), [replace(batch, features=features)], "cpu")
 
 
-def test_empty_split_is_refused() -> None:
+def test_empty_split_is_refused():
     with pytest.raises(DataError, match="no images"):
         embed(_Mean(), [], "cpu")

@@ -1,16 +1,12 @@
 """Several models together rank as the mean of their whole score matrices does."""
 
-from __future__ import annotations
-
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
 from hashed_files import edit
 from tiny_data import make_data
-from torch import Tensor
-from untrained_models import Models, make_models
+from untrained_models import make_models
 
 from manymatch.evaluation import outcome
 from manymatch.evaluation.ranking.metrics import recall_metrics
@@ -22,11 +18,11 @@ from manymatch.system.errors import ConfigError, DataError
 
 
 @pytest.fixture
-def models(tmp_path: Path) -> Models:
+def models(tmp_path):
     return make_models(tmp_path)
 
 
-def ranks(scores: Tensor, index: Tensor) -> tuple[list[int], list[int]]:
+def ranks(scores, index):
     """The ranks of the best own caption of each image, and of the own image of each caption."""
     i2t = [
         min(
@@ -47,9 +43,7 @@ INDEX = torch.arange(8).repeat_interleave(3)
 
 
 @pytest.mark.parametrize("members", [("a", "b"), ("a", "narrow"), ("cora", "b", "narrow")])
-def test_it_ranks_by_the_mean_of_the_whole_matrices(
-    models: Models, monkeypatch: pytest.MonkeyPatch, members: tuple[str, ...]
-) -> None:
+def test_it_ranks_by_the_mean_of_the_whole_matrices(models, monkeypatch, members):
     models.make("a"), models.make("b", seed=1)
     models.make("narrow", width=6), models.make("cora", "cora")
     small = partial(outcome.rank, images_per_block=3, captions_per_block=7)
@@ -66,19 +60,17 @@ def test_it_ranks_by_the_mean_of_the_whole_matrices(
     )
 
 
-def shown_scores(models: Models, name: str) -> list[float]:
+def shown_scores(models, name):
     lines = (models.written(name).run / "i2t.trec").read_text().splitlines()
     return [float(line.split()[4]) for line in lines]
 
 
-def test_of_one_model_twice_over_it_is_that_model(models: Models) -> None:
+def test_of_one_model_twice_over_it_is_that_model(models):
     single = models.evaluate(models.make("a"))
     assert models.ensemble("a", models.make("again")) == single
 
 
-def test_captions_rank_by_their_own_score_where_a_member_has_one(
-    models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_captions_rank_by_their_own_score_where_a_member_has_one(models, monkeypatch):
     models.make("a"), models.make("b", seed=1)
     alike = models.ensemble("a", "b")
     halved = lambda self: lambda images, texts: 0.5 * VSEPP.score(self, images, texts)  # noqa: E731
@@ -92,7 +84,7 @@ def test_captions_rank_by_their_own_score_where_a_member_has_one(
     assert result["t2i"] == pytest.approx(recall_metrics(torch.tensor(t2i)), abs=0.006)
 
 
-def test_it_writes_what_the_report_reads(models: Models) -> None:
+def test_it_writes_what_the_report_reads(models):
     models.make("a"), models.make("narrow", seed=3, width=6)
     Metrics.model_validate(models.ensemble("a", "narrow"))
     written = models.provenance("a+narrow")
@@ -108,7 +100,7 @@ def test_it_writes_what_the_report_reads(models: Models) -> None:
     assert len(shown.images) == len(shown.captions) == 3
 
 
-def test_members_of_other_galleries_are_refused(models: Models) -> None:
+def test_members_of_other_galleries_are_refused(models):
     models.make("a"), models.make("narrow", width=6)
     other = models.out / "other"
     other.mkdir()
@@ -124,7 +116,7 @@ def test_members_of_other_galleries_are_refused(models: Models) -> None:
 @pytest.mark.parametrize(
     ("names", "words"), [(["a"], "two trained models or more"), (["a", "a"], "'a' is named twice")]
 )
-def test_an_ensemble_is_of_several_models(models: Models, names: list[str], words: str) -> None:
+def test_an_ensemble_is_of_several_models(models, names, words):
     models.make("a")
     with pytest.raises(ConfigError, match=words):
         models.ensemble(*names)

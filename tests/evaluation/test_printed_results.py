@@ -1,7 +1,5 @@
 """Commands that compute numbers end with the table on standard output and the path of the file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,6 @@ from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.cli import app
-from manymatch.config.layout import Layout
 
 WRITTEN = {
     "evaluate tiny vsepp": "reports/results/tiny/vsepp.json",
@@ -23,7 +20,7 @@ WRITTEN = {
 
 
 @pytest.fixture(scope="module")
-def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+def layout(tmp_path_factory):
     """A checkout with an untrained model of each method that a command needs."""
     work = tmp_path_factory.mktemp("work")
     layout = make_checkout(tmp_path_factory.mktemp("checkout"), work).layout
@@ -34,8 +31,8 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 def test_the_table_is_on_standard_output_and_the_progress_on_standard_error(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    layout, monkeypatch, capsys
+):
     monkeypatch.chdir(layout.root)
     monkeypatch.delenv("COLUMNS", raising=False)
     for command, path in WRITTEN.items():

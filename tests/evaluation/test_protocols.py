@@ -1,17 +1,11 @@
 """Recall and multi-match numbers: hand-computed, naive, and the ECCV Caption package's own."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 from made_scores import looked_up, subject
-from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation.outcome import measure
@@ -29,20 +23,18 @@ from manymatch.system.errors import DataError
 NAMES = ("map_at_r", "r_precision", "r1")
 
 
-def _multi(
-    table: Tensor, index: list[int], extra: list, complete: bool, back: Tensor | None = None
-) -> dict[str, Any]:
+def _multi(table, index, extra, complete, back=None):
     judged = Judgments(torch.tensor(extra), complete)
     return multi_match(subject(table, torch.tensor(index), back=back), judged)
 
 
-def test_recall_by_hand() -> None:
+def test_recall_by_hand():
     metrics = recall_metrics(torch.tensor([1, 1, 2, 5, 6, 10, 11, 100]))
     assert metrics == {"r1": 25.0, "r5": 50.0, "r10": 75.0, "medr": 5.0, "meanr": 17.0}
     assert rsum(metrics, metrics) == 300.0
 
 
-def test_multi_match_by_hand() -> None:
+def test_multi_match_by_hand():
     scores = torch.tensor([[0.9, 0.8, 0.7, 0.6, 0.5]])
     relevant = torch.tensor([[True, False, True, False, True]])
     result = multi_match_metrics([ranks_of_relevant(scores, relevant)])
@@ -51,13 +43,13 @@ def test_multi_match_by_hand() -> None:
     assert [result[name] for name in NAMES] == pytest.approx(expected)
 
 
-def test_multi_match_ties_are_pessimistic() -> None:
+def test_multi_match_ties_are_pessimistic():
     scores = torch.tensor([[0.5, 0.5, 0.5, 0.1]])
     relevant = torch.tensor([[True, False, True, False]])
     assert ranks_of_relevant(scores, relevant).ranks.tolist() == [[2, 3]]
 
 
-def _random(seed: int) -> tuple[Tensor, list[int], list[list[int]]]:
+def _random(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 8))
     index = np.repeat(np.arange(n), rng.integers(1, 5, n))
@@ -71,9 +63,9 @@ def _random(seed: int) -> tuple[Tensor, list[int], list[list[int]]]:
     return table, index.tolist(), extra or [[0, len(index) - 1]]
 
 
-def _relevant(index: list[int], extra: list, complete: bool, column: int) -> dict[int, list[int]]:
+def _relevant(index, extra, complete, column):
     pairs = [[image, text] for text, image in enumerate(index)] + extra
-    values: dict[int, list[int]] = {}
+    values = {}
     for pair in pairs:
         values.setdefault(pair[column], []).append(pair[1 - column])
     judged = {pair[column] for pair in extra}
@@ -81,7 +73,7 @@ def _relevant(index: list[int], extra: list, complete: bool, column: int) -> dic
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_multi_match_equals_the_eccv_caption_package(complete: bool) -> None:
+def test_multi_match_equals_the_eccv_caption_package(complete):
     package = pytest.importorskip("eccv_caption._metrics")
     for seed in range(5):
         table, index, extra = _random(seed)
@@ -99,7 +91,7 @@ def test_multi_match_equals_the_eccv_caption_package(complete: bool) -> None:
             )
 
 
-def test_multi_match_in_blocks() -> None:
+def test_multi_match_in_blocks():
     for at_once in (1, 17, 10_000):
         table, index, extra = _random(3)
         pairs = Judgments(torch.tensor(extra), True).pairs(torch.tensor(index))
@@ -108,7 +100,7 @@ def test_multi_match_in_blocks() -> None:
         assert multi_match_metrics(parts) == pytest.approx(expected)
 
 
-def test_multi_match_by_one_score_there_and_another_back() -> None:
+def test_multi_match_by_one_score_there_and_another_back():
     there, index, extra = _random(3)
     back = _random(3)[0].flip(1)
     result = _multi(there, index, extra, True, back)
@@ -117,14 +109,14 @@ def test_multi_match_by_one_score_there_and_another_back() -> None:
     assert result["t2i"] != _multi(there, index, extra, True)["t2i"]
 
 
-def _table(path: Path, pairs: list[tuple[str, str]], complete: str = "true") -> Path:
+def _table(path, pairs, complete="true"):
     schema = RELEVANCE.with_metadata({"complete": complete})
     columns = [list(column) for column in zip(*pairs, strict=True)] or [[], []]
     pq.write_table(pa.table(columns, schema=schema), path)
     return path
 
 
-def test_judgments_keep_this_splits_foreign_pairs(tmp_path: Path) -> None:
+def test_judgments_keep_this_splits_foreign_pairs(tmp_path):
     pairs = [("b", "a0"), ("a", "a0"), ("b", "a0"), ("elsewhere", "a0"), ("a", "x9"), ("a", "b0")]
     path = _table(tmp_path / "relevance.parquet", pairs)
     judgments = read_judgments(path, ["a", "b"], ["a0", "a1", "b0"], torch.tensor([0, 0, 1]))
@@ -132,9 +124,7 @@ def test_judgments_keep_this_splits_foreign_pairs(tmp_path: Path) -> None:
     assert judgments.complete
 
 
-def test_a_protocol_is_added_by_one_function_and_one_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_protocol_is_added_by_one_function_and_one_name(tmp_path, monkeypatch):
     monkeypatch.setitem(
         suite.PROTOCOLS, "span", lambda split: {"best": len(split.ranking.i2t.ranks)}
     )
@@ -146,7 +136,7 @@ def test_a_protocol_is_added_by_one_function_and_one_name(
     assert suite.by_name(["span"], split) == {"span": {"best": 2}}
 
 
-def test_no_judgments(tmp_path: Path) -> None:
+def test_no_judgments(tmp_path):
     judgments = read_judgments(
         _table(tmp_path / "r.parquet", [], "false"), ["a"], ["a0"], torch.tensor([0])
     )
@@ -154,7 +144,7 @@ def test_no_judgments(tmp_path: Path) -> None:
     assert not judgments.complete
 
 
-def test_faulty_judgments_are_one_line(tmp_path: Path) -> None:
+def test_faulty_judgments_are_one_line(tmp_path):
     path = tmp_path / "relevance.parquet"
     for content in (None, b"not parquet", "columns"):
         if content == "columns":

@@ -1,27 +1,24 @@
 """Ranks against hand-computed tables and a naive full matrix."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from made_scores import looked_up
-from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.blocks import blocks_by_image
-from manymatch.evaluation.ranking.ranks import Ranking, rank
+from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
 from manymatch.system.errors import DataError
 
 
-def _rank(table: Tensor, index: list[int], depth: int = 0, **blocks: int) -> Ranking:
+def _rank(table, index, depth=0, **blocks):
     score, images, texts = looked_up(table)
     return rank(score, images, texts, torch.tensor(index), depth, **blocks)
 
 
-def _naive(table: Tensor, index: list[int]) -> tuple[list[int], list[int]]:
+def _naive(table, index):
     i2t, t2i, scores = [], [], table.tolist()
     for image, row in enumerate(scores):
         best = max(row[text] for text, own in enumerate(index) if own == image)
@@ -32,7 +29,7 @@ def _naive(table: Tensor, index: list[int]) -> tuple[list[int], list[int]]:
     return i2t, t2i
 
 
-def test_hand_computed() -> None:
+def test_hand_computed():
     table = torch.tensor(
         [  # captions:  0    0    1    2
             [0.9, 0.1, 0.5, 0.2],
@@ -49,7 +46,7 @@ TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_equal_scores_of_every_type_are_ties(dtype: torch.dtype) -> None:
+def test_equal_scores_of_every_type_are_ties(dtype):
     for value in (0.1, 0.3, -0.7):
         index = torch.arange(30).repeat_interleave(2).tolist()
         for blocks in ({}, {"images_per_block": 7, "captions_per_block": 9}):
@@ -60,7 +57,7 @@ def test_equal_scores_of_every_type_are_ties(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_scores_one_step_apart_have_different_ranks(dtype: torch.dtype) -> None:
+def test_scores_one_step_apart_have_different_ranks(dtype):
     """Values `1 + k eps`: of float64 they are all one in float32."""
     for blocks in ((1, 1), (2, 5), (100, 100)):
         generator = torch.Generator().manual_seed(1)
@@ -77,9 +74,7 @@ def test_scores_one_step_apart_have_different_ranks(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("blocks", [(1, 1), (2, 5)])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-def test_blocks_may_have_different_types(
-    blocks: tuple[int, int], order: tuple[int, int, int]
-) -> None:
+def test_blocks_may_have_different_types(blocks, order):
     """The types take turns from block to block, and no value loses digits in its own."""
     types = [(torch.float32, torch.float64, torch.bfloat16)[at] for at in order]
     index = [0, 0, 1, 2, 2, 2, 3, 4]
@@ -88,7 +83,7 @@ def test_blocks_may_have_different_types(
     read, images, texts = looked_up(table)
     calls = iter(range(1000))
 
-    def score(images: Embeddings, texts: Embeddings) -> Tensor:
+    def score(images, texts):
         exact = read(images, texts)
         kind = types[next(calls) % len(types)]
         return exact.to(kind) if torch.equal(exact.to(kind).double(), exact) else exact
@@ -102,14 +97,14 @@ def test_blocks_may_have_different_types(
     _check_top(ranking.t2i.items, ranking.t2i.scores.double(), table.T)
 
 
-def test_one_image() -> None:
+def test_one_image():
     ranking = _rank(torch.tensor([[0.1, 0.3]]), [0, 0], depth=5)
     assert ranking.i2t.ranks.tolist() == [1]
     assert ranking.t2i.ranks.tolist() == [1, 1]
     assert ranking.i2t.items.tolist() == [[1, 0]]
 
 
-def test_equals_naive_with_uneven_blocks() -> None:
+def test_equals_naive_with_uneven_blocks():
     for seed in range(12):
         generator = torch.Generator().manual_seed(seed)
         n = int(torch.randint(1, 12, (1,), generator=generator))
@@ -127,7 +122,7 @@ def test_equals_naive_with_uneven_blocks() -> None:
             _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
 
 
-def test_captions_may_rank_by_another_score() -> None:
+def test_captions_may_rank_by_another_score():
     for blocks in ((1, 1), (2, 5), (100, 100)):
         generator = torch.Generator().manual_seed(0)
         index = [0, 0, 1, 2, 2, 2, 3, 4]
@@ -143,21 +138,21 @@ def test_captions_may_rank_by_another_score() -> None:
         _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
 
 
-def _check_top(items: Tensor, scores: Tensor, table: Tensor) -> None:
+def _check_top(items, scores, table):
     depth = min(4, table.shape[1])
     assert torch.equal(scores, table.topk(depth, dim=1).values.to(scores.dtype))
     assert torch.equal(table.gather(1, items).to(scores.dtype), scores)
     assert all(len(set(row)) == depth for row in items.tolist())
 
 
-def test_sets_scored_in_blocks_equal_the_full_matrix() -> None:
+def test_sets_scored_in_blocks_equal_the_full_matrix():
     generator = torch.Generator().manual_seed(0)
     images = normalize(torch.randn(23, 4, 16, generator=generator), dim=-1)
     texts = normalize(torch.randn(60, 4, 16, generator=generator), dim=-1)
     index = torch.arange(60) * 23 // 60
     full = smooth_chamfer(images.double(), texts.double())
 
-    def score(images: Embeddings, texts: Embeddings) -> Tensor:
+    def score(images, texts):
         return smooth_chamfer(images.vectors, texts.vectors)
 
     ranking = rank(
@@ -168,7 +163,7 @@ def test_sets_scored_in_blocks_equal_the_full_matrix() -> None:
     assert torch.equal(ranking.i2t.items, full.topk(10, dim=1).indices)
 
 
-def test_scores_that_are_not_finite_are_refused() -> None:
+def test_scores_that_are_not_finite_are_refused():
     for value in (torch.nan, torch.inf, -torch.inf):
         for position in ((0, 0), (2, 1)):
             table = torch.rand(3, 3)
@@ -182,12 +177,12 @@ def test_scores_that_are_not_finite_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("index", "message"), [([0, 0, 2], "image 1"), ([0, 2, 1], "order")])
-def test_owners_that_do_not_fit_are_refused(index: list[int], message: str) -> None:
+def test_owners_that_do_not_fit_are_refused(index, message):
     with pytest.raises(DataError, match=message):
         _rank(torch.rand(3, 3), index)
 
 
-def test_blocks_end_with_an_images_captions() -> None:
+def test_blocks_end_with_an_images_captions():
     index = torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 3])
     assert blocks_by_image(index, 4, images=2, captions=4) == [
         (slice(0, 1), slice(0, 2)),

@@ -1,20 +1,14 @@
 """Re-ranking against a loop over eq. 14, and its stage on a few made-up images."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 from hashed_files import edit
 from tiny_data import make_data, write_table
-from torch import Tensor
 from torch.nn.functional import normalize
-from untrained_models import Models, make_models
+from untrained_models import make_models
 
 from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Ensemble
@@ -32,7 +26,7 @@ from manymatch.system.errors import ConfigError, DataError
 INDEX = torch.tensor([0, 0, 0, 1, 2, 2, 3])
 
 
-def made(count: int, seed: int) -> Tensor:
+def made(count, seed):
     generator = torch.Generator().manual_seed(seed)
     return normalize(torch.randn(count, 5, generator=generator, dtype=torch.float64), dim=1)
 
@@ -41,12 +35,12 @@ IMAGES = Embeddings(made(3, 0)[:, None])
 TEXTS = Embeddings(made(4, 1)[:, None], entities=made(7, 2), entity_caption=INDEX)
 
 
-def score(images: Embeddings, texts: Embeddings) -> Tensor:
+def score(images, texts):
     return cosine(images.vectors, texts.vectors)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
-def test_it_is_equation_14(beta: float) -> None:
+def test_it_is_equation_14(beta):
     result = reranked(score, beta)(IMAGES, TEXTS)
     for i, v in enumerate(IMAGES.vectors[:, 0]):
         for j, t in enumerate(TEXTS.vectors[:, 0]):
@@ -56,16 +50,16 @@ def test_it_is_equation_14(beta: float) -> None:
             assert result[i, j].item() == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_best_beta_is_of_equals_the_largest() -> None:
+def test_the_best_beta_is_of_equals_the_largest():
     assert best_beta({0.0: 1.0, 0.5: 7.0, 0.75: 7.0, 1.0: 3.0}) == 0.75
 
 
 @pytest.fixture
-def models(tmp_path: Path) -> Models:
+def models(tmp_path):
     return make_models(tmp_path)
 
 
-def test_the_stage_writes_a_result_of_its_own(models: Models) -> None:
+def test_the_stage_writes_a_result_of_its_own(models):
     Metrics.model_validate(models.rerank(models.make("a", "cora")))
     record = Provenance.model_validate(models.provenance("a"))
     assert (record.preset, record.method, record.split) == ("a+rerank", "cora", "test")
@@ -73,7 +67,7 @@ def test_the_stage_writes_a_result_of_its_own(models: Models) -> None:
     Samples.model_validate_json((models.written("a").run / "samples.json").read_text())
 
 
-def terms_of_equation_14(models: Models, names: Sequence[str], split: str) -> tuple[Tensor, Tensor]:
+def terms_of_equation_14(models, names, split):
     """Both terms of eq. 14 on the members' mean scores, pair by pair, in double precision: the
     score of the whole caption and that of its worst entity."""
     members = [models.embedded(name, split)[1] for name in names]
@@ -93,7 +87,7 @@ def terms_of_equation_14(models: Models, names: Sequence[str], split: str) -> tu
     return whole, lowest
 
 
-def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models: Models) -> None:
+def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models):
     names = [models.make("a", "cora"), models.make("narrow", "cora", seed=1, width=6)]
     members = [models.member(name) for name in names]
     together = Ensemble.embed(members, "test", torch.device("cpu"))
@@ -109,7 +103,7 @@ def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models: Models) -> None
         torch.testing.assert_close(torch.cat(blocks).double(), expected, rtol=0, atol=1e-6)
 
 
-def test_an_ensemble_is_re_ranked_with_its_best_beta(models: Models) -> None:
+def test_an_ensemble_is_re_ranked_with_its_best_beta(models):
     names = [models.make("a", "cora"), models.make("narrow", "cora", seed=1, width=6)]
     values = models.rerank(*names)
     record = models.provenance("a+narrow")
@@ -118,7 +112,7 @@ def test_an_ensemble_is_re_ranked_with_its_best_beta(models: Models) -> None:
 
     terms = {split: terms_of_equation_14(models, names, split) for split in ("validation", "test")}
 
-    def results(split: str, beta: float) -> dict[str, Any]:
+    def results(split, beta):
         whole, lowest = terms[split]
         scores = (beta * whole + (1 - beta) * lowest).float()
         rows_of = Embeddings(torch.arange(8)[:, None, None]), Embeddings(torch.zeros(24, 1, 1))
@@ -129,13 +123,13 @@ def test_an_ensemble_is_re_ranked_with_its_best_beta(models: Models) -> None:
     assert values["rsum"] == pytest.approx(results("test", record["rerank_beta"])["rsum"], abs=0.01)
 
 
-def test_the_same_model_twice_re_ranks_as_one(models: Models) -> None:
+def test_the_same_model_twice_re_ranks_as_one(models):
     assert models.rerank(models.make("a", "cora")) == models.rerank(
         "a", models.make("again", "cora")
     )
 
 
-def test_a_member_without_entities_is_refused(models: Models) -> None:
+def test_a_member_without_entities_is_refused(models):
     models.make("a", "cora"), models.make("b")
     message = "re-ranking with 'b' needs the entities of captions.*'vsepp'"
     with pytest.raises(ConfigError, match=message):
@@ -143,7 +137,7 @@ def test_a_member_without_entities_is_refused(models: Models) -> None:
     assert not models.written("a+b").full.exists()
 
 
-def test_members_of_other_scene_graphs_are_refused(models: Models) -> None:
+def test_members_of_other_scene_graphs_are_refused(models):
     other = models.out / "other"
     other.mkdir()
     data = make_data(other, width=6, variable=True)

@@ -1,8 +1,5 @@
 """Run files: their lines, and what other tools compute from them."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -17,7 +14,7 @@ from manymatch.evaluation.ranking.ranks import Direction
 from manymatch.evaluation.run_files import run_id, write_run
 
 
-def test_lines(tmp_path: Path) -> None:
+def test_lines(tmp_path):
     direction = Direction(torch.tensor([1]), torch.tensor([[2, 0]]), torch.tensor([[0.5, 1 / 3]]))
     path = tmp_path / "i2t.trec"
     write_run(path, direction, ["my image.jpg"], ["a", "b", "c"], "cora")
@@ -26,7 +23,7 @@ def test_lines(tmp_path: Path) -> None:
     )
 
 
-def test_float64_scores_that_differ_are_written_apart(tmp_path: Path) -> None:
+def test_float64_scores_that_differ_are_written_apart(tmp_path):
     scores = torch.tensor([[1 + 2**-40, 1.0]], dtype=torch.float64)
     direction = Direction(torch.tensor([1]), torch.tensor([[0, 1]]), scores)
     write_run(tmp_path / "i2t.trec", direction, ["q"], ["a", "b"], "tag")
@@ -35,12 +32,12 @@ def test_float64_scores_that_differ_are_written_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "50%", "tab\tnew\nline", "narrow\u202fspace", "é日本"])
-def test_ids_are_one_field_and_come_back(name: str) -> None:
+def test_ids_are_one_field_and_come_back(name):
     assert len(run_id(name).split()) == 1
     assert unquote(run_id(name)) == name
 
 
-def test_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_earlier_file(tmp_path):
     path = tmp_path / "t2i.trec"
     path.write_text("earlier")
     direction = Direction(torch.tensor([1]), torch.tensor([[7]]), torch.tensor([[0.5]]))
@@ -50,7 +47,7 @@ def test_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_ir_measures_finds_the_same_numbers(tmp_path: Path) -> None:
+def test_ir_measures_finds_the_same_numbers(tmp_path):
     ir_measures = pytest.importorskip("ir_measures")
     table, index = distinct(8, 24, 0), consecutive_index(8, 3)
     ranking = subject(table, index, depth=24).ranking
@@ -73,7 +70,7 @@ def test_ir_measures_finds_the_same_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["i2t", "t2i"])
-def test_ir_measures_finds_the_r_precision_of_classes(tmp_path: Path, way: str) -> None:
+def test_ir_measures_finds_the_r_precision_of_classes(tmp_path, way):
     ir_measures = pytest.importorskip("ir_measures")
     index, of_images = consecutive_index(12, 4), [image % 3 for image in range(12)]
     labels = Labels([(label,) for label in of_images], frozenset(of_images))

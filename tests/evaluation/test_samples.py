@@ -1,9 +1,6 @@
 """Sample queries: what they show and how it is marked."""
 
-from __future__ import annotations
-
 import base64
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,7 +9,6 @@ from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.evaluation.samples import sample_queries
-from manymatch.results.samples import Samples
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.sample import CaptionEntry, Sample
 
@@ -20,7 +16,7 @@ INDEX = torch.tensor([0, 0, 1, 2])
 GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())
 
 
-def _stored(rows: Sequence[int]) -> Iterator[Sample]:
+def _stored(rows):
     captions = {0: ("a0", "a1"), 1: ("b0",), 2: ("c0",)}
     for row in rows:
         entries = tuple(CaptionEntry(name, f"text {name}", GRAPH) for name in captions[row])
@@ -35,7 +31,7 @@ def _stored(rows: Sequence[int]) -> Iterator[Sample]:
         )
 
 
-def _ranking() -> Ranking:
+def _ranking():
     i2t = torch.tensor([[1, 2, 3], [3, 2, 0], [0, 1, 2]])
     t2i = torch.tensor([[0, 1], [1, 0], [0, 1], [2, 0]])
     return Ranking(
@@ -44,17 +40,16 @@ def _ranking() -> Ranking:
     )
 
 
-def _samples(count: int, seed: int = 0) -> Samples:
+def _samples(count, seed=0):
     judged = Judgments(torch.tensor([[0, 2], [1, 1]]), True)
     return sample_queries(_ranking(), INDEX, judged, _stored, count, seed)
 
 
-def test_all_queries_are_shown_with_marks() -> None:
+def test_all_queries_are_shown_with_marks():
     samples = _samples(10)
     first = samples.images[0]
     assert first.image_id == "a"
     assert first.captions == ["text a0", "text a1"]
-    assert first.thumbnail is not None
     assert base64.b64decode(first.thumbnail) == b"\xff\xd8jpeg"
     assert first.to_json()["retrieved"] == [
         {"caption_id": "a1", "caption": "text a1", "score": 0.9, "mark": "own"},
@@ -63,7 +58,6 @@ def test_all_queries_are_shown_with_marks() -> None:
     ]
     second = samples.captions[1]
     assert (second.caption_id, second.caption) == ("a1", "text a1")
-    assert second.graph is not None
     assert second.graph.objects == ("dog",)
     assert [(item.image_id, item.mark) for item in second.retrieved] == [
         ("b", "true"),
@@ -72,7 +66,7 @@ def test_all_queries_are_shown_with_marks() -> None:
     assert second.retrieved[0].thumbnail is None
 
 
-def test_where_images_have_labels_answers_have_their_zeta() -> None:
+def test_where_images_have_labels_answers_have_their_zeta():
     labels = Labels([(1, 2), (2, 3), ()])
     judged = Judgments(torch.empty(0, 2, dtype=torch.int64), False)
     samples = sample_queries(_ranking(), INDEX, judged, _stored, 10, labels=labels)
@@ -83,10 +77,10 @@ def test_where_images_have_labels_answers_have_their_zeta() -> None:
     assert without_label.to_json()["zeta"] is None  # "no label" is written, unlike "not COCO"
 
 
-def test_drawn_queries_depend_on_the_seed_alone() -> None:
+def test_drawn_queries_depend_on_the_seed_alone():
     assert _samples(2) == _samples(2)
     assert len({_samples(1, seed).model_dump_json() for seed in range(10)}) > 1
 
 
-def test_no_samples() -> None:
+def test_no_samples():
     assert _samples(0).to_json() == {"images": [], "captions": []}

@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -51,10 +49,10 @@ class Files:
     texts: np.ndarray
 
     @property
-    def captions(self) -> Path:
+    def captions(self):
         return self.folder / "captions.parquet"
 
-    def made(self, name: str, array: np.ndarray) -> str:
+    def made(self, name, array):
         """The file with the array, of the kind that its name says."""
         path = self.folder / name
         if path.suffix == ".npy":
@@ -70,7 +68,7 @@ class Files:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
+def files(tmp_path):
     rows = [("tr", "tr0", "train", "x", "tr.jpg", [1]), ("tr2", "tr1", "train", "x", "b.jpg", [2])]
     rows += [
         (IMAGES[image], TEXTS[text], "test", "x", "a.jpg", [CLASSES[image]])
@@ -85,58 +83,55 @@ def files(tmp_path: Path) -> Files:
     )
 
 
-def score(*given: Any, **options: Any) -> dict[str, Any]:
+def score(*given, **options):
     """The metrics alone."""
     return scored(*given, **options).values
 
 
-def _expected(table: np.ndarray) -> dict[str, Any]:
+def _expected(table):
     of = subject(torch.from_numpy(table), torch.tensor(INDEX))
     return rounded(recall_of(of.ranking))
 
 
-def _score(files: Files, dataset: str = "scenes", **made: Any) -> dict[str, Any]:
+def _score(files, dataset="scenes", **made):
     if "scores" in made:
         made["scores"] = (made["scores"],)
     return score(dataset, ExternalFiles(**made), files.captions)
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5", "hdf5"])
-def test_a_matrix_in_every_kind_of_file(files: Files, kind: str) -> None:
-    path = files.made(f"scores.{kind}", files.table)
-    assert _score(files, scores=path) == _expected(files.table)
+KINDS = pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5", "hdf5"])
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
-def test_other_numbers_than_float32(files: Files, kind: str) -> None:
-    for dtype in ("f2", "f8", "i4"):
+@KINDS
+def test_a_matrix_of_any_numbers_in_every_kind_of_file(files, kind):
+    for dtype in ("f2", "f4", "f8", "i4"):
         path = files.made(f"scores.{kind}", files.table.astype(dtype))
         assert _score(files, scores=path) == _expected(files.table)
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
-def test_a_constant_float64_matrix_ranks_every_own_pair_last(files: Files, kind: str) -> None:
+@KINDS
+def test_a_constant_float64_matrix_ranks_every_own_pair_last(files, kind):
     values = _score(files, scores=files.made(f"scores.{kind}", np.full((5, 9), 0.1)))
     assert (values["i2t"]["r1"], values["t2i"]["r1"]) == (0.0, 0.0)
     assert values["t2i"]["meanr"] == 5.0
     assert values["i2t"]["meanr"] == np.mean([1 + 9 - INDEX.count(image) for image in range(5)])
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
-def test_differences_beyond_float32_are_no_ties(files: Files, kind: str) -> None:
+@KINDS
+def test_differences_beyond_float32_are_no_ties(files, kind):
     for dtype, ones in (("f8", 1.0), ("i8", 2**40)):
         table = (ones * (1 + 1e-12 * files.table.astype("f8"))).astype(dtype)
         assert _score(files, scores=files.made(f"scores.{kind}", table)) == _expected(files.table)
 
 
-def test_matrices_of_different_types_are_averaged_exactly(files: Files) -> None:
+def test_matrices_of_different_types_are_averaged_exactly(files):
     small = files.made("small.npy", files.table.astype("f2"))
     fine = files.made("fine.npy", 1e-12 * files.table[::-1].astype("f8"))
     values = score("scenes", ExternalFiles(scores=(small, fine)), files.captions)
     assert values == _expected(files.table.astype("f8") + 1e-12 * files.table[::-1].astype("f8"))
 
 
-def test_one_of_several_arrays(files: Files) -> None:
+def test_one_of_several_arrays(files):
     path = files.folder / "both.npz"
     np.savez(path, right=files.table, wrong=np.zeros((5, 9), "f4"))
     assert _score(files, scores=f"{path}:right") == _expected(files.table)
@@ -146,8 +141,8 @@ def test_one_of_several_arrays(files: Files) -> None:
         _score(files, scores=f"{path}:left")
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5"])
-def test_rows_in_another_order_with_their_ids(files: Files, kind: str) -> None:
+@KINDS
+def test_rows_in_another_order_with_their_ids(files, kind):
     rng = np.random.default_rng(1)
     rows, columns = rng.permutation(5), rng.permutation(9)
     (files.folder / "i.txt").write_text("\n".join(IMAGES[row] for row in rows))
@@ -161,7 +156,7 @@ def test_rows_in_another_order_with_their_ids(files: Files, kind: str) -> None:
     assert values == _expected(files.table)
 
 
-def test_embeddings_are_compared_as_asked(files: Files) -> None:
+def test_embeddings_are_compared_as_asked(files):
     made = {
         "images": files.made("i.npy", files.images),
         "texts": files.made("t.safetensors", files.texts),
@@ -173,7 +168,7 @@ def test_embeddings_are_compared_as_asked(files: Files) -> None:
     assert _expected(dot) != _expected(dot / lengths)
 
 
-def test_sets_of_vectors(files: Files) -> None:
+def test_sets_of_vectors(files):
     rng = np.random.default_rng(2)
     images, texts = rng.normal(size=(5, 3, 4)), rng.normal(size=(9, 2, 4))
     made = {"images": files.made("i.npy", images), "texts": files.made("t.npy", texts)}
@@ -184,7 +179,7 @@ def test_sets_of_vectors(files: Files) -> None:
         _score(files, **made)
 
 
-def test_a_csv_table_in_any_order(files: Files) -> None:
+def test_a_csv_table_in_any_order(files):
     order = [8, 1, 5, 3, 0, 6, 2, 7, 4]
     lines = [f"{TEXTS[text]},{IMAGES[INDEX[text]]}" for text in order]
     path = files.folder / "pairs.csv"
@@ -194,7 +189,7 @@ def test_a_csv_table_in_any_order(files: Files) -> None:
     assert score("scenes", ExternalFiles(scores=(matrix,)), path) == _expected(files.table)
 
 
-def test_of_scan_s_dev_split_the_first_5000_captions_count(files: Files) -> None:
+def test_of_scan_s_dev_split_the_first_5000_captions_count(files):
     path = files.folder / "dev.csv"
     for split in ("dev", "validation"):
         rows = [f"i{row // 5},c{row},{split}" for row in range(5070)]
@@ -204,7 +199,7 @@ def test_of_scan_s_dev_split_the_first_5000_captions_count(files: Files) -> None
         assert sizes == ((1000, 5000) if split == "dev" else (1014, 5070))
 
 
-def test_a_csv_table_with_splits_and_labels(files: Files) -> None:
+def test_a_csv_table_with_splits_and_labels(files):
     lines = ["image_id,caption_id,split,labels", "a,a0,train,1", "b,b0,train,2"]
     lines += [f"{IMAGES[image]},{TEXTS[t]},test,{CLASSES[image]}" for t, image in enumerate(INDEX)]
     (files.folder / "t.csv").write_text("\n".join(lines))
@@ -214,7 +209,7 @@ def test_a_csv_table_with_splits_and_labels(files: Files) -> None:
     )
 
 
-def test_the_protocols_of_the_data_set_or_those_asked_for(files: Files) -> None:
+def test_the_protocols_of_the_data_set_or_those_asked_for(files):
     made = ExternalFiles(scores=(files.made("s.npy", files.table),))
     labels = Labels([(label,) for label in CLASSES], frozenset({1, 2}))
     of = subject(torch.from_numpy(files.table), torch.tensor(INDEX), labels)
@@ -229,7 +224,7 @@ def test_the_protocols_of_the_data_set_or_those_asked_for(files: Files) -> None:
     assert set(score("own", made, files.captions, protocols=["pairs"])) == {"i2t", "t2i", "rsum"}
 
 
-def test_several_matrices_are_ranked_by_their_mean(files: Files) -> None:
+def test_several_matrices_are_ranked_by_their_mean(files):
     other = np.random.default_rng(5).permutation(45).reshape(5, 9).astype("f4")
     paths = files.made("a.npy", files.table), files.made("b.h5", other)
     out = files.folder / "out"
@@ -243,7 +238,7 @@ def test_several_matrices_are_ranked_by_their_mean(files: Files) -> None:
         score("scenes", ExternalFiles(scores=(paths[0], small)), files.captions)
 
 
-def test_judgments_beyond_the_pairs(files: Files) -> None:
+def test_judgments_beyond_the_pairs(files):
     path = files.folder / "relevance.parquet"
     schema = RELEVANCE.with_metadata({"complete": "true"})
     pq.write_table(pa.table([["i0"], ["t8"]], schema=schema), path)
@@ -251,7 +246,7 @@ def test_judgments_beyond_the_pairs(files: Files) -> None:
     assert set(score("scenes", made, files.captions, path)["multi"]) == {"i2t", "t2i"}
 
 
-def test_what_is_written_is_what_the_report_reads(files: Files) -> None:
+def test_what_is_written_is_what_the_report_reads(files):
     out = files.folder / "out"
     places = ResultFiles.inside(out)
     made = ExternalFiles(scores=(files.made("s.npy", files.table),))
@@ -269,8 +264,8 @@ def test_what_is_written_is_what_the_report_reads(files: Files) -> None:
     assert first == ["i0", "Q0", best, "1", f"{files.table[0].max():.9g}", "theirs"]
 
 
-def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
-    def txt(name: str, ids: list[str]) -> Path:
+def _faults(files):
+    def txt(name, ids):
         (files.folder / name).write_text("\n".join(ids))
         return files.folder / name
 
@@ -279,12 +274,10 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
     infinite = files.images.copy()
     infinite[4, 0] = np.inf
     table, images = files.made("s.npy", files.table), files.made("i.npy", files.images)
-    texts = files.made("t.npy", files.texts)
     (files.folder / "broken.npz").write_bytes(b"PK broken")
     (files.folder / "broken.safetensors").write_bytes(b"no")
     (files.folder / "broken.h5").write_bytes(b"no")
     np.save(files.folder / "pickled.npy", np.array([{}]), allow_pickle=True)
-    here = str(files.folder)
     _damage(files, "damaged.npz", lambda path: np.savez_compressed(path, a=_noise()))
     _damage(files, "damaged.h5", lambda path: _packed(path, _noise()))
     Path(files.made("renamed.npz", files.table)).rename(files.folder / "zip.npy")
@@ -297,86 +290,79 @@ def _faults(files: Files) -> dict[str, tuple[dict[str, Any], str]]:
         file["nothing"] = h5py.Empty("f4")
     with zipfile.ZipFile(files.folder / "words.npz", "w") as archive:
         archive.writestr("a.txt", "words")
+    scores = {
+        "zip.npy": "an archive of arrays, not one",
+        "plain.npz": "not an archive of arrays",
+        "words.npz": "words.npz:a.txt: not an array",
+        "damaged.npz": "cannot be read as .npz",
+        "damaged.h5": "cannot be read as .h5",
+        "empty.h5": "empty.h5:nothing: an empty dataset",
+        "bare.h5": "bare.h5: no array",
+        "words.npy": "words.npy: not an array: .*data\\.$",
+        **{f"folder.{kind}": "a folder" for kind in ("npy", "npz", "safetensors", "h5")},
+        "no.npy": "no such file",
+        "scores.pkl": "unknown kind.*.npy",
+        "broken.npz": "cannot be read as .npz",
+        "broken.safetensors": "cannot be read as",
+        "broken.h5": "cannot be read as .h5",
+        "pickled.npy": "pickled.npy: not an array",
+    }
+    arrays = {
+        "turned": (files.table.T, "9 images x 5.*Transpose"),
+        "shape": (files.table[:4], "4 images x 9 .*5 x 9"),
+        "cube": (files.table[None], "not 1 x 5 x 9"),
+        "nan": (nan, "NaN or infinite"),
+        "text": (np.array([["a"] * 9] * 5), "not real numbers"),
+    }
+    embeddings = {
+        "inf": (infinite, files.texts, "NaN or infinite"),
+        "too large": (files.images.astype("f8") * 1e300, files.texts, "NaN or infinite"),
+        "no vectors": (np.zeros((5, 0, 4)), files.texts, "5 x 0 x 4: no numbers"),
+        "no width": (np.zeros((5, 0)), np.zeros((9, 0)), "5 x 0: no numbers"),
+        "sizes": (files.images, files.texts[:, :3], "vectors of 4 numbers, .* of 3"),
+    }
+    ids = {
+        "unknown": (txt("u.txt", [*IMAGES[:4], "other"]), "image 'other' is not in the split"),
+        "twice": (txt("d.txt", [*IMAGES[:4], "i0"]), r"image 'i0' twice \(row 5\)"),
+        "no ids": (files.folder / "no.txt", "no such file"),
+        "zip of ids": (files.folder / "zip.npy", "zip.npy: an archive of arrays"),
+    }
+    few = files.made("few.npy", files.table[:, :8])
+    fewer = {"scores": few, "caption_ids": txt("f.txt", TEXTS[:8])}
     return {
-        "zip": ({"scores": f"{here}/zip.npy"}, "an archive of arrays, not one"),
-        "plain": ({"scores": f"{here}/plain.npz"}, "not an archive of arrays"),
-        "words": ({"scores": f"{here}/words.npz"}, "words.npz:a.txt: not an array"),
-        "packed": ({"scores": f"{here}/damaged.npz"}, "cannot be read as .npz"),
-        "chunk": ({"scores": f"{here}/damaged.h5"}, "cannot be read as .h5"),
-        "empty": ({"scores": f"{here}/empty.h5"}, "empty.h5:nothing: an empty dataset"),
-        "bare": ({"scores": f"{here}/bare.h5"}, "bare.h5: no array"),
-        "not numpy": ({"scores": f"{here}/words.npy"}, "words.npy: not an array: .*data\\.$"),
+        **{name: ({"scores": f"{files.folder}/{name}"}, words) for name, words in scores.items()},
         **{
-            f"folder {kind}": ({"scores": f"{here}/folder.{kind}"}, "a folder")
-            for kind in ("npy", "npz", "safetensors", "h5")
+            name: ({"scores": files.made(f"{name}.npy", array)}, words)
+            for name, (array, words) in arrays.items()
         },
-        "too large": (
-            {"images": files.made("l.npy", files.images.astype("f8") * 1e300), "texts": texts},
-            "NaN or infinite",
-        ),
-        "zip of ids": (
-            {"scores": table, "image_ids": files.folder / "zip.npy"},
-            "zip.npy: an archive of arrays",
-        ),
-        "no vectors": (
-            {"images": files.made("n.npy", np.zeros((5, 0, 4))), "texts": texts},
-            "5 x 0 x 4: no numbers",
-        ),
-        "no width": (
-            {
-                "images": files.made("v.npy", np.zeros((5, 0))),
-                "texts": files.made("u.npy", np.zeros((9, 0))),
-            },
-            "5 x 0: no numbers",
-        ),
-        "turned": ({"scores": files.made("x.npy", files.table.T)}, "9 images x 5.*Transpose"),
-        "shape": ({"scores": files.made("y.npy", files.table[:4])}, "4 images x 9 .*5 x 9"),
-        "cube": ({"scores": files.made("z.npy", files.table[None])}, "not 1 x 5 x 9"),
-        "nan": ({"scores": files.made("nan.npy", nan)}, "NaN or infinite"),
-        "inf": ({"images": files.made("inf.npy", infinite), "texts": texts}, "NaN or infinite"),
-        "sizes": (
-            {"images": images, "texts": files.made("w.npy", files.texts[:, :3])},
-            "vectors of 4 numbers, .* of 3",
-        ),
-        "both": ({"scores": table, "images": images, "texts": texts}, "either --scores, or"),
+        **{
+            name: (
+                {"images": files.made(f"{name}-i.npy", i), "texts": files.made(f"{name}-t.npy", t)},
+                words,
+            )
+            for name, (i, t, words) in embeddings.items()
+        },
+        **{
+            name: ({"scores": table, "image_ids": path}, words)
+            for name, (path, words) in ids.items()
+        },
+        "fewer": (fewer, "caption 't8' is missing.*8 of 9"),
+        "both": ({"scores": table, "images": images, "texts": images}, "either --scores, or"),
         "half": ({"images": images}, "either --scores, or"),
         "none": ({}, "either --scores, or"),
-        "unknown": (
-            {"scores": table, "image_ids": txt("u.txt", [*IMAGES[:4], "other"])},
-            "image 'other' is not in the split",
-        ),
-        "twice": (
-            {"scores": table, "image_ids": txt("d.txt", [*IMAGES[:4], "i0"])},
-            r"image 'i0' twice \(row 5\)",
-        ),
-        "fewer": (
-            {
-                "scores": files.made("few.npy", files.table[:, :8]),
-                "caption_ids": txt("f.txt", TEXTS[:8]),
-            },
-            "caption 't8' is missing.*8 of 9",
-        ),
-        "ids": ({"scores": table, "image_ids": files.folder / "no.txt"}, "no such file"),
-        "absent": ({"scores": f"{here}/no.npy"}, "no such file"),
-        "kind": ({"scores": f"{here}/scores.pkl"}, "unknown kind.*.npy"),
-        "npz": ({"scores": f"{here}/broken.npz"}, "cannot be read as .npz"),
-        "safetensors": ({"scores": f"{here}/broken.safetensors"}, "cannot be read as"),
-        "h5": ({"scores": f"{here}/broken.h5"}, "cannot be read as .h5"),
-        "pickle": ({"scores": f"{here}/pickled.npy"}, "pickled.npy: not an array"),
-        "text": ({"scores": files.made("c.npy", np.array([["a"] * 9] * 5))}, "not real numbers"),
     }
 
 
-def _noise() -> np.ndarray:
+def _noise():
     return np.random.default_rng(3).normal(size=(5, 9)).astype("f4")
 
 
-def _packed(path: Path, array: np.ndarray) -> None:
+def _packed(path, array):
     with h5py.File(path, "w") as file:
         file.create_dataset("a", data=array, compression="gzip")
 
 
-def _damage(files: Files, name: str, write: Callable[[Path], None]) -> None:
+def _damage(files, name, write):
     """The file, with bytes changed where the numbers are."""
     path = files.folder / name
     write(path)
@@ -387,14 +373,14 @@ def _damage(files: Files, name: str, write: Callable[[Path], None]) -> None:
 
 
 @pytest.mark.filterwarnings("error")  # a warning would be a second line
-def test_every_fault_is_one_line(files: Files) -> None:
+def test_every_fault_is_one_line(files):
     for name, (made, message) in _faults(files).items():
         with pytest.raises(ManyMatchError, match=message) as fault:
             _score(files, **made)
         assert "\n" not in str(fault.value), name
 
 
-def test_a_packed_array_of_another_shape_is_not_unpacked(files: Files) -> None:
+def test_a_packed_array_of_another_shape_is_not_unpacked(files):
     """A header that claims 4 TB of zeros, which pack well."""
     header = io.BytesIO()
     shape = {"descr": "<f4", "fortran_order": False, "shape": (10**6, 10**6)}
@@ -416,7 +402,7 @@ def test_a_packed_array_of_another_shape_is_not_unpacked(files: Files) -> None:
         ("", "not a table of image_id, caption_id"),
     ],
 )
-def test_faulty_tables_are_one_line(files: Files, text: str, message: str) -> None:
+def test_faulty_tables_are_one_line(files, text, message):
     path = files.folder / "t.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=message) as fault:
@@ -424,14 +410,14 @@ def test_faulty_tables_are_one_line(files: Files, text: str, message: str) -> No
     assert "\n" not in str(fault.value)
 
 
-def _table(files: Files, **changed: Any) -> Path:
+def _table(files, **changed):
     rows = pq.read_table(files.captions).to_pydict()
     path = files.folder / "changed.parquet"
     pq.write_table(pa.table(rows | {name: make(rows) for name, make in changed.items()}), path)
     return path
 
 
-def test_numbers_are_ids_too(files: Files) -> None:
+def test_numbers_are_ids_too(files):
     table = _table(
         files, image_id=lambda rows: [int.from_bytes(name.encode()) for name in rows["image_id"]]
     )
@@ -447,9 +433,7 @@ def test_numbers_are_ids_too(files: Files) -> None:
         ("image_id", lambda rows: [None, *rows["image_id"][1:]], "1 cells of .* image_id"),
     ],
 )
-def test_columns_of_another_kind_are_one_line(
-    files: Files, column: str, make: Any, message: str
-) -> None:
+def test_columns_of_another_kind_are_one_line(files, column, make, message):
     table = _table(files, **{column: make})
     for read in (lambda: read_split(table, "test"), lambda: read_labels(table, ["i0"])):
         with pytest.raises(DataError, match=message) as fault:
@@ -457,9 +441,7 @@ def test_columns_of_another_kind_are_one_line(
         assert "\n" not in str(fault.value)
 
 
-def test_the_command_prints_and_writes(
-    files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_and_writes(files, monkeypatch, capsys):
     monkeypatch.chdir(files.folder)
     matrix = files.made("s.npy", files.table)
     words = ["score", "cub", "--scores", matrix, "--captions", str(files.captions)]

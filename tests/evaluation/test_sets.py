@@ -1,10 +1,6 @@
 """The analysis of sets: against naive loops, tables by hand, and embeddings cut by hand."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +9,6 @@ import torch
 from naive_nearest import naive_nearest
 from PIL import Image
 from tiny_bert import make_bert
-from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements
@@ -21,12 +16,11 @@ from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import draw_queries
-from manymatch.evaluation.sets.analysis import SetAnalysis, analyse_sets
+from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
 from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.shards.batch import Batch
 from manymatch.shards.sample import CaptionEntry, Sample
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
 from manymatch.text.vocabulary import Vocabulary
@@ -36,18 +30,18 @@ GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())
 VOCABULARY = Vocabulary([*Vocabulary.SPECIAL, "a", "dog", "runs"])
 
 
-def _vectors(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+def _vectors(*shape, seed=0, dtype=torch.float64):
     made = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return made.to(dtype)
 
 
-def _jpeg(width: int, height: int) -> bytes:
+def _jpeg(width, height):
     stream = io.BytesIO()
     Image.new("RGB", (width, height)).save(stream, "JPEG")
     return stream.getvalue()
 
 
-def _sample(image_id: str, boxes: np.ndarray | None, captions: int = 1) -> Sample:
+def _sample(image_id, boxes, captions=1):
     texts = ("A dog runs", "a cat", "dog")
     entries = [CaptionEntry(f"{image_id}#{k}", texts[k % 3], GRAPH) for k in range(captions)]
     features = np.zeros((1 if boxes is None else len(boxes), 2), np.float16)
@@ -59,7 +53,7 @@ GRID = np.array([[0, 0, 1, 1], [1, 0, 2, 1], [0, 1, 1, 2], [1, 1, 2, 2]], np.flo
 BOXES = np.array([[0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1]], np.float32)
 
 
-def test_image_maps_tell_grids_from_boxes_and_leave_padding_out() -> None:
+def test_image_maps_tell_grids_from_boxes_and_leave_padding_out():
     attention = _vectors(3, 2, 4).softmax(2)
     maps = image_maps([_sample("a", GRID), _sample("b", BOXES), _sample("c", None)], attention)
     assert [shown.image_id for shown in maps] == ["a", "b"]  # no telling where c's regions lie
@@ -70,13 +64,13 @@ def test_image_maps_tell_grids_from_boxes_and_leave_padding_out() -> None:
     assert maps[0].weights[1][3] == pytest.approx(attention[0, 1, 3].item(), abs=1e-4)
 
 
-def test_four_boxes_that_are_no_grid_are_boxes() -> None:
+def test_four_boxes_that_are_no_grid_are_boxes():
     (maps,) = image_maps([_sample("a", GRID[::-1].copy())], torch.ones(1, 1, 4))
     assert maps.grid is None
     assert len(maps.boxes) == 4
 
 
-def test_caption_maps_show_the_words_that_the_model_sees() -> None:
+def test_caption_maps_show_the_words_that_the_model_sees():
     entries = [CaptionEntry("x", "A cat runs.", GRAPH), CaptionEntry("y", "?!", GRAPH)]
     attention = torch.tensor([[[0.1, 0.2, 0.7, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
     maps = caption_maps(entries, attention, VOCABULARY)
@@ -85,7 +79,7 @@ def test_caption_maps_show_the_words_that_the_model_sees() -> None:
     assert (maps[1].words, maps[1].weights) == (["<unk>"], [[1.0]])
 
 
-def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path: Path) -> None:
+def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path):
     """The order of `BertEncoder`: [CLS], [SEP], then the pieces."""
     entries = [CaptionEntry("x", "a dog runs", GRAPH)]
     pieces = WordPieces.from_folder(make_bert(tmp_path))
@@ -97,7 +91,7 @@ def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path: Path) -> None
 class _Made:
     """A made-up split of `n` images with three captions each, as sets."""
 
-    def __init__(self, n: int = 12, elements: tuple[int, int] = (3, 2)) -> None:
+    def __init__(self, n=12, elements=(3, 2)):
         k, texts = elements
         self.image_index = torch.arange(n).repeat_interleave(3)
         made = normalize(_vectors(n, k, 6).float(), dim=2)
@@ -116,14 +110,14 @@ class _Made:
         self.judgments = Judgments(torch.tensor([[0, 4], [2, 1]]), complete=True)
 
     @staticmethod
-    def stored(rows: Sequence[int]) -> Iterator[Sample]:
+    def stored(rows):
         return (_sample(f"image{row}", GRID, captions=3) for row in rows)
 
     def analyse(
         self,
-        wanted: Elements = Elements(),  # noqa: B008
-        samples: int = 4,
-    ) -> SetAnalysis | None:
+        wanted=Elements(),  # noqa: B008
+        samples=4,
+    ):
         embedded = self.embedded
         whole = recall(self.method.score, embedded.images, embedded.texts, embedded.image_index)
         queries = draw_queries(len(embedded.images), len(embedded.texts), samples)
@@ -132,10 +126,9 @@ class _Made:
         )
 
 
-def test_chosen_elements_score_as_embeddings_cut_by_hand() -> None:
+def test_chosen_elements_score_as_embeddings_cut_by_hand():
     made = _Made()
     analysis = made.analyse(Elements(images=((1, 3),)))
-    assert analysis is not None
     images, texts = made.embedded.images.vectors, made.embedded.texts.vectors
     selected = analysis.details.selections
     assert [(c.modality, c.elements) for c in selected] == [
@@ -152,13 +145,11 @@ def test_chosen_elements_score_as_embeddings_cut_by_hand() -> None:
         assert rsums[name] == pytest.approx(expected["rsum"])
 
 
-def test_the_analysis_has_a_part_for_each_sample_and_modality() -> None:
+def test_the_analysis_has_a_part_for_each_sample_and_modality():
     analysis = _Made().analyse()
-    assert analysis is not None
     metrics, shown = analysis.metrics, analysis.details
     assert metrics.gallery == shown.gallery.images == 12
     assert len(shown.image_maps) == len(shown.caption_maps) == 4
-    assert metrics.images is not None
     assert 1 <= metrics.images.winners <= 3
     assert 1 <= metrics.images.distinct <= 3
     assert metrics.images.log_circular_variance_squared > metrics.images.log_circular_variance
@@ -166,10 +157,9 @@ def test_the_analysis_has_a_part_for_each_sample_and_modality() -> None:
     assert np.shape(shown.projection.texts.places) == (36, 2, 2)
 
 
-def test_shown_items_are_the_nearest_ones_with_their_marks() -> None:
+def test_shown_items_are_the_nearest_ones_with_their_marks():
     made = _Made()
     analysis = made.analyse()
-    assert analysis is not None
     parts = made.embedded.images.vectors, made.embedded.texts.vectors
     ids = {"image_id": made.embedded.image_ids, "caption_id": made.embedded.caption_ids}
     for key, side, (own, other), (queries, gallery) in (
@@ -191,11 +181,11 @@ def test_shown_items_are_the_nearest_ones_with_their_marks() -> None:
                     assert answer.mark == mark
 
 
-def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_alone() -> None:
+def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_alone():
     made = _Made()
     asked = []
 
-    def image_passes(batch: Batch) -> Tensor:
+    def image_passes(batch):
         assert not made.method.training
         asked.extend(batch.image_ids)
         return torch.full((2, len(batch.image_ids), 3, 4), 0.25)
@@ -203,7 +193,6 @@ def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_
     made.method.train()
     made.method.image_passes = image_passes
     analysis = made.analyse()
-    assert analysis is not None
     assert made.method.training
     maps = analysis.details.image_maps
     assert asked == [shown.image_id for shown in maps]
@@ -211,21 +200,19 @@ def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_
     assert all(shown.passes[-1] == shown.weights for shown in maps)
 
 
-def test_no_queries_no_maps_and_no_answers() -> None:
+def test_no_queries_no_maps_and_no_answers():
     analysis = _Made().analyse(samples=0)
-    assert analysis is not None
     assert analysis.details.nearest.to_json() == {"images": [], "captions": []}
     assert analysis.details.image_maps == []
 
 
-def test_single_vectors_have_no_sets_and_one_modality_may_have_them_alone() -> None:
+def test_single_vectors_have_no_sets_and_one_modality_may_have_them_alone():
     assert _Made(elements=(1, 1)).analyse() is None
     analysis = _Made(elements=(3, 1)).analyse()
-    assert analysis is not None
     assert "texts" not in analysis.metrics.to_json()
 
 
-def test_sets_without_attention_have_no_maps() -> None:
+def test_sets_without_attention_have_no_maps():
     made = _Made()
     made.embedded = Embedded(
         Embeddings(made.embedded.images.vectors),
@@ -235,5 +222,4 @@ def test_sets_without_attention_have_no_maps() -> None:
         made.image_index,
     )
     analysis = made.analyse()
-    assert analysis is not None
     assert analysis.details.image_maps == analysis.details.caption_maps == []

@@ -1,7 +1,5 @@
 """The detector of bottom-up attention: names and shapes, operations against loops, regions."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor
 
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
@@ -30,13 +27,13 @@ SMALL = Sizes(blocks=(1, 2, 1, 2), stem=4, proposal_hidden=8, objects=7, attribu
 LIMITS = Limits(anchors=400, proposals=40)
 
 
-def convolution(name: str, outputs: int, inputs: int, size: int) -> dict[str, tuple[int, ...]]:
+def convolution(name, outputs, inputs, size):
     norm = {f"{name}.norm.{part}": (outputs,) for part in ("weight", "bias")}
     norm |= {f"{name}.norm.running_{part}": (outputs,) for part in ("mean", "var")}
     return {f"{name}.weight": (outputs, inputs, size, size), **norm}
 
 
-def stage(name: str, blocks: int, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
+def stage(name, blocks, inputs, outputs):
     shapes = convolution(f"{name}.0.shortcut", outputs, inputs, 1)
     for number in range(blocks):
         block, inner = f"{name}.{number}", outputs // 4
@@ -46,36 +43,30 @@ def stage(name: str, blocks: int, inputs: int, outputs: int) -> dict[str, tuple[
     return shapes
 
 
-PREDICTOR = {
-    "cls_score": (1601, 2048),
-    "bbox_pred": (6400, 2048),
-    "fc_attr": (512, 2304),
-    "attr_score": (401, 512),
-}
-PROPOSALS = {
-    "conv": (512, 1024, 3, 3),
-    "objectness_logits": (12, 512, 1, 1),
-    "anchor_deltas": (48, 512, 1, 1),
+LAYERS = {
+    "roi_heads.box_predictor.cls_score": (1601, 2048),
+    "roi_heads.box_predictor.bbox_pred": (6400, 2048),
+    "roi_heads.box_predictor.fc_attr": (512, 2304),
+    "roi_heads.box_predictor.attr_score": (401, 512),
+    "proposal_generator.rpn_head.conv": (512, 1024, 3, 3),
+    "proposal_generator.rpn_head.objectness_logits": (12, 512, 1, 1),
+    "proposal_generator.rpn_head.anchor_deltas": (48, 512, 1, 1),
 }
 
 
-def published_shapes() -> dict[str, tuple[int, ...]]:
+def published_shapes():
     """Names and shapes of the public checkpoint."""
     shapes = convolution("backbone.stem.conv1", 64, 3, 7)
     shapes |= stage("backbone.res2", 3, 64, 256) | stage("backbone.res3", 4, 256, 512)
     shapes |= stage("backbone.res4", 23, 512, 1024) | stage("roi_heads.res5", 3, 1024, 2048)
     shapes["proposal_generator.anchor_generator.cell_anchors.0"] = (12, 4)
     shapes["roi_heads.box_predictor.cls_embedding.weight"] = (1601, 256)
-    for room, layers in (
-        ("roi_heads.box_predictor", PREDICTOR),
-        ("proposal_generator.rpn_head", PROPOSALS),
-    ):
-        for name, shape in layers.items():
-            shapes |= {f"{room}.{name}.weight": shape, f"{room}.{name}.bias": shape[:1]}
+    for name, shape in LAYERS.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     return shapes
 
 
-def anchors() -> Tensor:
+def anchors():
     """Anchors of four sizes and three shapes around the origin."""
     sides = [
         (side / math.sqrt(ratio), side * math.sqrt(ratio))
@@ -85,7 +76,7 @@ def anchors() -> Tensor:
     return torch.tensor([[-w / 2, -h / 2, w / 2, h / 2] for w, h in sides])
 
 
-def random_weights(sizes: Sizes | None = None) -> dict[str, Tensor]:
+def random_weights(sizes=None):
     """Return weights with which features keep their scale and regions differ."""
     torch.manual_seed(0)
     network = Network(sizes)
@@ -106,18 +97,18 @@ def random_weights(sizes: Sizes | None = None) -> dict[str, Tensor]:
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def weights(tmp_path_factory):
     path = tmp_path_factory.mktemp("weights") / "pytorch_model.bin"
     torch.save(random_weights(SMALL), path)
     return path
 
 
 @pytest.fixture(scope="module")
-def detector(weights: Path) -> ButdDetector:
+def detector(weights):
     return ButdDetector(load_network("butd", str(weights), SMALL), 5, 20, "0", LIMITS)
 
 
-def write_images(folder: Path, sizes: list[tuple[int, int]]) -> list[ImageFile]:
+def write_images(folder, sizes):
     images = []
     for number, size in enumerate(sizes):
         noise = np.random.default_rng(number).integers(0, 255, (6, 7, 3), dtype=np.uint8)
@@ -130,7 +121,7 @@ def write_images(folder: Path, sizes: list[tuple[int, int]]) -> list[ImageFile]:
 # Weights
 
 
-def test_names_and_shapes_are_the_public_checkpoints() -> None:
+def test_names_and_shapes_are_the_public_checkpoints():
     with torch.device("meta"):
         state = Network().state_dict()
     result = {name: tuple(value.shape) for name, value in state.items()}
@@ -139,7 +130,7 @@ def test_names_and_shapes_are_the_public_checkpoints() -> None:
 
 
 @pytest.mark.slow
-def test_weights_of_right_names_and_shapes_load_and_give_regions(tmp_path: Path) -> None:
+def test_weights_of_right_names_and_shapes_load_and_give_regions(tmp_path):
     path = tmp_path / "pytorch_model.bin"
     generator = torch.Generator().manual_seed(0)
     tensors = {
@@ -161,14 +152,14 @@ def test_weights_of_right_names_and_shapes_load_and_give_regions(tmp_path: Path)
     torch.testing.assert_close(folded.bias, expected, equal_nan=True)
 
 
-def refusal(path: Path | None) -> str:
+def refusal(path):
     with pytest.raises(ConfigError) as fault:
         load_network("butd", None if path is None else str(path), SMALL)
     assert "\n" not in str(fault.value)
     return str(fault.value)
 
 
-def test_other_weights_are_refused(weights: Path, tmp_path: Path) -> None:
+def test_other_weights_are_refused(weights, tmp_path):
     state = torch.load(weights, weights_only=True)
     path, name = tmp_path / "other.bin", "roi_heads.box_predictor.fc_attr.bias"
     torch.save({key: value for key, value in state.items() if key != name}, path)
@@ -189,7 +180,7 @@ def test_other_weights_are_refused(weights: Path, tmp_path: Path) -> None:
     assert "pytorch_model.bin of unc-nlp" in refusal(None)
 
 
-def test_counters_and_safetensors_do_not_matter(weights: Path, tmp_path: Path) -> None:
+def test_counters_and_safetensors_do_not_matter(weights, tmp_path):
     from safetensors.torch import save_file
 
     state = torch.load(weights, weights_only=True)
@@ -201,7 +192,7 @@ def test_counters_and_safetensors_do_not_matter(weights: Path, tmp_path: Path) -
     assert all(torch.equal(one[key], other[key]) for key in one)
 
 
-def test_folding_the_norms_keeps_the_function(weights: Path) -> None:
+def test_folding_the_norms_keeps_the_function(weights):
     plain = Network(SMALL).eval()
     plain.load_state_dict(torch.load(weights, weights_only=True))
     folded = load_network("butd", str(weights), SMALL)
@@ -214,7 +205,7 @@ def test_folding_the_norms_keeps_the_function(weights: Path) -> None:
 
 
 @pytest.mark.parametrize("regions", [(0, 36), (37, 36), (36, 301)])
-def test_impossible_numbers_of_regions_are_refused(weights: Path, regions) -> None:
+def test_impossible_numbers_of_regions_are_refused(weights, regions):
     network = load_network("butd", str(weights), SMALL)
     with pytest.raises(ConfigError, match="1 <= fewest <= most <= 300"):
         ButdDetector(network, *regions, "0")
@@ -223,13 +214,13 @@ def test_impossible_numbers_of_regions_are_refused(weights: Path, regions) -> No
 # Operations against loops over their definitions
 
 
-def random_boxes(count: int, seed: int = 0, width: float = 130, height: float = 90) -> Tensor:
+def random_boxes(count, seed=0, width=130, height=90):
     generator = torch.Generator().manual_seed(seed)
     points = torch.rand(count, 2, 2, generator=generator).sort(dim=1).values
     return (points * torch.tensor([width, height])).flatten(1)
 
 
-def overlap(a: list[float], b: list[float]) -> float:
+def overlap(a, b):
     width = min(a[2], b[2]) - max(a[0], b[0])
     height = min(a[3], b[3]) - max(a[1], b[1])
     shared = max(width, 0) * max(height, 0)
@@ -237,8 +228,8 @@ def overlap(a: list[float], b: list[float]) -> float:
     return shared / (sum(areas) - shared)
 
 
-def suppressed_by_loop(result: Tensor, scores: Tensor, threshold: float) -> list[int]:
-    kept: list[int] = []
+def suppressed_by_loop(result, scores, threshold):
+    kept = []
     for i in sorted(range(len(result)), key=lambda i: -float(scores[i])):
         if all(overlap(result[i].tolist(), result[k].tolist()) <= threshold for k in kept):
             kept.append(i)
@@ -246,7 +237,7 @@ def suppressed_by_loop(result: Tensor, scores: Tensor, threshold: float) -> list
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7])
-def test_suppression_is_the_loop(threshold: float) -> None:
+def test_suppression_is_the_loop(threshold):
     result = random_boxes(60).double()
     scores = torch.rand(60, generator=torch.Generator().manual_seed(1)).round(decimals=1)  # ties
     expected = suppressed_by_loop(result, scores, threshold)
@@ -256,7 +247,7 @@ def test_suppression_is_the_loop(threshold: float) -> None:
     assert boxes.suppress(result[:0], scores[:0], threshold, 3).tolist() == []
 
 
-def test_suppression_in_every_class_is_the_loop_in_each() -> None:
+def test_suppression_in_every_class_is_the_loop_in_each():
     result = random_boxes(40).double()
     scores = torch.rand(40, 6, generator=torch.Generator().manual_seed(2)).round(decimals=1)
     stays = boxes.surviving(result, scores, 0.3)
@@ -265,7 +256,7 @@ def test_suppression_in_every_class_is_the_loop_in_each() -> None:
         assert stays[:, number].nonzero().flatten().tolist() == sorted(kept)
 
 
-def pooled_by_loop(maps: Tensor, result: Tensor, size: int, scale: float) -> Tensor:
+def pooled_by_loop(maps, result, size, scale):
     channels, height, width = maps.shape
     out = torch.zeros(len(result), channels, size, size)
     for k, box in enumerate(result):
@@ -284,7 +275,7 @@ def pooled_by_loop(maps: Tensor, result: Tensor, size: int, scale: float) -> Ten
 @pytest.mark.parametrize(
     ("height", "width", "size"), [(6, 9, 4), (40, 30, 4), (1, 1, 7), (17, 5, 2)]
 )
-def test_pooling_is_the_loop(height: int, width: int, size: int) -> None:
+def test_pooling_is_the_loop(height, width, size):
     maps = torch.randn(3, height, width, generator=torch.Generator().manual_seed(3))
     result = random_boxes(25, width=16 * width, height=16 * height)
     result = torch.cat([result, torch.tensor([[0.0, 0, 16 * width, 16 * height], [8, 8, 24, 24]])])
@@ -293,7 +284,7 @@ def test_pooling_is_the_loop(height: int, width: int, size: int) -> None:
     torch.testing.assert_close(pooled, expected, rtol=0, atol=0)
 
 
-def test_ours_are_torchvisions() -> None:
+def test_ours_are_torchvisions():
     pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError))
     assert operations.fast is not None
     maps = torch.randn(5, 38, 63, generator=torch.Generator().manual_seed(4))
@@ -309,7 +300,7 @@ def test_ours_are_torchvisions() -> None:
         assert torch.equal(stays[:, number].nonzero().flatten(), kept.sort().values)
 
 
-def test_anchors_stand_on_every_cell_and_move_by_their_deltas() -> None:
+def test_anchors_stand_on_every_cell_and_move_by_their_deltas():
     grid = boxes.anchor_grid(torch.tensor([[-8.0, -4, 8, 4], [-2, -2, 2, 2]]), 2, 3, 16)
     assert grid.shape == (12, 4)
     assert grid[2 * (1 * 3 + 2)].tolist() == [32 - 8, 16 - 4, 32 + 8, 16 + 4]
@@ -325,9 +316,7 @@ def test_anchors_stand_on_every_cell_and_move_by_their_deltas() -> None:
 IMAGES = [(80, 60), (60, 80), (200, 30), (64, 64), (3, 400)]
 
 
-def test_images_of_any_size_give_the_same_together_and_alone(
-    detector: ButdDetector, tmp_path: Path
-) -> None:
+def test_images_of_any_size_give_the_same_together_and_alone(detector, tmp_path):
     images = write_images(tmp_path, IMAGES)
     run = Detection("butd", detector, torch.device("cpu"))
     together = {image.image_id: (features, result) for image, features, result in run.run(images)}
@@ -340,7 +329,7 @@ def test_images_of_any_size_give_the_same_together_and_alone(
         assert result.min() >= 0 and result.max() <= 1 and (result[:, :2] < result[:, 2:]).all()
 
 
-def test_a_region_has_the_features_of_its_box(detector: ButdDetector, tmp_path: Path) -> None:
+def test_a_region_has_the_features_of_its_box(detector, tmp_path):
     image = read_image(write_images(tmp_path, [(80, 60)])[0].source)
     pixels = detector.prepare(image)
     assert pixels.shape == (3, 600, 800)
@@ -353,7 +342,7 @@ def test_a_region_has_the_features_of_its_box(detector: ButdDetector, tmp_path: 
     np.testing.assert_allclose(regions.features[2], features[0], rtol=1e-3, atol=1e-3)
 
 
-def test_the_fewest_and_the_most_are_kept(detector: ButdDetector, weights: Path) -> None:
+def test_the_fewest_and_the_most_are_kept(detector, weights):
     pixels = detector.prepare(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8))
     network = load_network("butd", str(weights), SMALL)
     counts = {}
@@ -364,7 +353,7 @@ def test_the_fewest_and_the_most_are_kept(detector: ButdDetector, weights: Path)
     assert counts == {0.0: 20, 0.999999: 5}
 
 
-def test_pixels_are_blue_green_red_less_their_means(detector: ButdDetector) -> None:
+def test_pixels_are_blue_green_red_less_their_means(detector):
     image = np.zeros((30, 50, 3), np.uint8)
     image[:, :, 0] = 200
     pixels = detector.prepare(image)
@@ -372,9 +361,7 @@ def test_pixels_are_blue_green_red_less_their_means(detector: ButdDetector) -> N
     assert pixels[:, 5, 5].tolist() == pytest.approx([-102.9801, -115.9465, 200 - 122.7717])
 
 
-def test_extraction_stores_regions_and_boxes(
-    detector: ButdDetector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_extraction_stores_regions_and_boxes(detector, tmp_path, monkeypatch):
     images = write_images(tmp_path, IMAGES[:3])
     rows = [{"image_id": image.image_id, "file": image.source.name} for image in images]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "captions.parquet")
@@ -390,9 +377,7 @@ def test_extraction_stores_regions_and_boxes(
     np.testing.assert_array_equal(result[0, : counts[0]], places)
 
 
-def test_regions_are_the_same_with_torchvision(
-    detector: ButdDetector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_regions_are_the_same_with_torchvision(detector, monkeypatch):
     pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError))
     pixels = detector.prepare(np.random.default_rng(1).integers(0, 255, (60, 80, 3), np.uint8))
     theirs = detector.detect(pixels)

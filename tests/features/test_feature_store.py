@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -19,25 +18,19 @@ COUNTS = [3, 5, 1, 2]
 REGIONS, WIDTH = 5, 16
 
 
-def arrays() -> tuple[list[np.ndarray], list[np.ndarray]]:
+def arrays():
     rng = np.random.default_rng(0)
     features = [rng.standard_normal((count, WIDTH)).astype(np.float16) for count in COUNTS]
     return features, [rng.random((count, 4), dtype=np.float32) for count in COUNTS]
 
 
-def writer(path: Path, ids: list[str] = IDS, **settings: object) -> FeatureWriter:
-    made_by = {"backbone": "test"}
-    return FeatureWriter(
-        path,
-        ids,
-        max_regions=REGIONS,
-        width=WIDTH,
-        **{"boxes": True, "attributes": made_by, **settings},  # type: ignore[arg-type]
-    )
+def writer(path, ids=IDS, **settings):
+    settings = {"boxes": True, "attributes": {"backbone": "test"}, **settings}
+    return FeatureWriter(path, ids, max_regions=REGIONS, width=WIDTH, **settings)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path):
     path = tmp_path / "store.h5"
     with writer(path) as out:
         for row, (features, boxes) in enumerate(zip(*arrays(), strict=True)):
@@ -45,25 +38,24 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-def read_all(path: Path) -> None:
+def read_all(path):
     with FeatureStore(path) as result:
         list(result.blocks())
 
 
-def one_line(fault: pytest.ExceptionInfo[Exception]) -> str:
+def one_line(fault):
     message = str(fault.value)
     assert message and "\n" not in message
     return message
 
 
-def test_rows_come_back_padded_in_the_asked_order(store: Path) -> None:
+def test_rows_come_back_padded_in_the_asked_order(store):
     features, boxes = arrays()
     with FeatureStore(store) as result:
         assert (result.image_ids, result.width, result.max_regions) == (IDS, WIDTH, REGIONS)
         assert result.attributes == {"backbone": "test"}
         rows = [2, 0, 1, 2, 3]
         read, n_regions, read_boxes = result.read(rows)
-    assert read_boxes is not None
     assert n_regions.tolist() == [COUNTS[row] for row in rows]
     for place, row in enumerate(rows):
         count = COUNTS[row]
@@ -74,7 +66,7 @@ def test_rows_come_back_padded_in_the_asked_order(store: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_blocks_cover_all_rows_in_order(store: Path, size: int) -> None:
+def test_blocks_cover_all_rows_in_order(store, size):
     features, _ = arrays()
     with FeatureStore(store) as result:
         blocks = list(result.blocks(size))
@@ -84,7 +76,7 @@ def test_blocks_cover_all_rows_in_order(store: Path, size: int) -> None:
         np.testing.assert_array_equal(whole[row, : len(expected)], expected)
 
 
-def test_no_rows_and_rows_that_do_not_exist(store: Path) -> None:
+def test_no_rows_and_rows_that_do_not_exist(store):
     with FeatureStore(store) as result:
         assert result.read([])[0].shape == (0, REGIONS, WIDTH)
         for row in (-1, len(IDS)):
@@ -92,7 +84,7 @@ def test_no_rows_and_rows_that_do_not_exist(store: Path) -> None:
                 result.read([row])
 
 
-def test_a_plain_hdf5_reader_sees_the_same(store: Path) -> None:
+def test_a_plain_hdf5_reader_sees_the_same(store):
     with h5py.File(store) as file:
         assert file["features"].shape == (len(IDS), REGIONS, WIDTH)
         assert file["features"].dtype == np.float16
@@ -101,7 +93,7 @@ def test_a_plain_hdf5_reader_sees_the_same(store: Path) -> None:
         assert [value.decode() for value in file["image_id"]] == IDS
 
 
-def test_equal_content_gives_equal_bytes(store: Path) -> None:
+def test_equal_content_gives_equal_bytes(store):
     before = store.read_bytes()
     with writer(store) as out:
         for row, (features, boxes) in reversed(list(enumerate(zip(*arrays(), strict=True)))):
@@ -109,7 +101,7 @@ def test_equal_content_gives_equal_bytes(store: Path) -> None:
     assert store.read_bytes() == before
 
 
-def test_every_flipped_byte_is_found_or_harmless(store: Path) -> None:
+def test_every_flipped_byte_is_found_or_harmless(store):
     """HDF5's own structures too: the content that is read must be right, or the store refused."""
     data = bytearray(store.read_bytes())
     offsets = range(0, len(data), 11)
@@ -129,7 +121,7 @@ def test_every_flipped_byte_is_found_or_harmless(store: Path) -> None:
     assert refused > 0.8 * len(offsets)  # the others are gaps that nobody reads
 
 
-def test_a_flipped_bit_names_store_and_image(store: Path) -> None:
+def test_a_flipped_bit_names_store_and_image(store):
     offset = layout.inspect(store).offsets["features"]
     with store.open("r+b") as file:
         file.seek(offset + 1 * REGIONS * WIDTH * 2 + 7)
@@ -145,7 +137,7 @@ def test_a_flipped_bit_names_store_and_image(store: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.5, 0.9, 0.999])
-def test_a_store_cut_off_is_refused(store: Path, share: float) -> None:
+def test_a_store_cut_off_is_refused(store, share):
     data = store.read_bytes()
     store.write_bytes(data[: int(share * len(data))])
     with pytest.raises(DataError, match=r"store\.h5") as fault:
@@ -153,7 +145,7 @@ def test_a_store_cut_off_is_refused(store: Path, share: float) -> None:
     one_line(fault)
 
 
-def test_missing_and_foreign_files_are_refused(tmp_path: Path) -> None:
+def test_missing_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="no such feature store"):
         FeatureStore(tmp_path / "none.h5")
     text = tmp_path / "text.h5"
@@ -169,7 +161,7 @@ def test_missing_and_foreign_files_are_refused(tmp_path: Path) -> None:
     one_line(fault)
 
 
-def test_a_store_that_points_elsewhere_is_refused(store: Path, tmp_path: Path) -> None:
+def test_a_store_that_points_elsewhere_is_refused(store, tmp_path):
     with h5py.File(store, "r+") as file:
         del file["features"]
         file["features"] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "/x")
@@ -177,7 +169,7 @@ def test_a_store_that_points_elsewhere_is_refused(store: Path, tmp_path: Path) -
         FeatureStore(store)
 
 
-def test_nan_is_refused_on_writing(tmp_path: Path) -> None:
+def test_nan_is_refused_on_writing(tmp_path):
     for value in (np.nan, np.inf, -np.inf, 1e6):
         features = np.ones((2, WIDTH), np.float32)
         features[1, 3] = value
@@ -190,9 +182,7 @@ def test_nan_is_refused_on_writing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_nan_is_refused_on_reading_though_the_checksum_is_right(
-    store: Path, monkeypatch: pytest.MonkeyPatch, value: float
-) -> None:
+def test_nan_is_refused_on_reading_though_the_checksum_is_right(store, monkeypatch, value):
     features, boxes = arrays()
     features[1][2, 3] = value
     with monkeypatch.context() as patch:
@@ -208,14 +198,14 @@ def test_nan_is_refused_on_reading_though_the_checksum_is_right(
     one_line(fault)
 
 
-def test_all_finite_agrees_with_numpy_on_every_half() -> None:
+def test_all_finite_agrees_with_numpy_on_every_half():
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
     expected = np.isfinite(halves)
     assert [layout.all_finite(halves[at : at + 1]) for at in range(2**16)] == expected.tolist()
     assert layout.all_finite(halves[expected])
 
 
-def test_a_store_of_bytes(tmp_path: Path) -> None:
+def test_a_store_of_bytes(tmp_path):
     """Pixels: a byte a value, checked by their checksum alone, since any byte is a number."""
     path = tmp_path / "pixels.h5"
     images = np.random.default_rng(0).integers(0, 256, (len(IDS), REGIONS, 3), dtype=np.uint8)
@@ -238,7 +228,7 @@ def test_a_store_of_bytes(tmp_path: Path) -> None:
         read_all(path)
 
 
-def test_features_of_another_type_are_no_store(store: Path) -> None:
+def test_features_of_another_type_are_no_store(store):
     with h5py.File(store, "r+") as file:
         values = file["features"][:].astype(np.float64)
         del file["features"]
@@ -258,9 +248,7 @@ def test_features_of_another_type_are_no_store(store: Path) -> None:
         (np.ones((2, WIDTH)), np.ones((3, 4)), "the store expects"),
     ],
 )
-def test_wrong_shapes_are_refused(
-    tmp_path: Path, features: np.ndarray, boxes: np.ndarray | None, fault: str
-) -> None:
+def test_wrong_shapes_are_refused(tmp_path, features, boxes, fault):
     with (
         pytest.raises(DataError, match=fault) as result,
         writer(tmp_path / "store.h5") as out,
@@ -274,13 +262,13 @@ def test_wrong_shapes_are_refused(
     ("ids", "fault"),
     [(["a", "b", "a"], "image id 'a' occurs 2 times"), ([], "no images"), (["a", ""], "empty")],
 )
-def test_bad_image_ids_are_refused(tmp_path: Path, ids: list[str], fault: str) -> None:
+def test_bad_image_ids_are_refused(tmp_path, ids, fault):
     with pytest.raises(DataError, match=fault):
         writer(tmp_path / "store.h5", ids)
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unfinished_store_never_replaces_a_whole_one(store: Path) -> None:
+def test_an_unfinished_store_never_replaces_a_whole_one(store):
     before = store.read_bytes()
     with (
         pytest.raises(DataError, match=r"image 'bé': no features \(3 images") as fault,
@@ -292,7 +280,7 @@ def test_an_unfinished_store_never_replaces_a_whole_one(store: Path) -> None:
     assert [path.name for path in store.parent.iterdir()] == ["store.h5"]
 
 
-def test_resume_keeps_rows_and_gives_the_same_bytes(store: Path) -> None:
+def test_resume_keeps_rows_and_gives_the_same_bytes(store):
     features, boxes = arrays()
     before = store.read_bytes()
     with pytest.raises(KeyboardInterrupt), writer(store, fingerprint="f") as out:
@@ -308,7 +296,7 @@ def test_resume_keeps_rows_and_gives_the_same_bytes(store: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["other fingerprint", "no mark", "damaged row"])
-def test_stale_or_damaged_partial_state_is_not_trusted(store: Path, damage: str) -> None:
+def test_stale_or_damaged_partial_state_is_not_trusted(store, damage):
     features, boxes = arrays()
     with pytest.raises(KeyboardInterrupt), writer(store, fingerprint="f") as out:
         out.write(0, features[0], boxes[0])
@@ -326,13 +314,13 @@ def test_stale_or_damaged_partial_state_is_not_trusted(store: Path, damage: str)
     assert resumed.done.tolist() == [False, damage == "damaged row", False, False]
 
 
-def _read_in_process(path: Path, seed: int) -> float:
+def _read_in_process(path, seed):
     rows = np.random.default_rng(seed).integers(0, len(IDS), 200)
     with FeatureStore(path) as result:
         return float(sum(result.read([row])[0].astype(np.float64).sum() for row in rows))
 
 
-def test_two_processes_read_at_once(store: Path) -> None:
+def test_two_processes_read_at_once(store):
     jobs = [(store, 1), (store, 2)]
     with FeatureStore(store), multiprocessing.get_context("fork").Pool(2) as pool:
         together = pool.starmap(_read_in_process, jobs)
@@ -342,11 +330,11 @@ def test_two_processes_read_at_once(store: Path) -> None:
 _opened: list[FeatureStore] = []
 
 
-def _sum_of_opened(rows: list[int]) -> float:
+def _sum_of_opened(rows):
     return float(_opened[0].read(rows)[0].sum())
 
 
-def test_forked_processes_share_an_open_store(store: Path) -> None:
+def test_forked_processes_share_an_open_store(store):
     with FeatureStore(store) as result:
         _opened[:] = [result]
         with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -354,14 +342,14 @@ def test_forked_processes_share_an_open_store(store: Path) -> None:
         assert sums == [_sum_of_opened([0, 1]), _sum_of_opened([2, 3])] * 20
 
 
-def write_large(store: Path) -> None:
+def write_large(store):
     with FeatureWriter(store, [str(k) for k in range(100)], max_regions=4, width=64) as out:
         for row in range(100):
             out.write(row, np.ones((4, 64)))
 
 
 @pytest.mark.parametrize("room", [0, 100, 3000, 20_000])
-def test_a_full_disk_is_one_line_and_leaves_the_old_store(store: Path, room: int) -> None:
+def test_a_full_disk_is_one_line_and_leaves_the_old_store(store, room):
     before = store.read_bytes()
     line = error_on_full_disk(lambda: write_large(store), room)
     assert line.startswith("StorageError: ") and "no space left" in line and "\n" not in line

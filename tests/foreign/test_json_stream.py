@@ -1,7 +1,6 @@
 """Lists of JSON files read element by element, against the standard library."""
 
 import json
-import random
 import tracemalloc
 
 import pytest
@@ -79,23 +78,3 @@ def test_a_faulty_file_is_one_line(path, monkeypatch, content, words):
 def test_lists_that_are_not_wanted_may_be_nested_deeply(path):
     path.write_text('{"b": ' + "[" * 100_000 + "]" * 100_000 + ', "a": [1]}')
     assert list(elements(path, ("a",))) == [("a", 0, 1)]
-
-
-def test_random_damage_is_one_line_or_harmless(path):
-    generator = random.Random(0)
-    whole = json.dumps(VALUE).encode()
-    for _ in range(100):
-        damaged = bytearray(whole)
-        damaged[generator.randrange(len(whole))] = generator.randrange(256)
-        path.write_bytes(bytes(damaged))
-        try:
-            json.loads(bytes(damaged))
-            valid = True
-        except ValueError:
-            valid = False
-        try:
-            list(elements(path, ("a", "b")))
-        except DataError as error:
-            assert "\n" not in str(error)
-        else:
-            assert valid

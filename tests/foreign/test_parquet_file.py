@@ -1,9 +1,5 @@
 """No damaged table is read as another table."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,14 +17,14 @@ ROWS = pa.table(
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     with table_writer(tmp_path / "table.parquet", SCHEMA) as writer:
         writer.write_table(ROWS)
         writer.write_table(ROWS)
     return tmp_path / "table.parquet"
 
 
-def test_there_and_back(path: Path) -> None:
+def test_there_and_back(path):
     for table in (
         read_table(path, SCHEMA),
         open_table(path, SCHEMA.names, "captions").read(),
@@ -38,7 +34,7 @@ def test_there_and_back(path: Path) -> None:
         assert table.schema.metadata == SCHEMA.metadata
 
 
-def test_every_flipped_bit_is_one_line(path: Path) -> None:
+def test_every_flipped_bit_is_one_line(path):
     expected = read_table(path, SCHEMA)
     for at in flipped_bits(path, 60):
         for read in (
@@ -54,13 +50,13 @@ def test_every_flipped_bit_is_one_line(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"\xff" * 8, b"\0" * 200 + b"PAR1"])
-def test_other_files_are_one_line(path: Path, content: bytes) -> None:
+def test_other_files_are_one_line(path, content):
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"table\.parquet"):
         open_table(path, SCHEMA.names, "captions")
 
 
-def test_a_damaged_page_of_another_programs_table_is_one_line(path: Path) -> None:
+def test_a_damaged_page_of_another_programs_table_is_one_line(path):
     pq.write_table(ROWS, path, write_page_checksum=True, compression="none", use_dictionary=False)
     content = path.read_bytes()
     path.write_bytes(content.replace(b"caption 217", b"caption 218"))

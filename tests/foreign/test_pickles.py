@@ -1,7 +1,5 @@
 """Pickles as data: what people have is read, and what could do harm is one line."""
 
-from __future__ import annotations
-
 import pickle
 import struct
 from collections import OrderedDict
@@ -24,12 +22,12 @@ ARRAYS = [
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     return tmp_path / "data.pkl"
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype.str}{array.shape}")
-def test_arrays_of_every_protocol(file: Path, array: np.ndarray) -> None:
+def test_arrays_of_every_protocol(file, array):
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         file.write_bytes(pickle.dumps([{"id": "x", "2d": array}], protocol))
         (entry,) = read_pickle(file)
@@ -39,7 +37,7 @@ def test_arrays_of_every_protocol(file: Path, array: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("protocol", [2, 5])
-def test_plain_data_and_single_numbers(file: Path, protocol: int) -> None:
+def test_plain_data_and_single_numbers(file, protocol):
     value = {"a": [1, 2.5, None, True], ("b",): {"c"}, "n": np.float32(0.5)}
     file.write_bytes(pickle.dumps(value, protocol) if protocol > 3 else pickle.dumps({"a": 1}, 2))
     assert read_pickle(file) == (value if protocol > 3 else {"a": 1})
@@ -50,18 +48,18 @@ def test_plain_data_and_single_numbers(file: Path, protocol: int) -> None:
 class Calls:
     """What calls something when it is unpickled."""
 
-    def __init__(self, call: object, *arguments: object) -> None:
+    def __init__(self, call, *arguments):
         self.parts = call, arguments
 
-    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+    def __reduce__(self):
         return self.parts
 
 
-def long_binput(number: int) -> bytes:
+def long_binput(number):
     return b"\x80\x02]r" + struct.pack("<I", number) + b"."
 
 
-def test_code_is_not_run(file: Path, tmp_path: Path) -> None:
+def test_code_is_not_run(file, tmp_path):
     trace = tmp_path / "trace"
     for call, arguments in ((Path.touch, (trace,)), (eval, (f"open({str(trace)!r}, 'w')",))):
         file.write_bytes(pickle.dumps([Calls(call, *arguments)]))
@@ -84,14 +82,14 @@ def test_code_is_not_run(file: Path, tmp_path: Path) -> None:
     ],
     ids=["objects", "cut", "cut list", "empty", "text", "memo", "length", "dates"],
 )
-def test_a_damaged_or_hostile_pickle_is_one_line(file: Path, content: bytes, reason: str) -> None:
+def test_a_damaged_or_hostile_pickle_is_one_line(file, content, reason):
     file.write_bytes(content)
     with pytest.raises(DataError, match=reason) as fault:
         read_pickle(file)
     assert "\n" not in str(fault.value) and str(fault.value).startswith(str(file))
 
 
-def test_an_array_longer_than_its_bytes_takes_no_memory(file: Path) -> None:
+def test_an_array_longer_than_its_bytes_takes_no_memory(file):
     honest = pickle.dumps(np.zeros(3, np.float32), 4)
     state = b"K\x01K\x03\x85"
     assert state in honest
@@ -101,12 +99,12 @@ def test_an_array_longer_than_its_bytes_takes_no_memory(file: Path) -> None:
         read_pickle(file)
 
 
-def test_a_pickle_larger_than_allowed_is_refused(file: Path) -> None:
+def test_a_pickle_larger_than_allowed_is_refused(file):
     file.write_bytes(pickle.dumps(bytes(2000)))
     with pytest.raises(DataError, match="at most 1,000 B"):
         read_pickle(file, most=1000)
 
 
-def test_a_missing_file_is_one_line(file: Path) -> None:
+def test_a_missing_file_is_one_line(file):
     with pytest.raises(DataError, match="no such file"):
         read_pickle(file)

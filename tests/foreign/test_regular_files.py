@@ -18,12 +18,12 @@ from manymatch.evaluation.protocols.relevance import RELEVANCE
 from manymatch.features import lite0, resnext
 from manymatch.features.butd import weights
 from manymatch.features.importers.butd_tsv import open_butd_tsv
-from manymatch.features.importers.image_table import ImageTable
 from manymatch.features.importers.npy_rows import NpyRows
+from manymatch.features.importers.published import ImageTable
 from manymatch.features.importers.vector_files import open_vectors
 from manymatch.features.layout import inspect
 from manymatch.fetching.archives import count_whole, extract, is_archive, member_names
-from manymatch.fetching.copying import copy_file
+from manymatch.fetching.disk import copy_file
 from manymatch.fetching.sources import Source, obtain
 from manymatch.foreign.images import read_image
 from manymatch.foreign.json_file import read_object

@@ -35,8 +35,8 @@ from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
 from manymatch.features.importers.butd_tsv import open_butd_tsv
-from manymatch.features.importers.image_table import ImageTable
 from manymatch.features.importers.npy_rows import NpyRows
+from manymatch.features.importers.published import ImageTable
 from manymatch.features.importers.vector_files import open_vectors, vector
 from manymatch.features.store import FeatureStore
 from manymatch.fetching.archives import count_whole, extract, is_archive

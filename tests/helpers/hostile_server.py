@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from manymatch.fetching import disk, faults, transfer
+from manymatch.fetching import disk, http, transfer
 
 
 @contextlib.contextmanager
@@ -64,8 +64,8 @@ def endless(part: bytes) -> Iterator[bytes]:
 
 def shorten_waiting(monkeypatch: Any) -> None:
     """Short windows and pauses, and a disk with room for two mebibytes."""
-    monkeypatch.setattr(faults, "WINDOW", 0.3)
-    monkeypatch.setattr(faults, "LEAST_SPEED", 20_000)
+    monkeypatch.setattr(http, "WINDOW", 0.3)
+    monkeypatch.setattr(http, "LEAST_SPEED", 20_000)
     monkeypatch.setattr(transfer, "_PAUSES", (0.0,))
     usage = disk.shutil.disk_usage
 

@@ -1,11 +1,7 @@
 """A stage of `dvc repro` beside the same stage by hand, or after a `dvc repro` that was killed."""
 
-from __future__ import annotations
-
 import signal
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from workspace import Workspace
@@ -18,10 +14,10 @@ New = Callable[[], Workspace]
 
 
 @pytest.fixture(scope="module")
-def prepared(finished: Workspace, new_workspace: New) -> New:
+def prepared(finished, new_workspace):
     """Makes workspaces with data; their training is long enough to end in the midst of it."""
 
-    def make() -> Workspace:
+    def make():
         workspace = new_workspace()
         workspace.copy_data_from(finished)
         workspace.edit("presets/scenes/vsepp.yaml", {"training.epochs": 60})
@@ -31,35 +27,31 @@ def prepared(finished: Workspace, new_workspace: New) -> New:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(prepared: New) -> dict[str, bytes]:
+def undisturbed(prepared):
     workspace = prepared()
     workspace.run(*TRAIN)
     return trained(workspace.folder)
 
 
-def test_after_kills_the_next_repro_ends_with_the_same_model(
-    prepared: New, undisturbed: dict[str, bytes]
-) -> None:
+def test_after_kills_the_next_repro_ends_with_the_same_model(prepared, undisturbed):
     workspace = prepared()
     for sent, line in ((signal.SIGKILL, "epoch 2/60"), (signal.SIGTERM, "resuming after epoch")):
         process = workspace.start(*TRAIN)
         wait_for(line, process)
         process.send_signal(sent)
         process.wait()
-        process.stdout.close()  # type: ignore[union-attr]
+        process.stdout.close()
     assert "resuming after epoch" in workspace.run(*TRAIN)
     assert trained(workspace.folder) == undisturbed and len(undisturbed) > 5
 
 
-def wait_for(text: str, process: subprocess.Popen[str]) -> None:
+def wait_for(text, process):
     """Read the output up to a line that contains `text`."""
     assert process.stdout is not None
     assert any(text in line for line in process.stdout), f"{text} was never said"
 
 
-def test_dvc_takes_over_what_a_stage_by_hand_finishes(
-    prepared: New, undisturbed: dict[str, bytes]
-) -> None:
+def test_dvc_takes_over_what_a_stage_by_hand_finishes(prepared, undisturbed):
     """DVC removes the outputs of the stage at its start, while the other process trains."""
     workspace = prepared()
     process = workspace.start("manymatch", "train", "scenes", "vsepp")
@@ -71,7 +63,7 @@ def test_dvc_takes_over_what_a_stage_by_hand_finishes(
     assert trained(workspace.folder) == undisturbed
 
 
-def trained(folder: Path) -> dict[str, bytes]:
+def trained(folder):
     paths = [folder / "models/scenes/vsepp", folder / "reports/curves/scenes/vsepp"]
     return {
         str(path.relative_to(folder)): path.read_bytes()

@@ -1,7 +1,5 @@
 """Texts from outside are printed as one safe line."""
 
-from __future__ import annotations
-
 import pytest
 
 from manymatch.system.errors import ConfigError, one_line, printable
@@ -18,9 +16,7 @@ from manymatch.system.progress import say
         ("\udc80\u2028", r"\udc80\u2028"),
     ],
 )
-def test_control_characters_are_escaped(
-    text: str, shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_control_characters_are_escaped(text, shown, capsys):
     say(text)
     print("first", printable(text), sep="\n")
     printed = capsys.readouterr()
@@ -29,6 +25,6 @@ def test_control_characters_are_escaped(
 
 
 @pytest.mark.parametrize("sign", ["x", "\U000e0001"])
-def test_a_long_line_keeps_its_start_and_end(sign: str) -> None:
+def test_a_long_line_keeps_its_start_and_end(sign):
     line = one_line("start" + sign * 1_000_000 + "end")
     assert line.startswith("start") and line.endswith("end") and len(line) < 1100

@@ -1,10 +1,7 @@
 """Features, scene graphs and shards joined from parts are those made in one go, byte for byte."""
 
-from __future__ import annotations
-
 import shutil
 from functools import cache
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -13,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from hashed_files import flipped_bits
 from PIL import Image
-from tiny_data import TinyData, make_data, write_table
+from tiny_data import make_data, write_table
 from typer.testing import CliRunner
-from workspace import Workspace, stages_run
+from workspace import stages_run
 
 from manymatch import cli
 from manymatch.datasets.base import CAPTIONS
@@ -36,13 +33,13 @@ PIXELS = "pixels8"
 
 
 @pytest.fixture(autouse=True)
-def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_models(monkeypatch):
     """Small pictures for features, and models that are loaded once."""
     monkeypatch.setitem(BACKBONES, PIXELS, "pixels")
     monkeypatch.setattr(parse, "load_model", LOAD_MODEL)
 
 
-def pictures(folder: Path, count: int) -> Path:
+def pictures(folder, count):
     """A raw folder of small pictures under `folder`, beside its caption table."""
     rng = np.random.default_rng(0)
     (folder / "raw").mkdir(parents=True)
@@ -57,7 +54,7 @@ def pictures(folder: Path, count: int) -> Path:
     return folder
 
 
-def extracted(place: Path, part: Part | None = None, backbone: str = PIXELS) -> Path:
+def extracted(place, part=None, backbone=PIXELS):
     store = place / "features.h5"
     parts = Parts(place / "parts", part)
     tables = place / "raw", place / "captions.parquet"
@@ -65,18 +62,14 @@ def extracted(place: Path, part: Part | None = None, backbone: str = PIXELS) -> 
     return store
 
 
-def content(path: Path) -> dict[str, bytes]:
+def content(path):
     """Everything that HDF5 itself sees in a store."""
     with h5py.File(path) as file:
         result = {f"attribute {name}": bytes(value) for name, value in file.attrs.items()}
         return {**result, **{name: file[name][()].tobytes() for name in file}}
 
 
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Extractor, "run", None)
-
-
-def test_features_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_in_parts(tmp_path, monkeypatch):
     place = pictures(tmp_path, 4)
     store = extracted(place, backbone="lite0")
     whole, seen = store.read_bytes(), content(store)
@@ -84,7 +77,7 @@ def test_features_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for part in HALVES:
         extracted(place, part, "lite0")
     assert not store.exists()
-    no_network(monkeypatch)
+    monkeypatch.setattr(Extractor, "run", None)
     extracted(place, backbone="lite0")
     assert content(store) == seen and {"features", "boxes", "image_id"} < seen.keys()
     assert store.read_bytes() == whole
@@ -92,7 +85,7 @@ def test_features_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.slow
-def test_features_of_two_thousand_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_of_two_thousand_images(tmp_path, monkeypatch):
     """Made on two machines: one copies the images, whose times of change are then others."""
     here, there = pictures(tmp_path / "a", 2000), pictures(tmp_path / "b", 2000)
     whole = content(extracted(here))
@@ -100,19 +93,17 @@ def test_features_of_two_thousand_images(tmp_path: Path, monkeypatch: pytest.Mon
     extracted(there, Part(2, 2))
     (part,) = (there / "parts").iterdir()
     part.rename(here / "parts" / part.name)
-    no_network(monkeypatch)
+    monkeypatch.setattr(Extractor, "run", None)
     assert content(extracted(here)) == whole
 
 
-def test_a_part_that_was_interrupted_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_that_was_interrupted_goes_on(tmp_path, monkeypatch, capsys):
     place = pictures(tmp_path, 6)
     store = extracted(place)
     whole = store.read_bytes()
     write = FeatureWriter.write
 
-    def interrupted(self: FeatureWriter, row: int, *rest: np.ndarray) -> None:
+    def interrupted(self, row, *rest):
         if row == 2:
             raise KeyboardInterrupt
         write(self, row, *rest)
@@ -129,9 +120,7 @@ def test_a_part_that_was_interrupted_goes_on(
     assert "joining 2 parts" in capsys.readouterr().err and store.read_bytes() == whole
 
 
-def test_parts_of_images_that_changed_are_not_joined(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_parts_of_images_that_changed_are_not_joined(tmp_path, capsys):
     place = pictures(tmp_path, 4)
     for part in HALVES:
         extracted(place, part)
@@ -143,7 +132,7 @@ def test_parts_of_images_that_changed_are_not_joined(
     assert "joining 2 parts" in capsys.readouterr().err
 
 
-def test_a_damaged_part_of_features_is_named(tmp_path: Path) -> None:
+def test_a_damaged_part_of_features_is_named(tmp_path):
     place = pictures(tmp_path, 4)
     for part in HALVES:
         extracted(place, part)
@@ -165,23 +154,21 @@ LINES = [
 ]
 
 
-def captions(folder: Path, lines: list[str]) -> Path:
+def captions(folder, lines):
     path = folder / "captions.parquet"
     ids = [f"c{number}" for number in range(len(lines))]
     pq.write_table(pa.table({"caption_id": ids, "caption": lines}), path)
     return path
 
 
-def parsed(path: Path, part: Part | None = None) -> Path:
+def parsed(path, part=None):
     table = path.with_name("graphs.parquet")
     parts = Parts(path.with_name("parts"), part)
     parse.parse_captions(path, table, "en_core_web_sm", 1, 2, parts=parts)
     return table
 
 
-def test_scene_graphs_in_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scene_graphs_in_parts(tmp_path, monkeypatch, capsys):
     long = "A man sees " + ", ".join(f"a {thing}" for thing in THINGS) + "."
     path = captions(tmp_path, [*LINES, long, LINES[0]])
     whole = parsed(path).read_bytes()
@@ -195,9 +182,7 @@ def test_scene_graphs_in_parts(
     assert capsys.readouterr().err.splitlines()[-1] == lost
 
 
-def test_graphs_of_other_captions_are_not_joined(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_graphs_of_other_captions_are_not_joined(tmp_path, capsys):
     path = captions(tmp_path, LINES)
     for part in HALVES:
         parsed(path, part)
@@ -206,7 +191,7 @@ def test_graphs_of_other_captions_are_not_joined(
     assert names[-1] == ["cat"] and "ignored" in capsys.readouterr().err
 
 
-def test_a_damaged_part_of_graphs_is_named(tmp_path: Path) -> None:
+def test_a_damaged_part_of_graphs_is_named(tmp_path):
     path = captions(tmp_path, LINES)
     for part in HALVES:
         parsed(path, part)
@@ -225,15 +210,15 @@ def test_a_damaged_part_of_graphs_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> TinyData:
+def data(tmp_path):
     return make_data(tmp_path, {"train": 24, "validation": 8, "test": 3})
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_shards_in_parts(data: TinyData, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shards_in_parts(data, capsys):
     whole = files(data.write_shards(5))
     assert len(whole) == 5 + 2 + 1 + 1
     for part in (Part(3, 3), Part(1, 3), Part(2, 3)):
@@ -244,17 +229,15 @@ def test_shards_in_parts(data: TinyData, capsys: pytest.CaptureFixture[str]) -> 
     assert "joining 3 parts" in capsys.readouterr().err and list(data.parts.iterdir()) == []
 
 
-def test_shards_of_other_sizes_or_features_are_not_joined(
-    data: TinyData, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shards_of_other_sizes_or_features_are_not_joined(data, capsys):
     for part in HALVES:
         data.write_shards(5, part=part)
     data.write_shards(6)
     assert "ignored" in capsys.readouterr().err
     assert read_index(data.shards).split("train").shard_images == [6, 6, 6, 6]
-    with FeatureWriter(
-        data.store, [*_image_ids(data)], max_regions=1, width=8, attributes={"backbone": "other"}
-    ) as writer:
+    ids = dict.fromkeys(pq.read_table(data.captions)["image_id"].to_pylist())
+    other = {"attributes": {"backbone": "other"}}
+    with FeatureWriter(data.store, [*ids], max_regions=1, width=8, **other) as writer:
         for row in range(35):
             writer.write(row, np.full((1, 8), row, np.float16))
     data.write_shards(5)
@@ -262,11 +245,7 @@ def test_shards_of_other_sizes_or_features_are_not_joined(
     assert read_index(data.shards).attributes == {"backbone": "other"}
 
 
-def _image_ids(data: TinyData) -> dict[str, None]:
-    return dict.fromkeys(pq.read_table(data.captions)["image_id"].to_pylist())
-
-
-def test_a_damaged_part_of_shards_is_named(data: TinyData) -> None:
+def test_a_damaged_part_of_shards_is_named(data):
     for part in HALVES:
         data.write_shards(5, part=part)
     shard = sorted(data.parts.glob("1-of-2-*/*.tar"))[0]
@@ -277,9 +256,7 @@ def test_a_damaged_part_of_shards_is_named(data: TinyData) -> None:
 
 
 @pytest.mark.slow
-def test_the_stages_of_the_pipeline_join_what_the_commands_made(
-    finished: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_stages_of_the_pipeline_join_what_the_commands_made(finished, tmp_path, monkeypatch):
     """Through the command line and `dvc repro`: the outputs are those of one go."""
     workspace = finished.clone(tmp_path / "clone")
     for room in ("code", "raw", "captions"):
@@ -302,7 +279,7 @@ def test_the_stages_of_the_pipeline_join_what_the_commands_made(
     assert wrong.startswith("error: --part 0/2: expected K/N") and wrong.count("\n") == 1
 
 
-def _outs(workspace: Workspace) -> dict[str, bytes]:
+def _outs(workspace):
     """The content of the three stages' outputs."""
     folders = (workspace.folder / "data" / room for room in ("features", "scene_graphs", "shards"))
     result = (path for folder in folders for path in folder.rglob("*") if path.is_file())

@@ -1,13 +1,10 @@
 """A lock file keeps out other threads and processes, and a process that dies releases the lock."""
 
-from __future__ import annotations
-
 import errno
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,7 +27,7 @@ Process = subprocess.Popen[bytes]
 
 
 @contextmanager
-def holder(path: Path) -> Iterator[Process]:
+def holder(path):
     """A process that does the work `work` under the lock until its input ends."""
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -43,12 +40,12 @@ def holder(path: Path) -> Iterator[Process]:
     [("finish", "work", True), ("finish", "other", False), ("kill", "work", False)],
 )
 def test_a_lock_is_waited_for_and_tells_whether_the_work_is_done(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], end: str, work: str, expected: bool
-) -> None:
+    tmp_path, capsys, end, work, expected
+):
     path = tmp_path / "new" / "x.lock"
-    answers: list[bool] = []
+    answers = []
 
-    def wait() -> None:
+    def wait():
         with locked(path, Path("output"), work) as finished:
             answers.append(finished)
 
@@ -68,9 +65,7 @@ def test_a_lock_is_waited_for_and_tells_whether_the_work_is_done(
     assert list(path.parent.iterdir()) == []
 
 
-def test_the_file_of_a_killed_process_is_no_lock(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_file_of_a_killed_process_is_no_lock(tmp_path, capsys):
     path = tmp_path / "x.lock"
     with holder(path) as process:
         process.kill()
@@ -80,10 +75,10 @@ def test_the_file_of_a_killed_process_is_no_lock(
     assert not path.exists() and capsys.readouterr().err == ""
 
 
-def test_threads_hold_one_lock_in_turn(tmp_path: Path) -> None:
+def test_threads_hold_one_lock_in_turn(tmp_path):
     inside, most = [0], [0]
 
-    def enter() -> None:
+    def enter():
         for _ in range(3):
             with locked(tmp_path / "x.lock", Path("output")):
                 inside[0] += 1
@@ -97,17 +92,13 @@ def test_threads_hold_one_lock_in_turn(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert most == [1] and list(tmp_path.iterdir()) == []
-
-
-def test_work_that_fails_is_not_finished_and_releases_the_lock(tmp_path: Path) -> None:
-    path = tmp_path / "x.lock"
-    with pytest.raises(ZeroDivisionError), locked(path, Path("output"), "work"):
+    with pytest.raises(ZeroDivisionError), locked(tmp_path / "x.lock", Path("output")):
         raise ZeroDivisionError
-    assert not path.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupt_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(seconds: float) -> None:
+def test_an_interrupt_ends_the_wait(tmp_path, monkeypatch):
+    def interrupt(seconds):
         raise KeyboardInterrupt
 
     path = tmp_path / "x.lock"
@@ -120,7 +111,7 @@ def test_an_interrupt_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("folder", ["file", "link"])
-def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path: Path, folder: str) -> None:
+def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path, folder):
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "not mounted" / "here")
     path = lock_path(tmp_path / folder / "output")
@@ -129,10 +120,8 @@ def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path: Path, folder: 
     assert str(tmp_path / folder) in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_file_system_without_locks_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
         raise OSError(errno.ENOSYS, "no locks")
 
     monkeypatch.setattr(FileLock, "acquire", refuse)
@@ -143,13 +132,11 @@ def test_a_file_system_without_locks_is_named(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", ["", '{"write": {"a', "{}"])
-def test_a_table_of_dvc_that_cannot_be_read_is_removed(
-    tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_of_dvc_that_cannot_be_read_is_removed(tmp_path, table, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dvc.yaml").write_text("stages: {a: {cmd: echo > a, outs: [a]}}")
 
-    def dvc(*words: str) -> int:
+    def dvc(*words):
         return subprocess.run(["dvc", *words, "-q"], capture_output=True).returncode
 
     assert dvc("init", "--no-scm") == 0

@@ -1,14 +1,11 @@
 """Stages that end together all stand in the record of their result."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from manymatch.system.machine import Clock, MachineRecord, record
 
 
-def test_stages_that_end_together_are_all_recorded(tmp_path: Path) -> None:
+def test_stages_that_end_together_are_all_recorded(tmp_path):
     path, usage = tmp_path / "cora.json", Clock().usage()
     stages = {f"stage {number}" for number in range(8)}
     with ThreadPoolExecutor(8) as pool:

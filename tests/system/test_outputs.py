@@ -1,7 +1,5 @@
 """Every command holds the locks of what it writes; the same work is not done twice."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading
@@ -10,7 +8,6 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
-from workspace import Workspace
 
 from manymatch.cli import app, outputs
 from manymatch.cli.outputs import writes
@@ -33,12 +30,12 @@ ARGUMENTS = {
 }
 
 
-def test_every_command_has_its_outputs() -> None:
+def test_every_command_has_its_outputs():
     commands = typer.main.get_group(app).commands
     assert {name for name, command in commands.items() if not written(command)} == set(WITHOUT)
 
 
-def test_the_outputs_are_those_of_dvc(root: Path) -> None:
+def test_the_outputs_are_those_of_dvc(root):
     """All outputs of a stage must be there, or the stage is not finished."""
     commands = typer.main.get_group(app).commands
     stages = yaml.safe_load((root / "dvc.yaml").read_text())["stages"]
@@ -54,18 +51,18 @@ def test_the_outputs_are_those_of_dvc(root: Path) -> None:
             assert filled(path) in known, name
 
 
-def written(command: object) -> object:
-    return getattr(command.callback, "outputs", None)  # type: ignore[attr-defined]
+def written(command):
+    return getattr(command.callback, "outputs", None)
 
 
-def filled(path: str) -> str:
+def filled(path):
     for name, value in {**ARGUMENTS, "ensemble": "cora+vsepp"}.items():
         path = path.replace(f"${{item.{name}}}", str(value))
     return path
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     """A folder with an input and settings."""
     monkeypatch.chdir(tmp_path)
     Path("params.yaml").touch()
@@ -84,13 +81,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.usefixtures("project")
-def test_the_second_of_two_commands_works_only_if_something_is_left(
-    change: str, ends: str, times: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_second_of_two_commands_works_only_if_something_is_left(change, ends, times, capsys):
     begun, go_on, calls = threading.Event(), threading.Event(), []
 
     @writes(Path("output"), reads=[Path("input")])
-    def command(dataset: str) -> None:
+    def command(dataset):
         calls.append(dataset)
         begun.set()
         assert go_on.wait(20)
@@ -99,7 +94,7 @@ def test_the_second_of_two_commands_works_only_if_something_is_left(
         if change != "output" or len(calls) > 1:
             Path("output").touch()
 
-    def run(dataset: str) -> None:
+    def run(dataset):
         with contextlib.suppress(DataError):
             command(dataset=dataset)
 
@@ -122,13 +117,13 @@ def test_the_second_of_two_commands_works_only_if_something_is_left(
 
 @pytest.mark.usefixtures("project")
 def test_parts_and_the_processes_of_torchrun_run_side_by_side(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     @writes(Path("output"), reads=[])
-    def command(part: str | None = None) -> None:
+    def command(part=None):
         held.append(Path("output.lock.partial").exists())
 
-    held: list[bool] = []
+    held = []
     command(part="1/2")
     command(part=None)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
@@ -139,7 +134,7 @@ def test_parts_and_the_processes_of_torchrun_run_side_by_side(
 
 
 @pytest.mark.slow
-def test_a_stage_twice_at_once_ends_well_twice(finished: Workspace) -> None:
+def test_a_stage_twice_at_once_ends_well_twice(finished):
     before = contents(finished)
     command = ("manymatch", "shards", "scenes", "lite0")
     first, second = (finished.start(*command) for _ in range(2))
@@ -149,7 +144,7 @@ def test_a_stage_twice_at_once_ends_well_twice(finished: Workspace) -> None:
     assert contents(finished) == before
 
 
-def contents(workspace: Workspace) -> dict[str, bytes]:
+def contents(workspace):
     """Every file of the shards."""
     paths = sorted((workspace.folder / "data" / "shards").rglob("*"))
     return {str(path): path.read_bytes() for path in paths if path.is_file()}

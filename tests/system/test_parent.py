@@ -1,7 +1,5 @@
 """A stage ends with the DVC that started it; a command that a user started goes on."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -27,19 +25,19 @@ subprocess.run(command, env=os.environ | ({"DVC_STAGE": "train"} if environment 
 
 
 @pytest.mark.parametrize("arguments", [["dvc"], ["dvc", "shell"]])
-def test_a_stage_ends_with_a_killed_dvc(arguments: list[str]) -> None:
+def test_a_stage_ends_with_a_killed_dvc(arguments):
     stage = started_and_orphaned(*arguments)
     stage.wait(15)
 
 
-def test_a_command_by_hand_survives_its_starter() -> None:
+def test_a_command_by_hand_survives_its_starter():
     stage = started_and_orphaned("")
     with pytest.raises(psutil.TimeoutExpired):
         stage.wait(2)
     stage.kill()
 
 
-def started_and_orphaned(*arguments: str) -> psutil.Process:
+def started_and_orphaned(*arguments):
     """A stage whose starter was killed."""
     command = [sys.executable, "-c", STARTER, STAGE, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as starter:

@@ -1,7 +1,5 @@
 """Long work says what it does; short work inside other work says nothing."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -11,14 +9,12 @@ from manymatch.system.progress import track, working
 
 
 @pytest.fixture
-def every_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def every_line(monkeypatch):
     """As if ten seconds passed at once."""
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
 
 
-def test_a_line_says_what_how_many_how_fast_and_how_long(
-    every_line: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_says_what_how_many_how_fast_and_how_long(every_line, capsys):
     assert list(track("ab", "letters", 2)) == ["a", "b"]
     out, err = capsys.readouterr()
     first, _, last = err.splitlines()
@@ -26,17 +22,17 @@ def test_a_line_says_what_how_many_how_fast_and_how_long(
     assert last.startswith("letters: 2 done") and out == ""
 
 
-def test_a_short_part_of_other_work_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_short_part_of_other_work_is_silent(capsys):
     with working("short"):
         assert list(track("ab", "letters", 2, quiet=True)) == ["a", "b"]
     assert capsys.readouterr().err == ""
 
 
 def test_a_step_without_parts_says_that_it_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     said = threading.Event()
-    lines: list[str] = []
+    lines = []
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)
     monkeypatch.setattr(progress, "say", lambda line: (lines.append(line), said.set()))
     with working("a long step"):

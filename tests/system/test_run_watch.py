@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from prefect.client import orchestration
@@ -22,7 +22,7 @@ RUN = uuid4()
 OURS = "prefect.task_runs.progress"
 
 
-def line(message: str, name: str = OURS, level: int = 20, after: int = 0) -> Log:
+def line(message, name=OURS, level=20, after=0):
     moment = BEGAN + timedelta(seconds=after)
     return Log(name=name, level=level, message=message, timestamp=moment, flow_run_id=RUN)
 
@@ -35,24 +35,22 @@ class Client:
     logs: list[list[Log]]
     asked: int = field(default=-1)
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self):
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *_):
         pass
 
-    async def read_flow_run(self, run: UUID) -> FlowRun:
+    async def read_flow_run(self, run):
         self.asked = min(self.asked + 1, len(self.states) - 1)
         state = self.states[self.asked]
         return FlowRun(id=run, flow_id=uuid4(), state=state, work_queue_name="gpu")
 
-    async def read_logs(self, chosen: Any, limit: int, offset: int) -> list[Log]:
+    async def read_logs(self, chosen, limit, offset):
         return self.logs[self.asked][offset : offset + limit]
 
 
-def watch(
-    monkeypatch: pytest.MonkeyPatch, client: Client, width: int = 80, terminal: bool = True
-) -> list[str]:
+def watch(monkeypatch, client, width=80, terminal=True):
     monkeypatch.setattr(run_watch, "_SECONDS_BETWEEN_LOOKS", 0.001)
     monkeypatch.setattr(orchestration, "get_client", lambda: client)
     stream = io.StringIO()
@@ -62,8 +60,8 @@ def watch(
 
 
 def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     first = [line("1/2 code"), line("Updating lock file 'dvc.lock'", "prefect.task_runs")]
     later = line("epoch 1/8: loss 1.0, validation rsum 9.0", after=5)
     late = line("written before, received after", after=3)
@@ -84,9 +82,7 @@ def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(
-    monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
+def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(monkeypatch, width):
     long = " ".join(["word"] * 60)
     client = Client([Completed(message="1 stages ran")], [[line(long)]])
     shown = watch(monkeypatch, client, width)
@@ -95,12 +91,12 @@ def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(
     assert long in watch(monkeypatch, client, width, terminal=False)[0]
 
 
-def test_a_line_cannot_operate_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_cannot_operate_the_terminal(monkeypatch):
     client = Client([Completed()], [[line("a\x1b[2Jb [red]c")]])
     assert watch(monkeypatch, client)[0].endswith(r"a\x1b[2Jb [red]c")
 
 
-def test_a_run_that_does_not_begin_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_does_not_begin_says_what_it_waits_for(monkeypatch):
     monkeypatch.setattr(run_watch, "_PATIENCE", 0.0)
     states = [Scheduled(), Scheduled(), Completed()]
     shown = watch(monkeypatch, Client(states, [[], [], []]), width=200)

@@ -20,8 +20,7 @@ from pydantic import Field
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.source_settings import SourceSettings
-from manymatch.fetching.archives import extract
-from manymatch.fetching.completeness import whole_archive
+from manymatch.fetching.archives import extract, whole_archive
 from manymatch.fetching.gather import Sources, Usual
 from manymatch.foreign.images import read_image
 from manymatch.foreign.json_file import read_object

@@ -19,9 +19,8 @@ from pathlib import Path, PurePosixPath
 from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.source_settings import SourceSettings
-from manymatch.fetching.archives import extract, is_archive
-from manymatch.fetching.completeness import whole_archive
-from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.archives import extract, is_archive, whole_archive
+from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Sources, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import numbered_lines
@@ -87,7 +86,7 @@ class Cub(Dataset):
     def download(self, settings: CubSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`, and the images or a record of where they are."""
         gatherer = settings.gatherer("cub", raw, USUAL, [_OPTIONAL])
-        copy_named(gatherer, LISTS, raw, [_OPTIONAL])
+        gatherer.copy(LISTS, raw, [_OPTIONAL])
         _copy_captions(gatherer.one("captions", check=whole_archive), raw)
         advice = "set it to CUB_200_2011.tgz or its unpacked folder"
         settle_images(gatherer.all("images", advice, whole_archive), raw, settings.only_present)

@@ -19,8 +19,8 @@ from manymatch.datasets.image_files import Image, Line, caption_rows, copy_image
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.karpathy import read_karpathy
 from manymatch.datasets.source_settings import SourceSettings
-from manymatch.fetching.completeness import whole_archive
-from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.archives import whole_archive
+from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import columns, numbered_lines
@@ -90,7 +90,7 @@ class Flickr8k(Dataset):
         """
         gatherer = settings.gatherer("flickr8k", raw, USUAL, has_all=_has_splits)
         _copy_captions(gatherer, raw)
-        copy_named(gatherer, _JUDGMENTS, raw, optional=_JUDGMENTS)
+        gatherer.copy(_JUDGMENTS, raw, optional=_JUDGMENTS)
         images = gatherer.one("images", check=whole_archive)
         # Images of a folder are copied, not linked: DVC's cache, which takes in `raw`, removes the
         # right to write from its files, and the user's own files must not change.
@@ -125,7 +125,7 @@ def _copy_captions(gatherer: Gatherer, raw: Path) -> None:
         copy_file(captions, raw / KARPATHY)
         return
     copy_file(captions, raw / TOKENS)
-    copy_named(gatherer, _LISTS, raw)
+    gatherer.copy(_LISTS, raw)
 
 
 def _is_json(path: Path) -> bool:

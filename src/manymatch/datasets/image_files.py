@@ -11,8 +11,7 @@ from typing import NamedTuple
 from manymatch.datasets.base import Caption
 from manymatch.datasets.image_folder import IMAGES, ImageFolder, read_image_folder
 from manymatch.fetching.archives import extract, is_archive
-from manymatch.fetching.copying import copy_file
-from manymatch.fetching.disk import require_space
+from manymatch.fetching.disk import copy_file, require_space
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.files import remove
 from manymatch.system.progress import say, track

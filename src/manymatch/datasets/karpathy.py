@@ -13,9 +13,8 @@ from typing import Any
 
 from manymatch.datasets.base import SPLITS
 from manymatch.datasets.image_files import Image, Line
-from manymatch.fetching.archives import extract, is_archive, member_names
-from manymatch.fetching.completeness import whole_members
-from manymatch.fetching.copying import copy_file
+from manymatch.fetching.archives import extract, is_archive, member_names, whole_members
+from manymatch.fetching.disk import copy_file
 from manymatch.fetching.transfer import Check
 from manymatch.foreign.json_stream import elements
 from manymatch.system.errors import DataError, SourceError

@@ -17,7 +17,6 @@ from manymatch.datasets.clips import Clip, clip_rows
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.datasets.source_settings import SourceSettings
-from manymatch.fetching.copying import copy_named
 from manymatch.fetching.gather import Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import columns, numbered_lines
@@ -54,7 +53,7 @@ class Lsmdc(Dataset):
 
     def download(self, settings: LsmdcSettings, raw: Path) -> None:
         """Put the annotations under `raw`."""
-        copy_named(settings.gatherer("lsmdc", raw, USUAL), _FILES, raw, [_OPTIONAL], _ADVICE)
+        settings.gatherer("lsmdc", raw, USUAL).copy(_FILES, raw, [_OPTIONAL], _ADVICE)
         ImageFolder(absent=True).write(raw)
 
     def captions(self, raw: Path) -> Iterator[Caption]:

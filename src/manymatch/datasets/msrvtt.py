@@ -15,8 +15,8 @@ from manymatch.datasets.clips import Clip, clip_rows, read_csv
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.datasets.source_settings import SourceSettings
-from manymatch.fetching.completeness import whole_json
-from manymatch.fetching.copying import copy_file, copy_named
+from manymatch.fetching.archives import whole_json
+from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.json_file import read_object
@@ -53,7 +53,7 @@ class Msrvtt(Dataset):
         """Put the captions and lists under `raw`."""
         gatherer = settings.gatherer("msrvtt", raw, USUAL, [_OPTIONAL])
         copy_file(gatherer.one("captions", check=whole_json("sentences")), raw / CAPTIONS)
-        copy_named(gatherer, LISTS, raw, [_OPTIONAL])
+        gatherer.copy(LISTS, raw, [_OPTIONAL])
         ImageFolder(absent=True).write(raw)
 
     def captions(self, raw: Path) -> Iterator[Caption]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.image_files import Image, Line
-from manymatch.fetching.copying import copy_file
+from manymatch.fetching.disk import copy_file
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError

@@ -61,17 +61,13 @@ def archive_faults(archive: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise SourceError(f"{archive}: no such archive") from None
     except (*_DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and not _isarchive_faults(error):
+        is_file_fault = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
+        if is_file_fault and getattr(error, "errno", 0) != errno.EINVAL:  # an impossible position
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SourceError(
             f"{archive}: the archive is damaged or cut off ({reason}). Download it again"
         ) from None
-
-
-def _isarchive_faults(error: OSError) -> bool:
-    """Whether the error is a wrong checksum of gzip, or an impossible position in a header."""
-    return isinstance(error, gzip.BadGzipFile) or error.errno == errno.EINVAL
 
 
 @contextlib.contextmanager
@@ -183,14 +179,8 @@ def _tar_member(opened: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
     elif not (info.isfile() or info.isdir()):
         fault = "it is neither a file nor a folder"
     size = info.size if info.isfile() else 0
-    return Member(info.name, size, info.isdir(), fault, lambda: _tar_content(opened, info))
-
-
-def _tar_content(opened: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
-    content = opened.extractfile(info)
-    if content is None:
-        raise tarfile.ReadError(f"{info.name!a} has no content")
-    return content
+    # Only files are opened, and the content of a file is never None.
+    return Member(info.name, size, info.isdir(), fault, lambda: opened.extractfile(info))  # type: ignore[arg-type,return-value]
 
 
 def _zip_members(opened: zipfile.ZipFile) -> Iterator[Member]:

@@ -15,8 +15,19 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from manymatch.fetching.faults import Complete, Final, NoParts, Pace, Passing, Stale
-from manymatch.fetching.http import Span, answered_range, ask, blocks, changed
+from manymatch.fetching.http import (
+    Complete,
+    Final,
+    NoParts,
+    Pace,
+    Passing,
+    Span,
+    Stale,
+    answered_range,
+    ask,
+    blocks,
+    changed,
+)
 from manymatch.system.progress import track
 
 _PAUSE = 0.1

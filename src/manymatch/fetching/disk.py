@@ -1,10 +1,11 @@
-"""Free space on the disk, checked before it is used."""
+"""Free space on the disk, checked before it is used; and copies of the user's files."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import StorageError
 
 RESERVE = 256 * 2**20
@@ -19,6 +20,13 @@ def require_space(folder: Path, needed: int, what: str) -> None:
             f"{what}: needs {_size(needed)} on the disk of {folder}, which has {_size(free)} free "
             f"({_size(RESERVE)} must stay free). Free some space and run the stage again"
         )
+
+
+def copy_file(path: Path, target: Path) -> None:
+    """Copy one file. Files of the user are never moved or linked, because they are not ours."""
+    with regular_path(path) as opened:
+        require_space(target.parent, Path(opened).stat().st_size, path.name)
+        shutil.copyfile(opened, target)
 
 
 def _size(count: int) -> str:

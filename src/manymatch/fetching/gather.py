@@ -6,12 +6,13 @@ downloads a file they have. If a setting names several files, only the missing o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
+from manymatch.fetching.disk import copy_file
 from manymatch.fetching.sources import Source, downloads, file_name, local_path, obtain
 from manymatch.fetching.transfer import Check
 from manymatch.system.errors import ConfigError, SourceError
@@ -90,6 +91,19 @@ class Gatherer:
     def one(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Path:
         """The local path of the only file of the setting `key`; see `each`."""
         return self.all(key, advice, check)[0]
+
+    def copy(
+        self,
+        names: Mapping[str, str],
+        raw: Path,
+        optional: Collection[str] = (),
+        advice: str = ADVICE,
+    ) -> None:
+        """Copy the file of every setting to `raw`, under the setting's name in `names`. `optional`
+        are settings that may have no file."""
+        for key, name in names.items():
+            if key not in optional or self.has(key):
+                copy_file(self.one(key, advice), raw / name)
 
 
 def _is_local(sources: Sequence[Source]) -> bool:

@@ -13,21 +13,25 @@ from dataclasses import dataclass
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from manymatch.fetching import connections as parallel
-from manymatch.fetching.connections import fetch_pieces
 from manymatch.fetching.disk import require_space
-from manymatch.fetching.faults import (
+from manymatch.fetching.http import (
     Complete,
     Final,
     NoParts,
     Pace,
     Passing,
+    Span,
     Stale,
     Unreachable,
+    answered_range,
+    ask,
+    blocks,
+    changed,
+    version,
 )
-from manymatch.fetching.http import Span, answered_range, ask, blocks, changed, version
 from manymatch.fetching.unfinished import Origin, Unfinished
 from manymatch.system import files
 from manymatch.system.errors import ManyMatchError, SourceError, StorageError
@@ -106,7 +110,9 @@ def fetch(
     too_large = [fault for fault in faults.values() if isinstance(fault, StorageError)]
     if too_large and len(too_large) == len(faults):
         raise too_large[0]
-    listed = "; ".join(f"{_without_query(url)}: {fault}" for url, fault in faults.items())
+    # A query may contain a secret key.
+    shown = {url: urlsplit(url)._replace(query="", fragment="").geturl() for url in faults}
+    listed = "; ".join(f"{shown[url]}: {fault}" for url, fault in faults.items())
     raise SourceError(f"{what}: {listed}. {advice}")
 
 
@@ -192,11 +198,14 @@ def _connect_once(url: str, unfinished: Unfinished, expected: Expected, connecti
     except Complete:
         return True
     with response:
-        if response.status != 206:
-            start = 0
-        elif not _answers(response, start) or changed(response.headers, validator):
+        is_part = response.status == 206
+        start, answer = (start, answered_range(response.headers)) if is_part else (0, (0, None))
+        other_version = is_part and changed(response.headers, validator)
+        if other_version or answer is None or answer[0] != start:
             raise Stale if start else Final("the server sends another range than the wanted one")
-        total = _total(response, start)
+        total = answer[1]  # a part may end before the file
+        if total is None and response.length is not None:
+            total = start + response.length
         if expected.size is not None and total not in (None, expected.size):
             raise Final(f"it has {total} bytes, expected {expected.size}")
         origin = Origin(url, version(response.headers))
@@ -204,19 +213,6 @@ def _connect_once(url: str, unfinished: Unfinished, expected: Expected, connecti
             _save(response, unfinished, origin, start, total, expected.size)
             return start > 0
     return _fetch_in_pieces(unfinished, origin, total, expected, connections)
-
-
-def _answers(response: HTTPResponse, start: int) -> bool:
-    answer = answered_range(response.headers)
-    return answer is not None and answer[0] == start
-
-
-def _total(response: HTTPResponse, start: int) -> int | None:
-    """Bytes of the whole file. A part may end before the file."""
-    answer = answered_range(response.headers) if response.status == 206 else None
-    if answer is not None and answer[1] is not None:
-        return answer[1]
-    return None if response.length is None else start + response.length
 
 
 def _in_pieces(response: HTTPResponse, total: int, origin: Origin, expected: Expected) -> bool:
@@ -234,7 +230,7 @@ def _fetch_in_pieces(
     resumed = bool(pieces.done)
     require_space(unfinished.path.parent, pieces.bytes_missing, unfinished.name)
     unfinished.note(origin, pieces)
-    fetch_pieces(
+    parallel.fetch_pieces(
         origin.url,
         unfinished.path,
         pieces,
@@ -254,8 +250,8 @@ def _save(
     limit: int | None,
 ) -> None:
     """Write the body from byte `start` on. A body that is too short is a `Passing` fault."""
-    partial, folder = unfinished.path, unfinished.path.parent
-    require_space(folder, (total or start) - start, unfinished.name)
+    partial = unfinished.path
+    require_space(partial.parent, (total or start) - start, unfinished.name)
     with partial.open("ab") as stream:
         stream.truncate(start)
         unfinished.note(origin)
@@ -272,7 +268,7 @@ def _save(
 
 
 def _require_mebibyte(partial: Path) -> None:
-    """Require space for the next mebibyte. An endless file leaves the disk to the next mirror."""
+    """Require space for the next mebibyte; if there is none, leave the disk to the next mirror."""
     try:
         require_space(partial.parent, _MEBIBYTE, partial.name.removesuffix(".partial"))
     except StorageError:
@@ -290,8 +286,3 @@ def _copy(response: HTTPResponse, stream: BinaryIO) -> Iterator[None]:
             written -= _MEBIBYTE
             yield
     yield
-
-
-def _without_query(url: str) -> str:
-    """The address without its query, which may contain a secret key."""
-    return urlunsplit(urlsplit(url)._replace(query="", fragment=""))

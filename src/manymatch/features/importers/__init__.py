@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from manymatch.system.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from manymatch.features.importers.image_table import ImageTable
-    from manymatch.features.importers.published import Published
+    from manymatch.features.importers.published import ImageTable, Published
 
 FORMATS = {
     "butd_tsv": "butd_tsv",

@@ -20,8 +20,7 @@ import numpy as np
 import pybase64
 from numpy.typing import NDArray
 
-from manymatch.features.importers.image_table import ImageTable
-from manymatch.features.importers.published import Published, Row, Wanted
+from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
 from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
 

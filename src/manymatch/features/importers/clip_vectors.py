@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.features.importers.image_table import ImageTable
-from manymatch.features.importers.published import Published, Row, Wanted
+from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
 from manymatch.features.importers.vector_files import (
     Streams,
     is_vector_file,

@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.features.importers import open_published
-from manymatch.features.importers.image_table import read_image_table
-from manymatch.features.importers.published import Published, Row
+from manymatch.features.importers.published import Published, Row, read_image_table
 from manymatch.features.store import FeatureWriter
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.prefetch import ahead

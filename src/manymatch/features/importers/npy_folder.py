@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from manymatch.features.importers.image_table import ImageTable
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.precomp import MAPPING, read_mapping
-from manymatch.features.importers.published import Published, Row, Wanted
+from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
 from manymatch.system.errors import DataError
 
 

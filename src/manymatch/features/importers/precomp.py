@@ -20,16 +20,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from manymatch.features.importers.image_table import ImageTable
+from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE as CAPTIONS
 from manymatch.features.importers.npy_rows import NpyRows
-from manymatch.features.importers.published import Published, Row, Wanted
+from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
 from manymatch.foreign.json_file import read_object
-from manymatch.foreign.regular_file import read_regular
+from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
 
-CAPTIONS = 5
 SPLITS = ("train", "dev", "test", "testall")
-MAX_TEXT_BYTES = 2**30
 MAPPING, FOLDER = "id_mapping.json", "precomp"
 
 
@@ -108,8 +106,8 @@ def open_vse_infinity(path: Path, images: ImageTable, max_regions: int | None) -
 
 def read_mapping(path: Path) -> dict[str, str]:
     """Read `id_mapping.json`: id -> file name."""
-    if not path.is_file() or path.stat().st_size > MAX_TEXT_BYTES:
-        raise DataError(f"{path}: no such file, or more than {MAX_TEXT_BYTES} B")
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
     mapping = read_object(path)
     if not all(isinstance(file, str) for file in mapping.values()):
         raise DataError(f"{path}: not a mapping from ids to file names")
@@ -163,17 +161,7 @@ def _ids(split: Split) -> list[str]:
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    if path.stat().st_size > MAX_TEXT_BYTES:
-        raise DataError(f"{path}: more than {MAX_TEXT_BYTES} B")
-    lines = read_regular(path).split(b"\n")
-    return [_text(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _text(line: bytes, where: str) -> str:
-    try:
-        return line.decode().strip()
-    except UnicodeDecodeError:
-        raise DataError(f"{where}: not UTF-8 text") from None
+    return [text.strip() for _, text in numbered_lines(path)]
 
 
 # --- from the files' rows to the store's --------------------------------------------------------
