@@ -29,17 +29,24 @@ _ROWS = 10_000
 
 
 def write_captions(
-    name: str, raw: Path, table: Path, vocabulary: Path, relevance: Path, minimum_count: int
+    name: str,
+    raw: Path,
+    table: Path,
+    vocabulary: Path,
+    relevance: Path,
+    minimum_count: int,
+    kind: str | None = None,
 ) -> None:
     """Write the caption table, vocabulary and judged pairs of dataset `name`, with files in `raw`.
 
+    `kind`: which of `datasets.DATASETS` reads the files, if not the one of this name.
     The vocabulary keeps words that occur at least `minimum_count` times in training captions.
     Memory grows with the number of ids.
 
     Raises:
         DataError: the first fault in the data. In this case no file is replaced.
     """
-    source = dataset(name)
+    source = dataset(kind or name)
     if not raw.is_dir():
         raise DataError(f"{raw}: no such folder. Run 'manymatch download {name}' first")
     ledger = Ledger(raw)
