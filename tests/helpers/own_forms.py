@@ -170,7 +170,7 @@ def coco(birds: Birds) -> Settings:
     return {}
 
 
-def tar_of(birds: Birds, path: Path, entries: list[tuple[str, bytes]]) -> None:
+def tar_of(path: Path, entries: list[tuple[str, bytes]]) -> None:
     with tarfile.open(path, "w") as tar:
         for name, content in entries:
             member = tarfile.TarInfo(name)
@@ -190,6 +190,6 @@ def webdataset(birds: Birds) -> Settings:
         ]
     folder = birds.root / "shards"
     folder.mkdir()
-    tar_of(birds, folder / "00000.tar", entries[:90])
-    tar_of(birds, folder / "00001.tar", entries[90:])
+    tar_of(folder / "00000.tar", entries[:90])
+    tar_of(folder / "00001.tar", entries[90:])
     return {"images": str(folder)}

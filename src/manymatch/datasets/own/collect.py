@@ -58,6 +58,7 @@ class Collection:
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
+    _unusable: set[str] = field(default_factory=set)
     _lower: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -87,7 +88,6 @@ class Collection:
         self._draw_splits()
 
     def _enter(self, record: Record) -> None:
-        self._counts["records"] += 1
         try:
             if record.fault:
                 raise Unusable(record.fault)
@@ -108,12 +108,13 @@ class Collection:
             self._counts["captions"] += 1
             if fault:
                 self._counts["faulty captions"] += 1
-                self._leave_out(record.where, record.name, fault)
+                self.left_out.append((record.where, record.name, fault))
             else:
                 picture.captions.append(caption)
 
     def _leave_out(self, where: str, name: str, reason: object) -> None:
         self.left_out.append((where, name, str(reason)))
+        self._unusable.add(name)
 
     def _picture(self, record: Record) -> Picture:
         """Return the picture of a record, which is new or has had captions before."""
@@ -154,11 +155,9 @@ class Collection:
 
     def _refuse(self) -> None:
         """Check that at most the allowed shares of pictures and captions are left out."""
-        for picture in [one for one in self.pictures.values() if not one.captions]:
-            del self.pictures[picture.file]
-        bad = len(self.left_out) - self._counts["faulty captions"]
+        unusable = len(self._unusable)
         shares = {
-            "pictures or rows": (bad, self._counts["records"]),
+            "pictures": (unusable, len(self.pictures) + unusable),
             "captions": (self._counts["faulty captions"], self._counts["captions"]),
         }
         for what, (count, total) in shares.items():
@@ -169,6 +168,8 @@ class Collection:
                     f"be used ({count / total:.1%}). Correct them, or allow them with --allow "
                     f"{-(-count * 100 // total) / 100}"
                 )
+        for picture in [one for one in self.pictures.values() if not one.captions]:
+            del self.pictures[picture.file]
         if not self.pictures:
             raise DataError(f"{self.form.files[0]}: no pictures with captions. Check the file")
 
