@@ -122,15 +122,16 @@ def scene_graphs(
     part: PartName = None,
 ) -> None:
     """Parse captions into scene graphs with spaCy: data/scene_graphs/DATASET.parquet."""
+    from manymatch.datasets.base import parser_of
     from manymatch.scene_graphs import parse as stage
 
     settings = project.params().scene_graphs
     count = settings.processes if processes is None else processes
-    table = LAYOUT.scene_graphs(dataset)
+    table, captions = LAYOUT.scene_graphs(dataset), _captions(dataset)
     stage.parse_captions(
-        _captions(dataset),
+        captions,
         table,
-        model=settings.model,
+        model=parser_of(captions) or settings.model,
         processes=count or os.cpu_count() or 1,
         batch_size=settings.batch_size,
         parts=project.parts(table, part),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,7 +74,7 @@ def init(
         "split": split,
         "seed": seed or None,
         "allow": allow if allow != OwnSettings.model_fields["allow"].default else None,
-        "language": language if language != "en" else None,
+        "parser": _parser(language),
     }
     source = {"kind": "own"} | {key: value for key, value in given.items() if value is not None}
     settings = check_settings(name, source)
@@ -94,6 +95,30 @@ def init(
     write_text(LAYOUT.params, edited(LAYOUT.params, changes))
     say(f"{LAYOUT.params}: {', '.join(changes)}")
     _say_what_next(name, params, sizes)
+
+
+def _parser(language: str) -> str | None:
+    """Return the installed spaCy model of a language; None for English, whose model is set."""
+    if language == "en":
+        return None
+    if not re.fullmatch("[a-z]{2,3}", language):
+        raise ConfigError(f"--language {language}: not a language code. Write one such as en or de")
+    import spacy
+
+    from manymatch.scene_graphs.parser import WITHOUT
+
+    model = f"{language}_core_news_sm"
+    kinds = [
+        f"{language}_core_{kind}_{size}" for kind in ("news", "web") for size in ("sm", "md", "lg")
+    ]
+    installed = next(filter(spacy.util.is_package, kinds), None)
+    if installed is None:
+        say(
+            f"--language {language}: no spaCy model is installed. A caption is then one object of "
+            f"its graph, which only CORA reads. For graphs run `python -m spacy download {model}` "
+            "and this command again"
+        )
+    return installed or WITHOUT
 
 
 def _sizes(collection: Collection) -> Counter[str]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from manymatch.datasets import dataset
-from manymatch.datasets.base import CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
+from manymatch.datasets.base import CAPTION_PARSER, CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
 from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.foreign.parquet_file import table_writer
 from manymatch.system.errors import DataError
@@ -54,7 +54,9 @@ def write_captions(
         new_table, new_words, new_relevance = (
             stack.enter_context(replacing(path)) for path in (table, vocabulary, relevance)
         )
-        _write_table(map(ledger.enter, source.captions(raw)), new_table, name)
+        parser = source.parser(raw)
+        schema = CAPTIONS.with_metadata({CAPTION_PARSER: parser}) if parser else CAPTIONS
+        _write_table(map(ledger.enter, source.captions(raw)), new_table, name, schema)
         ledger.close(name)
         words = Vocabulary.from_captions(training_captions(new_table), minimum_count)
         words.save(new_words)
@@ -181,11 +183,11 @@ def _where(row: Caption) -> str:
     return row.where or f"caption {shown(row.caption_id)}"
 
 
-def _write_table(rows: Iterable[Caption], path: Path, name: str) -> None:
-    with table_writer(path, CAPTIONS) as writer:
+def _write_table(rows: Iterable[Caption], path: Path, name: str, schema: pa.Schema) -> None:
+    with table_writer(path, schema) as writer:
         for batch in _batches(track(rows, f"{name} captions")):
-            columns = [[getattr(row, field) for row in batch] for field in CAPTIONS.names]
-            writer.write_table(pa.table(columns, schema=CAPTIONS))
+            columns = [[getattr(row, field) for row in batch] for field in schema.names]
+            writer.write_table(pa.table(columns, schema=schema))
 
 
 def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from manymatch.datasets.base import CAPTIONS, Caption, Dataset
+from manymatch.datasets.base import CAPTION_PARSER, CAPTIONS, Caption, Dataset, parser_of
 from manymatch.datasets.image_folder import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.settings import OwnSettings
@@ -35,11 +35,16 @@ class Own(Dataset):
         if collection.in_place:
             ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
         rows = list(collection.rows())
-        with table_writer(raw / TABLE, CAPTIONS) as writer:
-            columns = [[getattr(row, name) for row in rows] for name in CAPTIONS.names]
-            writer.write_table(pa.table(columns, schema=CAPTIONS))
+        metadata = {CAPTION_PARSER: settings.parser} if settings.parser else None
+        schema = CAPTIONS.with_metadata(metadata)
+        with table_writer(raw / TABLE, schema) as writer:
+            columns = [[getattr(row, name) for row in rows] for name in schema.names]
+            writer.write_table(pa.table(columns, schema=schema))
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows by split and file."""
         for batch in read_table(raw / TABLE, CAPTIONS).to_batches(10_000):
             yield from (Caption(**row) for row in batch.to_pylist())
+
+    def parser(self, raw: Path) -> str | None:
+        return parser_of(raw / TABLE)

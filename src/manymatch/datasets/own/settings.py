@@ -30,7 +30,8 @@ class OwnSettings(Strict):
     """Draws the splits that are not given."""
     allow: Annotated[float, Field(ge=0, lt=1)] = 0.01
     """The share of pictures, and of captions, that may be unusable."""
-    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
+    parser: str | None = None
+    """spaCy's model of the captions' language; null: `scene_graphs.model`."""
 
     @property
     def lists(self) -> list[Path]:
