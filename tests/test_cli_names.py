@@ -47,6 +47,7 @@ OTHERS = {
     *("source", "model", "to", "table", "index", "query", "image"),  # a user's own files
     *("count", "where", "least", "beta", "open_page"),
     *("indexes", "host", "port", "rate", "shards"),
+    *("text", "form", "language", "allow", "seed"),
 }
 GOOD = {
     "dataset": "scenes",

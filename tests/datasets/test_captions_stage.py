@@ -24,6 +24,9 @@ class Made:
     def relevance(self, raw):
         return self.extra
 
+    def parser(self, raw):
+        return None
+
 
 def row(image="a", number=0, split="train", text="a cat sits", **other):
     values = {"file": f"images/{image}.jpg", "labels": ()} | other

@@ -22,8 +22,8 @@ def test_an_unknown_name_suggests_the_nearest(ask):
         ask("flickr8")
     assert str(caught.value) == (
         "no dataset 'flickr8'; did you mean 'flickr8k'? "
-        "(known: coco, conceptual_captions, cub, flickr30k, flickr8k, lsmdc, msrvtt, scenes, "
-        "youcook2)"
+        "(known: coco, conceptual_captions, cub, flickr30k, flickr8k, lsmdc, msrvtt, own, "
+        "scenes, youcook2)"
     )
 
 

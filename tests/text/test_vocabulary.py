@@ -1,4 +1,5 @@
 import json
+import unicodedata
 
 import pytest
 
@@ -84,3 +85,17 @@ def test_a_file_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, content):
 def test_a_missing_vocabulary_is_one_line(tmp_path):
     with pytest.raises(DataError, match=r"v\.json: .*No such file"):
         Vocabulary.load(tmp_path / "v.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("एक कुत्ता दौड़ता है", ["एक", "कुत्ता", "दौड़ता", "है"]),
+        ("一只狗 with 3 dogs", ["一", "只", "狗", "with", "3", "dogs"]),
+        ("ห้า", ["ห้", "า"]),
+        ("abc犬d'été, man\u2019s", ["abc", "犬", "d'été", "man", "'s"]),
+        ("어린 소년이", ["어린", "소년이"]),
+    ],
+)
+def test_other_scripts_give_words_or_letters(text, words):
+    assert tokenize(text) == [unicodedata.normalize("NFKC", word) for word in words]

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from manymatch.cli import check, code, data, external, models, results, search, serve, studies
+from manymatch.cli import check, code, data, external, init, models, results, search, serve, studies
 from manymatch.cli.startup import loading
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.files import storage_error
@@ -28,7 +28,7 @@ app = typer.Typer(
     "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
     "that holds params.yaml.",
 )
-for _group in (check, code, data, models, external, studies, results, search, serve):
+for _group in (init, check, code, data, models, external, studies, results, search, serve):
     app.add_typer(_group.commands)
 
 _INTERRUPTED = 130

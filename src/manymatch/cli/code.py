@@ -77,7 +77,8 @@ def _data_stages(params: Params, dataset: str) -> dict[str, list[str]]:
     from manymatch import datasets, features
     from manymatch.features import importers
 
-    dataset_code = datasets.entry_point(dataset)
+    kind = datasets.kind(dataset, params.sources.get(dataset, {}))
+    dataset_code = datasets.entry_point(kind)
     stages = {
         f"download/{dataset}": ["manymatch.datasets.download", dataset_code],
         f"captions/{dataset}": [

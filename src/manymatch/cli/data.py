@@ -32,14 +32,17 @@ def download(dataset: DatasetName) -> None:
 def captions(dataset: DatasetName) -> None:
     """Write the caption table, the training vocabulary and the judged pairs: data/captions."""
     from manymatch.datasets import captions as stage
+    from manymatch.datasets import kind
 
+    params = project.params()
     stage.write_captions(
         dataset,
         LAYOUT.raw(dataset),
         LAYOUT.captions(dataset),
         LAYOUT.vocabulary(dataset),
         LAYOUT.relevance(dataset),
-        minimum_count=project.params().captions.minimum_count,
+        minimum_count=params.captions.minimum_count,
+        kind=kind(dataset, params.sources.get(dataset, {})),
     )
 
 
@@ -91,7 +94,8 @@ def _captions(dataset: str) -> Path:
 
     table = LAYOUT.captions(dataset)
     if not table.is_file():
-        datasets.entry_point(dataset)
+        settings = project.params().sources.get(dataset, {})
+        datasets.entry_point(datasets.kind(dataset, settings))
     return table
 
 
@@ -118,15 +122,16 @@ def scene_graphs(
     part: PartName = None,
 ) -> None:
     """Parse captions into scene graphs with spaCy: data/scene_graphs/DATASET.parquet."""
+    from manymatch.datasets.base import parser_of
     from manymatch.scene_graphs import parse as stage
 
     settings = project.params().scene_graphs
     count = settings.processes if processes is None else processes
-    table = LAYOUT.scene_graphs(dataset)
+    table, captions = LAYOUT.scene_graphs(dataset), _captions(dataset)
     stage.parse_captions(
-        _captions(dataset),
+        captions,
         table,
-        model=settings.model,
+        model=parser_of(captions) or settings.model,
         processes=count or os.cpu_count() or 1,
         batch_size=settings.batch_size,
         parts=project.parts(table, part),

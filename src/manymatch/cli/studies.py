@@ -207,7 +207,7 @@ def efficiency(
     params = project.params()
     names = presets or project.trained_names(params, dataset)
     if not names:
-        datasets.entry_point(dataset)
+        datasets.entry_point(datasets.kind(dataset, params.sources.get(dataset, {})))
     sources = [stage.Source(*project.trained(dataset, name)) for name in names]
     written = LAYOUT.efficiency(dataset)
     split = split or params.evaluation.split

@@ -25,8 +25,10 @@ DATASETS = {
     "msrvtt": "Msrvtt",
     "lsmdc": "Lsmdc",
     "conceptual_captions": "ConceptualCaptions",
+    "own": "Own",
 }
-"""Name of the dataset and of its module -> class in that module."""
+"""Name of the dataset and of its module -> class in that module. `own` is a kind: its datasets have
+names of their own."""
 
 
 def entry_point(name: str) -> str:
@@ -47,6 +49,12 @@ def dataset(name: str) -> Dataset:
     return cls()
 
 
+def kind(name: str, settings: Mapping[str, Any]) -> str:
+    """Return which of `DATASETS` reads `sources.NAME` of params.yaml."""
+    return "own" if settings.get("kind") == "own" else name
+
+
 def check_settings(name: str, settings: Mapping[str, Any]) -> Strict:
     """Validate `sources.NAME` of params.yaml against the settings of dataset `name`."""
-    return validate(dataset(name).settings_model, dict(settings), f"params.yaml: sources.{name}")
+    model = dataset(kind(name, settings)).settings_model
+    return validate(model, dict(settings), f"params.yaml: sources.{name}")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from manymatch.config.strict import Strict
+from manymatch.foreign.parquet_file import open_table
 
 SPLITS = ("train", "validation", "test")
 
@@ -27,6 +28,9 @@ CAPTIONS = pa.schema(
 """The caption table `data/captions/NAME.parquet`. The captions of an image are consecutive rows.
 `file` is relative to `data/raw/NAME`. `labels` are the image's class labels and may be empty."""
 
+CAPTION_PARSER = b"parser"
+"""The caption table's metadata: the spaCy model of captions in another language than English."""
+
 RELEVANCE = pa.schema([("image_id", pa.string()), ("caption_id", pa.string())])
 """`data/captions/NAME.relevance.parquet`: the positives of the validation and test splits beyond
 each image's own captions. The schema's metadata has the key `complete`: "true" if the table lists
@@ -37,6 +41,12 @@ additional positive are scored."""
 def caption_columns(*names: str) -> pa.Schema:
     """Columns of the caption table."""
     return pa.schema([CAPTIONS.field(name) for name in names])
+
+
+def parser_of(table: Path) -> str | None:
+    """Return the spaCy model that a caption table asks for; None: the one in params.yaml."""
+    metadata = open_table(table, (), "captions").schema_arrow.metadata or {}
+    return metadata[CAPTION_PARSER].decode() if CAPTION_PARSER in metadata else None
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,10 @@ class Dataset(ABC):
 
         Images have a fixed order, and the captions of an image are consecutive.
         """
+
+    def parser(self, raw: Path) -> str | None:
+        """Return the spaCy model of the captions' language; None: the one in params.yaml."""
+        return None
 
     def relevance(self, raw: Path) -> Relevance | None:
         """Return additional positives (judged by people, or exact), or None if there are none."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from manymatch.datasets import dataset
-from manymatch.datasets.base import CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
+from manymatch.datasets.base import CAPTION_PARSER, CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
 from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.foreign.parquet_file import table_writer
 from manymatch.system.errors import DataError
@@ -29,17 +29,24 @@ _ROWS = 10_000
 
 
 def write_captions(
-    name: str, raw: Path, table: Path, vocabulary: Path, relevance: Path, minimum_count: int
+    name: str,
+    raw: Path,
+    table: Path,
+    vocabulary: Path,
+    relevance: Path,
+    minimum_count: int,
+    kind: str | None = None,
 ) -> None:
     """Write the caption table, vocabulary and judged pairs of dataset `name`, with files in `raw`.
 
+    `kind`: which of `datasets.DATASETS` reads the files, if not the one of this name.
     The vocabulary keeps words that occur at least `minimum_count` times in training captions.
     Memory grows with the number of ids.
 
     Raises:
         DataError: the first fault in the data. In this case no file is replaced.
     """
-    source = dataset(name)
+    source = dataset(kind or name)
     if not raw.is_dir():
         raise DataError(f"{raw}: no such folder. Run 'manymatch download {name}' first")
     ledger = Ledger(raw)
@@ -47,7 +54,9 @@ def write_captions(
         new_table, new_words, new_relevance = (
             stack.enter_context(replacing(path)) for path in (table, vocabulary, relevance)
         )
-        _write_table(map(ledger.enter, source.captions(raw)), new_table, name)
+        parser = source.parser(raw)
+        schema = CAPTIONS.with_metadata({CAPTION_PARSER: parser}) if parser else CAPTIONS
+        _write_table(map(ledger.enter, source.captions(raw)), new_table, name, schema)
         ledger.close(name)
         words = Vocabulary.from_captions(training_captions(new_table), minimum_count)
         words.save(new_words)
@@ -174,11 +183,11 @@ def _where(row: Caption) -> str:
     return row.where or f"caption {shown(row.caption_id)}"
 
 
-def _write_table(rows: Iterable[Caption], path: Path, name: str) -> None:
-    with table_writer(path, CAPTIONS) as writer:
+def _write_table(rows: Iterable[Caption], path: Path, name: str, schema: pa.Schema) -> None:
+    with table_writer(path, schema) as writer:
         for batch in _batches(track(rows, f"{name} captions")):
-            columns = [[getattr(row, field) for row in batch] for field in CAPTIONS.names]
-            writer.write_table(pa.table(columns, schema=CAPTIONS))
+            columns = [[getattr(row, field) for row in batch] for field in schema.names]
+            writer.write_table(pa.table(columns, schema=schema))
 
 
 def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manymatch.datasets import check_settings, dataset
+from manymatch.datasets import check_settings, dataset, kind
 from manymatch.fetching.sources import downloads
 from manymatch.system.files import remove, replacing
 
@@ -20,5 +20,5 @@ def download(name: str, settings: Mapping[str, Any], raw: Path) -> None:
     checked = check_settings(name, settings)
     with replacing(raw) as partial:
         partial.mkdir()
-        dataset(name).download(checked, partial)
+        dataset(kind(name, settings)).download(checked, partial)
     remove(downloads(raw, name))

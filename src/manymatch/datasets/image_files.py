@@ -91,7 +91,7 @@ class _ImageFiles:
         self._files: dict[Hashable, str] = {}
         if not self._images.absent:
             folder = Path(self._images.folder or raw / IMAGES)
-            for path in _image_files(folder):
+            for path in image_files(folder):
                 self._add(path, f"{IMAGES}/{path.relative_to(folder).as_posix()}")
 
     def _add(self, path: Path, file: str) -> None:
@@ -128,7 +128,7 @@ def settle_images(sources: Sequence[Path] | None, raw: Path, only_present: bool)
         ImageFolder(absent=True, only_present=only_present).write(raw)
     elif len(sources) == 1 and sources[0].is_dir():
         folder = sources[0].resolve()
-        if next(_image_files(folder), None) is None:
+        if next(image_files(folder), None) is None:
             raise _no_images(folder)
         say(f"{folder}: the images are used in place, without a copy")
         ImageFolder(folder=str(folder), only_present=only_present).write(raw)
@@ -155,7 +155,7 @@ def unpack_images(source: Path, images: Path) -> None:
 
 def copy_images(source: Path, images: Path) -> None:
     """Copy all images below the folder `source` to the folder `images`, without subfolders."""
-    size = sum(path.stat().st_size for path in _image_files(source))
+    size = sum(path.stat().st_size for path in image_files(source))
     require_space(images.parent, size, source.name)
     _transfer(source, source, images, copy_file)
 
@@ -165,7 +165,7 @@ def _transfer(
 ) -> None:
     images.mkdir(exist_ok=True)
     count = 0
-    for path in track(_image_files(folder), f"images of {source.name}"):
+    for path in track(image_files(folder), f"images of {source.name}"):
         target = images / path.name
         if target.exists():
             raise SourceError(f"{source}: two images are called {path.name}")
@@ -179,8 +179,8 @@ def _no_images(source: Path) -> SourceError:
     return SourceError(f"{source}: no {', '.join(sorted(_SUFFIXES))} files. Check the path")
 
 
-def _image_files(folder: Path) -> Iterator[Path]:
-    """Yield the image files below `folder`, sorted within each folder.
+def image_files(folder: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> Iterator[Path]:
+    """Yield the files with one of the `suffixes` below `folder`, sorted within each folder.
 
     Hidden files and folders are skipped: they are left-overs of other systems. Linked folders are
     entered, and each real folder is entered once.
@@ -194,5 +194,5 @@ def _image_files(folder: Path) -> Iterator[Path]:
         entered.add(real)
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
         for name in sorted(files):
-            if name.lower().endswith(_SUFFIXES) and not name.startswith((".", "__")):
+            if name.lower().endswith(suffixes) and not name.startswith((".", "__")):
                 yield Path(parent, name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError, first_line
@@ -17,7 +18,7 @@ MAX_PIXELS = 64_000_000
 """Larger images are refused before decoding: a small file can decode to more than the memory."""
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """Formats of photographs. Some of Pillow's other readers start programs."""
-_REMEDY = "Replace or remove the file and run the stage 'download' again"
+REMEDY = "Replace or remove the file and run the stage 'download' again"
 
 
 def read_crops(
@@ -35,8 +36,32 @@ def read_image(source: Path | Image.Image) -> NDArray[np.uint8]:
         return np.array(_open(source))
 
 
+def read_small(source: Path | bytes, side: int) -> NDArray[np.uint8]:
+    """(side, side, 3) RGB of the whole image. Every byte of the image is decoded as a check.
+
+    Raises:
+        DataError: the image cannot be decoded, or has fewer than `side` rows or columns.
+    """
+    with _decoding(source):
+        image = _open(source, draft=2 * side)
+        if min(image.size) < side:
+            size = f"{image.width} x {image.height} pixels"
+            raise DataError(f"an image of {size}, at least {side} x {side} are needed")
+        return np.asarray(image.resize((side, side), Image.Resampling.BOX))
+
+
+def upright_rgb(image: Image.Image) -> Image.Image:
+    """8-bit RGB, turned as the EXIF data say. Of an animation: the current frame."""
+    with contextlib.suppress(Exception):  # Damaged EXIF data do not make an image unusable.
+        image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
+        values = np.clip(np.asarray(image), 0, 2**16 - 1)
+        image = Image.fromarray((values >> 8).astype(np.uint8))
+    return image.convert("RGB")
+
+
 @contextlib.contextmanager
-def _decoding(source: Path | Image.Image) -> Iterator[None]:
+def _decoding(source: Path | bytes | Image.Image) -> Iterator[None]:
     """Turn the faults of an image into one line that says what to do."""
     path = source if isinstance(source, Path) else "an image in memory"
     try:
@@ -49,20 +74,25 @@ def _decoding(source: Path | Image.Image) -> Iterator[None]:
             if isinstance(path, Path) and not path.stat().st_size
             else "is not an image that can be read"
         )
-        raise DataError(f"{path}: {empty}. {_REMEDY}") from None
+        raise DataError(f"{path}: {empty}. {REMEDY}") from None
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
         reason = first_line(error)
-        raise DataError(f"{path}: cannot be decoded ({reason}). {_REMEDY}") from None
+        raise DataError(f"{path}: cannot be decoded ({reason}). {REMEDY}") from None
 
 
-def _open(source: Path | Image.Image) -> Image.Image:
+def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image.Image:
+    """`draft`: a side in pixels; a JPEG may be decoded in a smaller size, but not below it."""
     if isinstance(source, Image.Image):
         return source.convert("RGB")
-    with open_regular(source) as stream, Image.open(stream, formats=_FORMATS) as image:
+    opened = io.BytesIO(source) if isinstance(source, bytes) else open_regular(source)
+    with opened as stream, Image.open(stream, formats=_FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
             size = f"{image.width} x {image.height} pixels"
-            raise DataError(f"{source}: {size}, at most {MAX_PIXELS:,} are read. {_REMEDY}")
-        return image.convert("RGB")
+            where = source if isinstance(source, Path) else "an image in memory"
+            raise DataError(f"{where}: {size}, at most {MAX_PIXELS:,} are read. {REMEDY}")
+        if draft:
+            image.draft("RGB", (draft, draft))
+        return upright_rgb(image)
 
 
 def _crop(image: Image.Image, crop: list[float], size: int) -> NDArray[np.uint8]:

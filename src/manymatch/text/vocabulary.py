@@ -18,12 +18,21 @@ _REMEDY = "Run the stage 'captions' again"
 # GloVe's vectors use the Penn Treebank's clitics ("'s", "n't") and keep hyphenated words whole
 # ("t-shirt", "snow-covered"), so the same pieces are made here. Punctuation is dropped.
 _CLITIC = r"'(?:s|m|d|re|ve|ll)\b"
-_WORD = re.compile(
-    rf"""
+_PATTERN = rf"""
       \d+(?:[.,]\d+)+                                     # 1,000 and 2.5
     | [^\W_]+?(?=n't\b) | n't\b | {_CLITIC}               # do|n't, man|'s
-    | [^\W_]+ (?: (?!{_CLITIC}) ['-] [^\W_]+ )*           # o'clock, merry-go-round
-    """,
+    | LETTERS (?: (?!{_CLITIC}) ['-] LETTERS )*           # o'clock, merry-go-round
+    """
+_WORD = re.compile(_PATTERN.replace("LETTERS", r"[^\W_]+"), re.VERBOSE)
+# Vowel signs, as in Hindi, belong to their word. Scripts without spaces (Thai, Lao, Burmese, Khmer,
+# Chinese, Japanese) give a piece for each letter.
+_SIGNS = "".join(s for s in map(chr, range(0x300, 0xFE00)) if unicodedata.category(s) in "MnMc")
+_UNSPACED = (
+    r"\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+)
+_SPACED = rf"[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_SIGNS}])*"
+_ANY_WORD = re.compile(
+    rf"(?![{_UNSPACED}])(?:{_PATTERN.replace('LETTERS', _SPACED)}) | [{_UNSPACED}][{_SIGNS}]*",
     re.VERBOSE,
 )
 _APOSTROPHES = str.maketrans("\u2018\u2019\u02bc\u2010\u2011", "'''--")
@@ -31,8 +40,9 @@ _APOSTROPHES = str.maketrans("\u2018\u2019\u02bc\u2010\u2011", "'''--")
 
 def tokenize(text: str) -> list[str]:
     """Return the lower-case words: "A man's t-shirt ." -> ["a", "man", "'s", "t-shirt"]."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
-    return _WORD.findall(plain.lower())
+    if text.isascii():
+        return _WORD.findall(text.lower())
+    return _ANY_WORD.findall(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower())
 
 
 class Vocabulary:

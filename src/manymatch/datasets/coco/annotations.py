@@ -33,7 +33,7 @@ def read_annotations(files: Iterable[Path], ids: Path, only_present: bool) -> It
     Raises:
         DataError: without `only_present`, a caption id is in none of `files`.
     """
-    captions, names = _read_captions(files)
+    captions, names = read_captions(files)
     missing = 0
     for file, split in ID_FILES.items():
         selected = []
@@ -59,7 +59,7 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _read_captions(files: Iterable[Path]) -> tuple[dict[int, tuple[int, Line]], dict[int, str]]:
+def read_captions(files: Iterable[Path]) -> tuple[dict[int, tuple[int, Line]], dict[int, str]]:
     """Return (image id, caption) by caption id, and the file names by image id."""
     captions: dict[int, tuple[int, Line]] = {}
     names: dict[int, str] = {}

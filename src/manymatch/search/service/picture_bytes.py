@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from PIL import Image, ImageOps
+from PIL import Image
 
-from manymatch.foreign.images import MAX_PIXELS
+from manymatch.foreign.images import MAX_PIXELS, upright_rgb
 from manymatch.system.errors import DataError, first_line
 
 MOST_PIXELS = 40_000_000
@@ -27,14 +27,14 @@ def decoded(data: bytes, most: int = MAX_PIXELS) -> Image.Image:
         DataError: `data` is not a picture, is damaged, or has more than `most` pixels.
     """
     with _opened(data, most) as image:
-        return image.convert("RGB")
+        return upright_rgb(image)
 
 
 def thumbnail(data: bytes) -> bytes:
     """A JPEG of at most 320 x 320 pixels, turned upright; raises the same as `decoded`."""
     with _opened(data) as image:
         image.draft("RGB", (_SIDE, _SIDE))
-        small = ImageOps.exif_transpose(image).convert("RGB")
+        small = upright_rgb(image)
         small.thumbnail((_SIDE, _SIDE))
         file = io.BytesIO()
         small.save(file, "JPEG", quality=82)

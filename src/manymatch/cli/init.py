@@ -1,0 +1,162 @@
+"""The command `init`: the settings of a data set of one's own, from pictures and captions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from manymatch.cli import project
+from manymatch.cli.options import check_name
+from manymatch.cli.project import LAYOUT
+from manymatch.config.params import Params
+from manymatch.system.errors import ConfigError
+from manymatch.system.progress import say
+
+if TYPE_CHECKING:
+    from manymatch.datasets.own.collect import Collection
+
+commands = typer.Typer()
+
+_FEATURES = "lite0"
+_SECONDS = {"features": 0.06, "scene graphs": 0.004, "shards": 0.01, "an epoch of a model": 0.03}
+"""Seconds of one core for each picture, caption, picture, and training picture."""
+
+
+@commands.command()
+def init(
+    name: Annotated[str, typer.Argument(callback=check_name, help="A new name, such as birds.")],
+    images: Annotated[Path, typer.Option(help="Folder of pictures, tars or Parquet tables.")],
+    captions: Annotated[
+        Path | None, typer.Option(help="File or folder of captions; not given: in --images.")
+    ] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column of captions; repeatable.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="table, beside, coco, karpathy, tars; else recognised."),
+    ] = None,
+    language: Annotated[str, typer.Option(help="The captions' language, such as en or de.")] = "en",
+    allow: Annotated[float, typer.Option(help="Share of unusable pictures or captions.")] = 0.01,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of splits, or a list train.txt; repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Draws the splits that are not given.")] = 0,
+) -> None:
+    """Check your own pictures and captions, and write their settings and presets.
+
+    All files are read once as a check; nothing is trained. The source goes to params.yaml, and a
+    preset of each method to presets/NAME. Unusable pictures and captions are listed.
+    """
+    from manymatch.config.edit import edited
+    from manymatch.datasets import DATASETS, check_settings
+    from manymatch.datasets.own.collect import collect
+    from manymatch.datasets.own.presets import preset_names, write_preset
+    from manymatch.datasets.own.settings import OwnSettings
+    from manymatch.system.files import write_text
+
+    params = project.params()
+    if name in DATASETS or "." in name or name == "all":
+        raise ConfigError(
+            f"{name}: the name of a built-in data set, or a name with a dot. Choose another name"
+        )
+    given: dict[str, Any] = {
+        "images": str(images),
+        "captions": str(captions) if captions else None,
+        "format": form,
+        "text": text,
+        "split": split,
+        "seed": seed or None,
+        "allow": allow if allow != OwnSettings.model_fields["allow"].default else None,
+        "parser": _parser(language),
+    }
+    source = {"kind": "own"} | {key: value for key, value in given.items() if value is not None}
+    settings = check_settings(name, source)
+    assert isinstance(settings, OwnSettings)
+    collection = collect(settings, None, Path("data", f"{name}.left_out.tsv"))
+    source["format"] = collection.form.format
+    sizes = _sizes(collection)
+    _describe(name, collection, sizes)
+    train, train_captions = sizes["train"], sizes["train captions"]
+    names = preset_names(LAYOUT.presets, params.presets)
+    for preset in names:
+        write_preset(LAYOUT.presets, name, preset, train, train_captions)
+    say(f"presets/{name}: {', '.join(names)}")
+    changes: dict[str, Any] = {f"sources.{name}": source}
+    for key, entry in (("datasets", name), ("features", _FEATURES)):
+        if entry not in getattr(params, key):
+            changes[key] = [*getattr(params, key), entry]
+    write_text(LAYOUT.params, edited(LAYOUT.params, changes))
+    say(f"{LAYOUT.params}: {', '.join(changes)}")
+    _say_what_next(name, params, sizes)
+
+
+def _parser(language: str) -> str | None:
+    """Return the installed spaCy model of a language; None for English, whose model is set."""
+    if language == "en":
+        return None
+    if not re.fullmatch("[a-z]{2,3}", language):
+        raise ConfigError(f"--language {language}: not a language code. Write one such as en or de")
+    import spacy
+
+    from manymatch.scene_graphs.parser import WITHOUT
+
+    model = f"{language}_core_news_sm"
+    kinds = [
+        f"{language}_core_{kind}_{size}" for kind in ("news", "web") for size in ("sm", "md", "lg")
+    ]
+    installed = next(filter(spacy.util.is_package, kinds), None)
+    if installed is None:
+        say(
+            f"--language {language}: no spaCy model is installed. A caption is then one object of "
+            f"its graph, which only CORA reads. For graphs run `python -m spacy download {model}` "
+            "and this command again"
+        )
+    return installed or WITHOUT
+
+
+def _sizes(collection: Collection) -> Counter[str]:
+    """Return the numbers of pictures and captions, of all and of each split."""
+    sizes: Counter[str] = Counter()
+    for picture in collection.pictures.values():
+        for part in ("", f"{picture.split} "):
+            sizes[f"{part}captions"] += len(picture.captions)
+            sizes[part.strip() or "pictures"] += 1
+    return sizes
+
+
+def _describe(name: str, collection: Collection, sizes: Counter[str]) -> None:
+    from manymatch.datasets.base import SPLITS
+
+    splits = ", ".join(f"{sizes[split]:,} {split}" for split in SPLITS)
+    say(
+        f"{name}: form {collection.form.format}, {sizes['pictures']:,} pictures ({splits}) with "
+        f"{sizes['captions']:,} captions"
+    )
+    for note in collection.notes:
+        say(f"{name}: {note}")
+
+
+def _say_what_next(name: str, params: Params, sizes: Counter[str]) -> None:
+    from manymatch.datasets.own.presets import epochs
+
+    cores = os.cpu_count() or 1
+    counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
+    data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores
+    model = sizes["train"] * epochs(sizes["train"]) * _SECONDS["an epoch of a model"] / cores
+    trained = params.presets
+    say(
+        f"'dvc repro' makes features, scene graphs and shards in about {_time(data)}, and trains "
+        f"{', '.join(trained)} in about {_time(model * len(trained))} on these {cores} cores"
+    )
+    say(f"for one model: dvc repro evaluate@{name}-{trained[0] if trained else 'PRESET'}")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{max(1, seconds):.0f} seconds"

@@ -1,0 +1,50 @@
+"""Data sets of one's own: pictures with captions in one of the forms in which people hold them.
+
+`sources.NAME` of params.yaml has `kind: own`; `manymatch init` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from manymatch.datasets.base import CAPTION_PARSER, CAPTIONS, Caption, Dataset, parser_of
+from manymatch.datasets.image_folder import IMAGES, ImageFolder
+from manymatch.datasets.own.collect import collect
+from manymatch.datasets.own.settings import OwnSettings
+from manymatch.foreign.parquet_file import read_table, table_writer
+from manymatch.system.progress import say
+
+TABLE = "captions.parquet"
+LEFT_OUT = "left_out.tsv"
+
+
+class Own(Dataset):
+    settings_model = OwnSettings
+
+    def download(self, settings: OwnSettings, raw: Path) -> None:
+        """Write the caption table and the list of what was left out to `raw`.
+
+        A folder of pictures is used in place. Pictures in tars and tables are copied.
+        """
+        collection = collect(settings, raw / IMAGES, raw / LEFT_OUT)
+        for note in collection.notes:
+            say(note)
+        if collection.in_place:
+            ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
+        rows = list(collection.rows())
+        metadata = {CAPTION_PARSER: settings.parser} if settings.parser else None
+        schema = CAPTIONS.with_metadata(metadata)
+        with table_writer(raw / TABLE, schema) as writer:
+            columns = [[getattr(row, name) for row in rows] for name in schema.names]
+            writer.write_table(pa.table(columns, schema=schema))
+
+    def captions(self, raw: Path) -> Iterator[Caption]:
+        """Yield the rows by split and file."""
+        for batch in read_table(raw / TABLE, CAPTIONS).to_batches(10_000):
+            yield from (Caption(**row) for row in batch.to_pylist())
+
+    def parser(self, raw: Path) -> str | None:
+        return parser_of(raw / TABLE)

@@ -1,0 +1,27 @@
+"""Captions beside pictures: `a.jpg` and `a.txt`, whose lines are the captions of `a.jpg`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from manymatch.datasets.image_files import image_files
+from manymatch.datasets.own.record import PICTURES, REFUSED, Record, split_of_path
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import DataError
+
+
+def read_beside(folder: Path, captions: Path) -> Iterator[Record]:
+    """Yield a record for each picture below `folder` with a text file below `captions`."""
+    for path in image_files(folder, (*PICTURES, *REFUSED)):
+        name = path.relative_to(folder)
+        text = captions / name.with_suffix(".txt")
+        if not text.is_file():
+            continue
+        split = split_of_path(f"{name.parent.as_posix()}/_")
+        try:
+            lines = [line for _, line in numbered_lines(text)]
+        except DataError as error:
+            yield Record(name.as_posix(), (), split, str(text), path, fault=str(error))
+            continue
+        yield Record(name.as_posix(), lines or [""], split, str(text), path)

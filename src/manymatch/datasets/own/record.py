@@ -1,0 +1,98 @@
+"""What every form of a data set gives: a picture's name, its captions and its split."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from manymatch.datasets.base import SPLITS
+
+PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+"""Endings of the file formats that are read."""
+REFUSED = (".svg", ".heic", ".avif")
+"""Endings of pictures that are listed as unusable."""
+_SPLIT_WORDS = {
+    **dict.fromkeys(("train", "training", "restval"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+_WORDS = re.compile(r"[a-z]+")
+_FILES = re.compile(
+    r"file_?name|file|file_?path|path|image|image_?(name|file|path)|img|img_?(name|path)", re.I
+)
+_NUMBERED = r"s?([ _-]?\d+)?"
+_TEXTS = tuple(
+    re.compile(word + _NUMBERED, re.I)
+    for word in ("caption", "text", "sentences_raw|sentence", "raw", "description", "comment")
+)
+_KEYS = ("raw", "caption", "text")
+"""The keys of a caption's text where a caption is an object."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A picture with some or all of its captions, as a form of the data set lists it.
+
+    `name` is the path of the picture below the folder of pictures, or only the file's name.
+    """
+
+    name: str
+    captions: Sequence[str]
+    split: str | None
+    where: str
+    picture: Path | bytes | None = None
+    """None: the file in the folder of pictures that is called `name`."""
+    fault: str | None = None
+    """Why the record cannot be used, where the form itself notices."""
+
+
+def split_of_word(word: str) -> str | None:
+    """Return the split that a word such as `val` or `dev` means, or None."""
+    return word if word in SPLITS else _SPLIT_WORDS.get(word.strip().lower())
+
+
+def split_of_path(path: str) -> str | None:
+    """Return the split that a path names, such as `train2017/x` or `test-00000-of-00002.parquet`.
+
+    Only the folders and the beginning or end of the file's stem count.
+    """
+    *folders, name = PurePosixPath(path).parts
+    words = [_WORDS.findall(part.lower()) for part in (*folders, PurePosixPath(name).stem)]
+    candidates = [word for part in words if len(part) <= 2 for word in part]
+    return next(filter(None, map(split_of_word, reversed(candidates))), None)
+
+
+def file_columns(names: Iterable[str]) -> list[str]:
+    """Return the columns that can hold a picture or its file's name, the likeliest first."""
+    hits = [name for name in names if _FILES.fullmatch(name)]
+    return sorted(hits, key=lambda name: "file" not in name.lower())
+
+
+def caption_columns(names: Sequence[str]) -> list[str]:
+    """Return the columns of captions: all of one kind, such as `caption_1` and `caption_2`."""
+    kinds = ([name for name in names if kind.fullmatch(name)] for kind in _TEXTS)
+    return next(filter(None, kinds), [])
+
+
+def texts(cell: Any) -> list[str]:
+    """Return the captions in a cell: a text with a caption in each line, a list, or a list that is
+    written as text (`["a", "b"]`)."""
+    if cell is None or isinstance(cell, float):
+        return []
+    if isinstance(cell, dict):
+        return texts(next((cell[key] for key in _KEYS if key in cell), None))
+    if isinstance(cell, list | tuple):
+        return [text for part in cell for text in texts(part)]
+    text = str(cell)
+    if text.startswith(('["', "['")) and text.rstrip().endswith("]"):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                return texts(read(text))
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+    return text.splitlines() or [text]

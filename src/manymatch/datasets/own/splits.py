@@ -1,0 +1,85 @@
+"""Which pictures train, validate and test: as given, or drawn so that copies stay together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+from manymatch.datasets.base import SPLITS
+from manymatch.system.errors import DataError
+
+_SHARE = 0.1
+"""The share of the pictures in a drawn validation or test split."""
+_MOST = 1000
+"""The maximum number of pictures of a drawn split. Published splits have about as many."""
+_LEAST = 2
+"""With one picture there is nothing to rank."""
+
+
+def given_splits(splits: Sequence[str | None]) -> list[str | None]:
+    """Return the given splits, or None for each picture unless every picture has one."""
+    return list(splits) if None not in splits else [None] * len(splits)
+
+
+def check_sizes(splits: Sequence[str | None], where: str) -> None:
+    """Check that no given split has a single picture, and that there are training pictures.
+
+    Raises:
+        DataError: it has.
+    """
+    counts = Counter(splits)
+    for split in SPLITS:
+        if 0 < counts[split] < _LEAST:
+            raise DataError(f"{where}: the split {split} has one picture. Put more pictures in it")
+    if counts["train"] == counts[None] == 0:
+        raise DataError(f"{where}: no training pictures. Call some split train")
+
+
+def draw(
+    names: Sequence[str], given: Sequence[str | None], groups: Sequence[int], seed: int
+) -> list[str]:
+    """Return the split of each picture. Splits that are not given are drawn from training pictures.
+
+    A draw depends only on the seed and the names. All pictures of a group are in one split.
+
+    Raises:
+        DataError: there are too few different pictures for three splits.
+    """
+    splits = [split or "train" for split in given]
+    members: dict[int, list[int]] = {}
+    for number, group in enumerate(groups):
+        if splits[number] == "train":
+            members.setdefault(group, []).append(number)
+    order = sorted(members.values(), key=lambda group: _rank(seed, min(names[n] for n in group)))
+    size = max(_LEAST, min(_MOST, round(_SHARE * len(names))))
+    for split in ("test", "validation"):
+        if split in given:
+            continue
+        missing = size
+        for copies in list(order):
+            if len(copies) <= missing:
+                order.remove(copies)
+                missing -= len(copies)
+                for number in copies:
+                    splits[number] = split
+            if not missing:
+                break
+        if size - missing < _LEAST or not order:
+            raise DataError(
+                f"{len(names)} pictures, {len(members)} of them different, are too few for the "
+                f"splits {', '.join(SPLITS)}. Add pictures"
+            )
+    return splits
+
+
+def _rank(seed: int, name: str) -> bytes:
+    return hashlib.sha256(f"{seed} {name}".encode()).digest()
+
+
+def crossing(splits: Sequence[str], groups: Sequence[int]) -> int:
+    """Return how many groups of near-duplicates have pictures in more than one split."""
+    sides: dict[int, set[str]] = {}
+    for split, group in zip(splits, groups, strict=True):
+        sides.setdefault(group, set()).add(split)
+    return sum(len(side) > 1 for side in sides.values())

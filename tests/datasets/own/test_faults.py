@@ -1,0 +1,253 @@
+"""What is wrong with a source is said in one line, before anything is computed from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from own_forms import Birds, Settings, coco, pictures_in_parquet, tar_of, webdataset
+from PIL import Image
+
+from manymatch.config.strict import validate
+from manymatch.datasets.own.collect import collect
+from manymatch.datasets.own.settings import OwnSettings
+from manymatch.system.errors import ManyMatchError
+
+Damage = Callable[[Birds], Settings | None]
+
+
+def text(content: str | bytes, name: str = "metadata.csv") -> Damage:
+    """The whole content of the table."""
+
+    def damage(birds: Birds) -> None:
+        data = content if isinstance(content, bytes) else content.encode()
+        (birds.photos / name).write_bytes(data)
+
+    return damage
+
+
+def table(change: Callable[[str], str | bytes]) -> Damage:
+    """A change of the text of the table `metadata.csv`."""
+
+    def damage(birds: Birds) -> None:
+        path = birds.table(birds.photos / "metadata.csv")
+        text(change(path.read_text()))(birds)
+
+    return damage
+
+
+def caption(value: str) -> Damage:
+    """Another caption of two pictures, which are more than 1% of 120 captions."""
+    return table(lambda rows: re.sub('"a bird, number [78]"', lambda _: f'"{value}"', rows))
+
+
+def named(value: str) -> Damage:
+    """Another name of the picture bird7.jpg in the table."""
+    return table(lambda rows: rows.replace("bird7.jpg", value))
+
+
+def picture(change: Callable[[Path], object]) -> Damage:
+    """A change of the file bird7.jpg."""
+
+    def damage(birds: Birds) -> None:
+        birds.table(birds.photos / "metadata.csv")
+        change(birds.photos / "bird7.jpg")
+
+    return damage
+
+
+def split(word: Callable[[int], str], **settings: Any) -> Damage:
+    """The splits of the pictures by number."""
+
+    def damage(birds: Birds) -> Settings:
+        rows = [row | {"split": word(n)} for n, row in enumerate(birds.rows)]
+        text("\n".join(map(json.dumps, rows)), "metadata.jsonl")(birds)
+        return settings
+
+    return damage
+
+
+def lists(**content: str) -> Damage:
+    def damage(birds: Birds) -> Settings:
+        birds.table(birds.photos / "metadata.csv")
+        paths = [birds.root / f"{name}.txt" for name in content]
+        for path in paths:
+            path.write_text(content[path.stem])
+        return {"split": [str(path) for path in paths]}
+
+    return damage
+
+
+def link(target: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        path.unlink()
+        path.symlink_to(target)
+
+    return change
+
+
+def same_in_folders(birds: Birds) -> None:
+    (birds.photos / "more" / "bird7.jpg").write_bytes((birds.photos / "bird8.jpg").read_bytes())
+    (birds.photos / "bird7.jpg").rename(birds.photos / "more" / "x.jpg")
+    (birds.photos / "other").mkdir()
+    (birds.photos / "other" / "bird7.jpg").write_bytes((birds.photos / "bird9.jpg").read_bytes())
+    birds.table(birds.photos / "metadata.csv")
+
+
+def other_case(birds: Birds) -> None:
+    (birds.photos / "BIRD8.jpg").write_bytes((birds.photos / "bird7.jpg").read_bytes())
+    birds.captions["BIRD8.jpg"] = ["a bird"]
+    birds.table(birds.photos / "metadata.csv")
+
+
+def few(birds: Birds) -> None:
+    birds.captions = dict(list(birds.captions.items())[:4])
+    birds.table(birds.photos / "metadata.csv")
+
+
+def all_alike(birds: Birds) -> None:
+    for path in birds.photos.rglob("*.jpg"):
+        Image.new("RGB", (40, 40)).save(path)
+    birds.table(birds.photos / "metadata.csv")
+
+
+def two_forms(birds: Birds) -> None:
+    coco(birds)
+    birds.table(birds.photos / "metadata.csv")
+
+
+def tar(content: list[tuple[str, bytes]], cut: int | None = None) -> Damage:
+    def damage(birds: Birds) -> Settings:
+        path = birds.root / "x.tar"
+        tar_of(path, content)
+        path.write_bytes(path.read_bytes()[:cut])
+        return {"images": str(path)}
+
+    return damage
+
+
+def cut_parquet(birds: Birds) -> Settings:
+    settings = pictures_in_parquet(birds)
+    path = next(Path(settings["images"]).iterdir())
+    path.write_bytes(path.read_bytes()[:-40])
+    return settings
+
+
+def damaged_in_tar(birds: Birds) -> Settings:
+    path = birds.photos / "bird7.jpg"
+    path.write_bytes(path.read_bytes()[:300])
+    return webdataset(birds)
+
+
+def in_lists(*numbers: int) -> str:
+    return "".join(f"bird{n}.jpg\n" for n in numbers)
+
+
+BIG = b"a bird " * 750_000
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+FAULTS: dict[str, tuple[Damage, str]] = {
+    "no captions": (text("file_name,size\na.jpg,3\n"), "no column of captions.*--text"),
+    "no names": (text("picture,caption\na.jpg,b\n"), "no column of file names.*picture"),
+    "no such column": (lambda b: (table(str)(b), {"text": ["title"]})[1], "no column 'title'"),
+    "delimiter": (table(lambda rows: rows.replace(",", "#")), "no column of file names"),
+    "UTF-16": (table(lambda rows: rows.encode("utf-16")), "UTF-16"),
+    "Latin-1": (table(lambda rows: rows.encode("latin-1")), r":3:.*not UTF-8"),
+    "web page": (text("<!DOCTYPE html><html>"), "web page"),
+    "empty table": (text(""), "no rows"),
+    "header only": (text("file_name,caption\n"), "no rows"),
+    "open quote": (table(lambda rows: rows + 'bird7.jpg,"a bird'), r":122: .*quote"),
+    "quote inside": (table(lambda rows: rows + 'bird7.jpg,"a bird" flies'), r":122: .*quote"),
+    "comma": (table(lambda rows: rows.replace('"', "")), "3 columns.*header has 2"),
+    "absolute": (named("/etc/bird7.jpg"), "out of the folder"),
+    "above": (named("../photos/bird7.jpg"), "out of the folder"),
+    "drive": (named("C:\\photos\\bird7.jpg"), "out of the folder"),
+    "address": (named("http://host/bird7.jpg"), "address"),
+    "missing": (named("bird700.jpg"), "no such picture"),
+    "case": (other_case, "only in case"),
+    "same name": (same_in_folders, "3 files|2 files"),
+    "unprintable": (named("bird7\x07.jpg"), "no such picture"),
+    "empty caption": (caption(""), "empty caption"),
+    "5 MB caption": (caption(BIG.decode()), "million bytes|field limit"),
+    "long caption": (caption("bird " * 500), "2,49. characters"),
+    "HTML caption": (caption("a <b>bird</b>"), "HTML"),
+    "entity": (caption("dog &amp; bird"), "HTML"),
+    "bytes": (caption("b'a bird'"), "bytes"),
+    "control": (caption("a \x07bird"), "U\\+0007"),
+    "lost": (caption("a b\ufffdrd"), "U\\+FFFD"),
+    "unknown split": (split(lambda n: "holdout"), "unknown split 'holdout'"),
+    "one picture": (split(lambda n: "test" if n == 3 else "train"), "one picture"),
+    "no training": (split(lambda n: "test"), "no training"),
+    "two splits": (
+        lambda b: text(
+            '{"file_name":"bird1.jpg","caption":"a","split":"train"}\n'
+            '{"file_name":"bird1.jpg","caption":"b","split":"test"}',
+            "metadata.jsonl",
+        )(b),
+        "two splits",
+    ),
+    "overlap": (lists(train=in_lists(1, 2), test=in_lists(2, 3)), "test.txt:1: .* train"),
+    "empty list": (lists(train=in_lists(1, 2), val=""), "list is empty"),
+    "list of what": (lists(first=in_lists(1)), "first.txt: .*no split"),
+    "no column of splits": (
+        lambda b: (table(str)(b), {"split": ["test.txt"]})[1],
+        "no column 'test.txt'",
+    ),
+    "few": (few, "too few"),
+    "all alike": (all_alike, "too few"),
+    "truncated": (
+        picture(lambda path: path.write_bytes(path.read_bytes()[:300])),
+        "bird7.*decoded",
+    ),
+    "huge": (picture(lambda path: Image.new("1", (20_000, 10_000)).save(path, "PNG")), "pixels"),
+    "tiny": (picture(lambda path: Image.new("RGB", (1, 1)).save(path)), "1 x 1 pixels"),
+    "SVG": (picture(lambda path: path.write_text(SVG)), "not an image"),
+    "no bytes": (picture(lambda path: path.write_bytes(b"")), "is empty"),
+    "dangling link": (picture(link("nowhere.jpg")), "bird7.jpg"),
+    "device": (picture(link("/dev/zero")), "a device"),
+    "pipe": (picture(lambda path: (path.unlink(), os.mkfifo(path))), "a pipe"),
+    "nothing": (lambda b: None, "no captions; expected"),
+    "two forms": (two_forms, "several forms, coco and table"),
+    "no form": (lambda b: {"format": "tars"}, "no form 'tars'"),
+    "unknown form": (lambda b: {"format": "tar"}, "format"),
+    "no folder": (lambda b: {"images": str(b.root / "pics")}, "pics: no such"),
+    "no file": (lambda b: {"captions": str(b.root / "c.csv")}, "c.csv: no such"),
+    "cut tar": (tar([("a.jpg", b"x" * 2000)], 1000), "damaged or cut off"),
+    "tar of pictures": (tar([("a.jpg", b"x"), ("b.jpg", b"y")]), "no caption"),
+    "tar of texts": (tar([("a.txt", b"x"), ("b.txt", b"y")]), "no picture"),
+    "out of the tar": (tar([("../a.jpg", b"x"), ("../a.txt", b"y")]), "leaves the folder"),
+    "damaged in a tar": (damaged_in_tar, "bird7.*decoded"),
+    "JSON": (text('{"images": [', "captions_train.json"), "not valid JSON"),
+    "JSON list": (text("[1]", "captions_train.json"), "expected a JSON object"),
+    "JSON lists": (text('{"images": []}', "captions_train.json"), "'annotations'"),
+    "JSON lines": (text('{"file_name": 1', "metadata.jsonl"), "metadata.jsonl:1: not valid JSON"),
+    "JSON values": (text("3", "metadata.jsonl"), "metadata.jsonl:1: expected a JSON object"),
+    "cut Parquet": (cut_parquet, "not a Parquet table"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_one_line(name: str, birds: Birds) -> None:
+    damage, words = FAULTS[name]
+    listed = birds.root / "left_out.tsv"
+    with pytest.raises(ManyMatchError) as caught:
+        value = {"kind": "own", "images": str(birds.photos)} | (damage(birds) or {})
+        collect(validate(OwnSettings, value, "test"), None, listed)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert re.search(words, message), message
+
+
+def test_few_faults_are_listed_and_left_out(birds: Birds) -> None:
+    table(lambda rows: rows.replace("bird7.jpg", "bird77.jpg"))(birds)
+    (birds.photos / "bird8.jpg").write_bytes(b"")
+    settings = {"kind": "own", "images": str(birds.photos), "allow": 0.05}
+    listed = birds.root / "left_out.tsv"
+    collection = collect(validate(OwnSettings, settings, "test"), None, listed)
+    assert len(collection.pictures) == 58
+    lines = listed.read_text().splitlines()
+    assert [line.split("\t")[1] for line in lines] == ["name", *["bird77.jpg"] * 2, "bird8.jpg"]

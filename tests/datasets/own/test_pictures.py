@@ -1,0 +1,114 @@
+"""Pictures as cameras, scanners and painting programs write them, and near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from manymatch.datasets.own.near import near_groups, signature
+from manymatch.datasets.own.splits import crossing, draw
+from manymatch.foreign.images import read_image, upright_rgb
+from manymatch.shards.thumbnail import Pictures
+
+ORIENTATION = 0x0112
+
+
+def blocks(seed: int = 0, side: int = 6) -> Image.Image:
+    cells = np.random.default_rng(seed).integers(0, 255, (side, side, 3), np.uint8)
+    return Image.fromarray(cells).resize((96, 64), Image.Resampling.NEAREST)
+
+
+def turned(path: Path) -> Image.Image:
+    picture, exif = blocks(), Image.Exif()
+    exif[ORIENTATION] = 6
+    picture.transpose(Image.Transpose.ROTATE_90).save(path, "PNG", exif=exif)
+    return picture
+
+
+def broken_exif(path: Path) -> Image.Image:
+    blocks().save(path, "PNG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff")
+    return blocks()
+
+
+def sixteen_bits(path: Path) -> Image.Image:
+    grey = np.asarray(blocks().convert("L"))
+    Image.fromarray(grey.astype(np.uint16) * 257).save(path, "PNG")
+    return Image.fromarray(grey).convert("RGB")
+
+
+def animated(path: Path) -> Image.Image:
+    frames = [blocks(n).quantize(200) for n in (0, 1)]
+    frames[0].save(path, "GIF", save_all=True, append_images=frames[1:])
+    return frames[0].convert("RGB")
+
+
+def four_colours(path: Path) -> Image.Image:
+    blocks().convert("CMYK").save(path, "TIFF")
+    return blocks().convert("CMYK").convert("RGB")
+
+
+@pytest.mark.parametrize(
+    "write", [turned, broken_exif, sixteen_bits, animated, four_colours], ids=lambda f: f.__name__
+)
+def test_a_picture_is_read_as_people_see_it(
+    write: Callable[[Path], Image.Image], tmp_path: Path
+) -> None:
+    expected = np.asarray(write(tmp_path / "picture.png"))
+    np.testing.assert_array_equal(read_image(tmp_path / "picture.png"), expected)
+    thumbnail = Pictures(tmp_path).thumbnail("picture.png", 96)
+    assert thumbnail is not None
+    (tmp_path / "small.jpg").write_bytes(thumbnail)
+    difference = np.abs(read_image(tmp_path / "small.jpg").astype(int) - expected)
+    assert difference.mean() < 10
+
+
+def test_an_ordinary_picture_is_not_changed() -> None:
+    np.testing.assert_array_equal(np.asarray(upright_rgb(blocks())), np.asarray(blocks()))
+
+
+def groups_of(folder: Path, pictures: list[Image.Image]) -> NDArray[np.int32]:
+    paths = [folder / f"{n}.png" for n in range(len(pictures))]
+    for path, picture in zip(paths, pictures, strict=True):
+        picture.save(path)
+    return near_groups([signature(path) for path in paths])
+
+
+def test_copies_are_found_and_others_are_not(tmp_path: Path) -> None:
+    photo = blocks(1).resize((300, 200), Image.Resampling.BICUBIC)
+    photo.save(tmp_path / "again.jpg", quality=60)
+    copies = [photo, photo.resize((150, 100)), Image.open(tmp_path / "again.jpg")]
+    plain = [Image.new("RGB", (40, 40), colour) for colour in ("white", "silver", "red", "white")]
+    others = [blocks(seed) for seed in range(2, 60)]
+    groups = groups_of(tmp_path, [*copies, *plain, *others])
+    assert len(set(groups[:3])) == 1 and groups[3] == groups[6]
+    assert len(set(groups)) == len(groups) - 3
+
+
+def test_all_pairs_are_found_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same groups as by comparing every pair."""
+    rng = np.random.default_rng(0)
+    hashes = rng.integers(0, 2**63, 40, np.uint64)
+    near = [
+        int(one) ^ (1 << int(bit)) for one, bit in zip(hashes, rng.integers(0, 64, 40), strict=True)
+    ]
+    signatures = [(int(one), bytes(192)) for one in (*hashes, *near)]
+    whole = near_groups(signatures)
+    assert list(whole[:40]) == list(whole[40:]) and len(set(whole)) == 40
+    monkeypatch.setattr("manymatch.datasets.own.near._PAIRS", 1)
+    assert list(near_groups(signatures)) == list(whole)
+
+
+def test_drawn_splits_keep_copies_together() -> None:
+    names = [f"{n}.jpg" for n in range(100)]
+    groups = [n // 2 for n in range(100)]
+    drawn = draw(names, [None] * 100, groups, seed=3)
+    assert [drawn.count(split) for split in ("train", "validation", "test")] == [80, 10, 10]
+    assert crossing(drawn, groups) == 0
+    assert (
+        drawn == draw(names, [None] * 100, groups, seed=3) != draw(names, [None] * 100, groups, 4)
+    )

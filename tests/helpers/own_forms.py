@@ -1,0 +1,195 @@
+"""Sixty made-up pictures with two captions each, in every form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from manymatch.datasets import captions, download
+
+
+class Birds:
+    """A folder of pictures, two of them in a subfolder, and the captions of each file."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.photos = root, root / "photos"
+        rng = np.random.default_rng(0)
+        self.captions: dict[str, list[str]] = {}
+        for number in range(60):
+            file = f"{'more/' if number > 57 else ''}bird{number}.jpg"
+            path = self.photos / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            cells = rng.integers(0, 255, (4, 4, 3), np.uint8)
+            Image.fromarray(cells).resize((48, 40), Image.Resampling.BICUBIC).save(path)
+            self.captions[file] = [f"a bird, number {number}", f"Él ve {number} pájaros"]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"file_name": file, "caption": texts} for file, texts in self.captions.items()]
+
+    def table(self, path: Path, delimiter: str = ",", encoding: str = "utf-8") -> Path:
+        """A table with a row for each caption."""
+        with path.open("w", newline="", encoding=encoding) as stream:
+            writer = csv.writer(stream, delimiter=delimiter)
+            writer.writerow(["file_name", "caption"])
+            writer.writerows(
+                [file, text] for file, texts in self.captions.items() for text in texts
+            )
+        return path
+
+    def read(self, raw: Path, **settings: Any) -> bytes:
+        """The caption table that the stages `download` and `captions` write."""
+        source = {"kind": "own", "images": str(self.photos), **settings}
+        shutil.rmtree(raw, ignore_errors=True)
+        download.download("birds", source, raw)
+        outputs = [raw.with_suffix(f".{name}") for name in ("table", "words", "pairs")]
+        captions.write_captions("birds", raw, *outputs, minimum_count=1, kind="own")
+        return outputs[0].read_bytes()
+
+
+Settings = dict[str, Any]
+FORMS: dict[str, Callable[[Birds], Settings]] = {}
+
+
+def form(write: Callable[[Birds], Settings]) -> Callable[[Birds], Settings]:
+    FORMS[write.__name__] = write
+    return write
+
+
+@form
+def metadata_csv(birds: Birds) -> Settings:
+    birds.table(birds.photos / "metadata.csv")
+    return {}
+
+
+@form
+def excel(birds: Birds) -> Settings:
+    return {"captions": str(birds.table(birds.root / "sheet.csv", ";", "utf-8-sig"))}
+
+
+@form
+def tab_separated(birds: Birds) -> Settings:
+    return {"captions": str(birds.table(birds.root / "captions.tsv", "\t"))}
+
+
+@form
+def flickr30k_results(birds: Birds) -> Settings:
+    lines = [
+        f"{Path(file).name}| {number}| {text}"
+        for file, texts in birds.captions.items()
+        for number, text in enumerate(texts)
+    ]
+    path = birds.root / "results.csv"
+    path.write_text("\n".join(["image_name| comment_number| comment", *lines]))
+    return {"captions": str(path)}
+
+
+@form
+def flickr30k_annotations(birds: Birds) -> Settings:
+    with (birds.photos / "flickr_annotations.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["raw", "sentids", "filename", "img_id"])
+        writer.writerows(
+            [json.dumps(texts), [0, 1], file, 7] for file, texts in birds.captions.items()
+        )
+    return {}
+
+
+@form
+def json_lines(birds: Birds) -> Settings:
+    lines = (json.dumps(row) for row in birds.rows)
+    (birds.photos / "metadata.jsonl").write_text("\n".join(lines))
+    return {}
+
+
+@form
+def parquet(birds: Birds) -> Settings:
+    pq.write_table(pa.Table.from_pylist(birds.rows), birds.photos / "metadata.parquet")
+    return {}
+
+
+@form
+def several_columns(birds: Birds) -> Settings:
+    names = ("file_name", "first", "second")
+    rows = [dict(zip(names, (file, *texts), strict=True)) for file, texts in birds.captions.items()]
+    pq.write_table(pa.Table.from_pylist(rows), birds.photos / "metadata.parquet")
+    return {"text": ["first", "second"]}
+
+
+@form
+def pictures_in_parquet(birds: Birds) -> Settings:
+    folder = birds.root / "data"
+    folder.mkdir()
+    rows = [
+        {
+            "image": {"bytes": (birds.photos / file).read_bytes(), "path": file},
+            "caption": texts,
+        }
+        for file, texts in birds.captions.items()
+    ]
+    for part in (0, 1):
+        pq.write_table(pa.Table.from_pylist(rows[part::2]), folder / f"{part}-of-2.parquet")
+    return {"images": str(folder)}
+
+
+@form
+def beside(birds: Birds) -> Settings:
+    for file, texts in birds.captions.items():
+        (birds.photos / file).with_suffix(".txt").write_text("\n".join(texts))
+    return {}
+
+
+@form
+def folder_of_captions(birds: Birds) -> Settings:
+    for file, texts in birds.captions.items():
+        path = (birds.root / "text" / file).with_suffix(".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(texts))
+    return {"captions": str(birds.root / "text")}
+
+
+@form
+def coco(birds: Birds) -> Settings:
+    images = [{"id": n, "file_name": file} for n, file in enumerate(birds.captions)]
+    texts = [(n, text) for n, texts in enumerate(birds.captions.values()) for text in texts]
+    annotations = [{"id": k, "image_id": n, "caption": text} for k, (n, text) in enumerate(texts)]
+    path = birds.photos / "annotations" / "captions_all.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"images": images, "annotations": annotations}))
+    return {}
+
+
+def tar_of(path: Path, entries: list[tuple[str, bytes]]) -> None:
+    with tarfile.open(path, "w") as tar:
+        for name, content in entries:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+@form
+def webdataset(birds: Birds) -> Settings:
+    entries = []
+    for file, texts in birds.captions.items():
+        key = Path(file).with_suffix("").as_posix()
+        entries += [
+            (file, (birds.photos / file).read_bytes()),
+            (f"{key}.json", b'{"status": "success"}'),
+            (f"{key}.txt", "\n".join(texts).encode()),
+        ]
+    folder = birds.root / "shards"
+    folder.mkdir()
+    tar_of(folder / "00000.tar", entries[:90])
+    tar_of(folder / "00001.tar", entries[90:])
+    return {"images": str(folder)}
