@@ -7,22 +7,11 @@ from pathlib import Path
 
 import pytest
 from spacy.language import Language
+from written_graphs import table, written
 
-from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.rules import scene_graph
 
-LINES = Path(__file__).with_name("sentences.tsv").read_text("utf-8").splitlines()
-TABLE = dict(line.split("\t") for line in LINES if line and not line.startswith("#"))
-
-
-def written(graph: SceneGraph) -> str:
-    objects = "; ".join(
-        name + (f" [{', '.join(phrases)}]" if phrases else "")
-        for name, phrases in zip(graph.names, graph.attributes, strict=True)
-    )
-    names = graph.names
-    edges = "; ".join(f"{names[r.subject]} {r.label} {names[r.object]}" for r in graph.relations)
-    return f"{objects} | {edges}" if edges else objects
+TABLE = table(Path(__file__).with_name("sentences.tsv"))
 
 
 @pytest.mark.parametrize("sentence", TABLE)

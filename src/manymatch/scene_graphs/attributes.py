@@ -5,6 +5,7 @@ from __future__ import annotations
 from manymatch.scene_graphs.clauses import direct_objects, is_noun, is_passive, is_verb, subjects
 from manymatch.scene_graphs.inflection import present_participle
 from manymatch.scene_graphs.lexicon import COPULAS, UNSEEN_ADVERBS
+from manymatch.scene_graphs.objects import COMPOUND, gathers
 from manymatch.scene_graphs.tree import Tree
 
 _MODIFIERS = frozenset({"amod", "nummod"})
@@ -40,7 +41,9 @@ def bearers(tree: Tree, token: int) -> list[int]:
     while True:
         dep, head = tree.deps[token], tree.heads[token]
         if is_noun(tree, head) and (dep in _MODIFIERS or tree.words[token] == "no"):
-            return [head]
+            while tree.deps[head] in COMPOUND:  # "A yellow school bus" is yellow.
+                head = tree.heads[head]
+            return [] if gathers(tree, head) else [head]
         if dep in _PREDICATES and is_verb(tree, head):
             return direct_objects(tree, head) or subjects(tree, head)
         if is_noun(tree, token) or not (dep in _JOINED or is_adjective_before(tree, token)):

@@ -6,14 +6,14 @@ their verb. These functions find the arguments. Parameters and results are token
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.lexicon import RELATIVES
+from manymatch.scene_graphs.lexicon import AGENT_ENDINGS, ANIMALS, INTRANSITIVES, PEOPLE, RELATIVES
 from manymatch.scene_graphs.tree import Tree
 
 _CLAUSES = frozenset({"relcl", "acl"})
 _COORDINATES = frozenset({"conj", "appos"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj"})
 _SHOWN = frozenset({"attr", "dobj"})
-_BORROWING = frozenset({"conj", "advcl", "xcomp", "ccomp", "pcomp", "dep", "parataxis"})
+_BORROWING = frozenset({"conj", "advcl", "xcomp", "ccomp", "pcomp", "dep", "parataxis", "acomp"})
 _PASSIVE_MARKS = frozenset({"auxpass", "nsubjpass", "agent"})
 _ACTIVE_MARKS = frozenset({"aux", "dobj", "nsubj"})
 
@@ -24,6 +24,16 @@ def is_verb(tree: Tree, token: int) -> bool:
 
 def is_noun(tree: Tree, token: int) -> bool:
     return tree.tags[token].startswith("NN")
+
+
+def is_animate(tree: Tree, token: int) -> bool:
+    lemma = tree.lemmas[token]
+    return lemma in PEOPLE or lemma in ANIMALS or lemma.endswith(AGENT_ENDINGS)
+
+
+def possessed(tree: Tree, noun: int) -> bool:
+    """Return whether the noun is someone's: "his hand"."""
+    return any(tree.tags[child] == "PRP$" for child in tree.children[noun])
 
 
 def coordinated(tree: Tree, token: int) -> list[int]:
@@ -73,6 +83,8 @@ def subjects(tree: Tree, verb: int) -> list[int]:
         dep, head = tree.deps[verb], tree.heads[verb]
         if dep == "pcomp":  # "... after jumping": the preposition is attached to the other verb.
             head = tree.heads[head]
+        elif dep == "xcomp" and tree.tags[head].startswith("JJ"):  # "A dog ready to jump" jumps.
+            dep, head = tree.deps[head], tree.heads[head]
         if head == verb or not (is_verb(tree, head) and dep in _BORROWING):
             return [head] if is_noun(tree, head) else []
         verb = head
@@ -89,6 +101,10 @@ def _own_subjects(tree: Tree, verb: int) -> list[int]:
 def direct_objects(tree: Tree, verb: int) -> list[int]:
     """Return the direct objects, also the antecedent in "the ball (that) the man holds"."""
     objects = nouns(tree, tree.below(verb, {"dobj", "dative"}))
+    if not objects and tree.lemmas[verb] not in INTRANSITIVES:
+        for other in tree.below(verb, {"conj"}):  # "Cleaning and gutting a fish".
+            if other == verb + 2 and tree.tags[other] == tree.tags[verb]:
+                return direct_objects(tree, other)
     if objects or tree.deps[verb] not in _CLAUSES or not tree.below(verb, {"nsubj"}):
         return objects
     return [tree.heads[verb]] if _lacks_object(tree, verb) else []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 _VOWELS = frozenset("aeiou")
+_DOUBLE = frozenset("aefilosz")
+"""Letters that may be double at the end of a base form."""
 _IRREGULAR = {"lie": "lying", "tie": "tying", "die": "dying"}
 
 
@@ -18,12 +20,23 @@ def present_participle(lemma: str) -> str:
     return lemma + lemma[-1] * _doubles(lemma) + "ing"
 
 
+def participle_base(word: str) -> str:
+    """Return the base form of a participle without a lemma: "playing", "sitting", "riding"."""
+    stem = word.removesuffix("ing")
+    if stem[-2:-1] == stem[-1:] not in _DOUBLE:
+        return stem[:-1]
+    return verb_base(word, stem)
+
+
 def verb_base(word: str, lemma: str) -> str:
     """Return the base form of `word`: `lemma`, unless the spelling excludes it.
 
     spaCy's rules derive "rid" from "riding" and "star" from "staring". These verbs would double
     their last letter ("ridding", "starring"), so the base form must end in "e".
     """
+    doubled = word.removesuffix("ing")
+    if lemma == doubled + "e" and doubled[-2:-1] == doubled[-1:] not in _DOUBLE:
+        return doubled[:-1]  # "gutting" is "gut", but "falling" is "fall".
     if word in (lemma + "ing", lemma + "ed", lemma + "es") and _doubles(lemma):
         return lemma + "e"
     return lemma

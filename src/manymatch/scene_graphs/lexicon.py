@@ -8,11 +8,11 @@ def _words(text: str) -> frozenset[str]:
 
 
 _SPATIAL = """
-    in front of, in back of, in between, in the middle of, in the center of, on top of,
-    on the top of, on the back of, on the side of, at the side of, by the side of, on the edge of,
-    at the edge of, on the left of, on the right of, to the left of, to the right of,
-    to the side of, on the other side of, left of, right of, next to, close to,
-    in the background of, adjacent to, away from, out of, inside of, outside of, off of
+    in front of, in back of, in between, in the middle of, in the center of, on top of, on the top
+    of, on the back of, on the side of, at the side of, by the side of, on the edge of, at the
+    edge of, on a side of, on one side of, on the left of, on the right of, to the left of, to the
+    right of, to the side of, on the other side of, left of, right of, next to, close to, in the
+    background of, adjacent to, away from, out of, inside of, outside of, off of
 """
 SPATIAL = frozenset(tuple(phrase.split()) for phrase in _SPATIAL.split(","))
 """Phrases that act as one preposition."""
@@ -25,6 +25,13 @@ COLOURS = _words("""
     pink purple red scarlet silver tan teal turquoise violet white yellow
 """)
 
+PLURALS = _words("""
+    binoculars boxers briefs clothes fatigues glasses goggles headphones jeans khakis leggings
+    overalls pajamas panties pants pliers pyjamas scissors scrubs shorts slacks sunglasses
+    sweatpants tights tongs trousers trunks tweezers underpants
+""")
+"""Nouns without a singular: clothes and tools of two parts."""
+
 PRONOUNS = _words("""
     anybody anyone anything everybody everyone everything nobody none nothing one ones other
     others somebody someone something there
@@ -34,14 +41,17 @@ PRONOUNS = _words("""
 RELATIVES = _words("that which who whom whose")
 
 MEASURES = _words("""
-    bag band basket body bottle bouquet bowl box bucket bunch can cluster collection crowd cup flock
-    glass gang group handful herd line loaf mound mug pack pair party patch piece pile plate pot
-    row school series set sheet slice stack stream string team trio
+    bag basket bin block body bottle bouquet bowl box bucket can cup glass jar loaf mound mug
+    patch piece pile plate pot sheet slice stack stream tray
 """)
-"""Nouns that name one object together with "of" and a noun: "pair of shoes"."""
+"""Nouns that name one object together with "of" and a noun: "piece of cloth"."""
 
-QUANTITIES = _words("couple dozen dozens hundreds lot lots number plenty variety")
-"""Nouns that only count, together with "of": "a couple of dogs" are dogs."""
+QUANTITIES = _words("""
+    array assortment band bunch class cluster collection couple crew crowd dozen family flock gang
+    group handful herd hundred kind line lot number pack pair party plenty row school series set
+    sort string team thousand trio type variety
+""")
+"""Nouns that only count or gather, together with "of": "a couple of dogs" are dogs."""
 
 COPULAS = _words("be seem look appear become remain stay")
 """Verbs that link an adjective to their subject."""
@@ -64,14 +74,16 @@ PLACES = _words("""
     airport alley area arena bathroom bay beach bedroom bridge building bus cafe city classroom
     concert corner court desert dirt driveway field floor forest garden grass ground gym hall
     hallway harbor hill house ice intersection kitchen lake lawn living market mountain museum
-    ocean office park path playground pond pool rain restaurant rink river road room sand school
-    sea shop shore sidewalk sky snow stadium stage station store street subway sun town track trail
-    water woods yard zoo
+    ocean office park path plain playground pond pool rain restaurant rink river road room sand
+    school sea shop shore sidewalk sky snow stadium stage station store street subway sun town
+    track trail water woods yard zoo
 """)
 """Places of whole scenes: "in the park" describes the subject of a verb, not its object."""
 
 PLACING = _words("hang lay load place pour put set stack throw")
-"""Verbs that move their object to the following place."""
+MARKING = _words("draw paint spray write")
+MAKING = _words("build create make")
+"""Verbs that put their object somewhere, make it on something, or make it out of something."""
 
 OBJECT_PREPOSITIONS = {
     "look": "at",
@@ -86,14 +98,21 @@ OBJECT_PREPOSITIONS = {
 """Verb -> preposition whose noun acts like a direct object."""
 
 PREPOSITIONS = _words("""
-    above across against along alongside among around at atop behind below beneath beside between by
-    down from in inside into near off on onto outside over past through toward towards under
+    above across against along alongside among around at atop behind below beneath beside between
+    by down from in inside into near off on onto outside over past through toward towards under
     underneath up with within
 """)
 
 RESTING = _words("park perch seat")
 MOVING = _words("drive fly go jump lie pass run sit sleep stand stop swim walk")
 """Verbs whose "by" gives a place, not an agent. `MOVING` verbs with "is" have an agent."""
+
+INTRANSITIVES = MOVING | _words("""
+    bend bike climb compete crouch cry dance flip kneel laugh lay lean leap look perform pose
+    reach relax rest roll shop shout sing ski skateboard skate slide smile speak squat stretch
+    surf talk turn twist wade wait wave work yell
+""")
+"""Verbs that share no object with the verb after "and", as in "smiling and holding a ball"."""
 
 STATES = _words("crouch fly jump kneel lie run sit sleep smile stand swim wave")
 """Verbs whose participle before a noun describes the noun, as in "standing horse"."""
@@ -105,14 +124,46 @@ GEAR = _words("""
 """Nouns that form a compound with such a participle, as in "swimming pool"."""
 
 WORN = _words("""
-    apron attire backpack bag beard belt bikini blouse boot cap cape clothing coat coats costume
-    coverall dress garb gear glass glasses glove goggles gown hair hat headscarf helmet hoodie
-    jacket jean jeans jersey kilt makeup mask outfit overall overalls pajama pajamas pant pants
-    ponytail robe sandal sari scarf shirt shoe short shorts skirt sneaker sock suit sunglass
-    sunglasses sweater sweatshirt swimsuit swimwear t-shirt tank tee tee-shirt tie top trunk
-    trunks tshirt turban tuxedo uniform vest wig
+    apron attire armor backpack bag beard belt bikini blouse boot cap cape clothing coat coats
+    costume coverall dress garb gear glass glasses glove goggles gown hair harness hat headscarf
+    helmet hoodie jacket jean jeans jersey kilt makeup mask outfit overall overalls pajama pajamas
+    pant pants ponytail robe sandal sari scarf shirt shoe short shorts skirt sneaker sock suit
+    sunglass sunglasses sweater sweatshirt swimsuit swimwear t-shirt tank tee tee-shirt tie top
+    trunk trunks tshirt turban tuxedo uniform vest wig
 """)
 """Clothes and similar objects: a participle after them describes their wearer."""
 
-COVERING = _words("cover depict display fall feature flow hang lie match read say show")
-"""Verbs whose subject may be clothes."""
+COVERING = _words("""
+    advertise contain cover depict display face fall feature flow hang lead lie match overlook
+    read say show surround
+""")
+"""Verbs whose subject may be clothes or other things, whoever is there."""
+
+SETTINGS = _words("background distance foreground")
+"""Parts of the whole scene."""
+
+BODY = _words("antler beard face hair hand head horn mouth mustache ponytail tail tattoo")
+"""Parts of a body, which "with" joins to the body, not to a verb."""
+
+TAKING = _words("bring carry hold lift pick pull put show spread take throw turn")
+"""Verbs whose "up", "out" and "down" are particles, not prepositions, if an object follows."""
+
+PEOPLE = _words("""
+    adult artist athlete audience baby band bicyclist blond blonde boy bride child clown couple
+    cowboy crew crowd cyclist dad daughter doctor family father female friend girl goalie groom
+    group guitarist guy kid lady male man mother motorcyclist musician official participant people
+    person policeman ref scientist son student team teen tourist trio woman
+""")
+ANIMALS = _words("""
+    animal bear bird bull camel cat cow deer dog duck elephant fish goat horse kitten monkey pig
+    pony poodle puppy sheep terrier
+""")
+"""Nouns of people and animals, which act. Other nouns of people end in "er", "man" and so on."""
+
+AGENT_ENDINGS = ("boy", "er", "girl", "man", "woman")
+
+VEHICLES = _words("""
+    airplane bike boat bus canoe car cart helicopter jeep kayak motorcycle plane raft sailboat
+    ship sign train truck van wagon
+""")
+"""Things that move or show something, so that a participle after them may describe them."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from manymatch.scene_graphs.lexicon import MEASURES, MOMENTS, PRONOUNS, QUANTITIES
 from manymatch.scene_graphs.tree import Tree
 
-_COMPOUND = frozenset({"compound", "nmod"})
+COMPOUND = frozenset({"compound", "nmod"})
 _INNER = frozenset({"compound", "nmod", "amod", "merged", "expl", "prt", "advmod", "intj"})
+_ONE = frozenset({"det", "poss"})
 _ADJECTIVE_AS_NOUN = frozenset({"pobj", "dobj", "nsubj", "nsubjpass"})
 
 
@@ -44,7 +45,7 @@ def _add(objects: Objects, tree: Tree, token: int) -> None:
     if inner is not None:
         objects.number[inner] = number
         inner_phrase, inner_name = _phrase(tree, inner)
-        if tree.words[token] in QUANTITIES:
+        if tree.lemmas[token] in QUANTITIES:
             phrase, name = inner_phrase, inner_name
         else:
             phrase, name = f"{phrase} of {inner_phrase}", f"{name} of {inner_phrase}"
@@ -58,6 +59,8 @@ def _is_object(tree: Tree, token: int) -> bool:
         return False
     if tag.startswith("NN"):
         return dep not in _INNER and not (dep == "npadvmod" and not _is_place(tree, token))
+    if dep == "conj" and tree.heads[token] == token - 2:  # "Dressed in black and white".
+        return tag == "JJ" and tree.tags[token - 2] == "JJ" and tree.deps[token - 2] == "pobj"
     return tag.startswith("JJ") and dep in _ADJECTIVE_AS_NOUN
 
 
@@ -68,11 +71,21 @@ def _is_place(tree: Tree, token: int) -> bool:
 
 def measured(tree: Tree, token: int) -> int | None:
     """Return the noun after "of" if `token` measures or counts it, else None."""
-    if tree.lemmas[token] in MEASURES or tree.words[token] in QUANTITIES:
-        for preposition in tree.below(token, {"prep"}):
-            if tree.words[preposition] == "of":
-                return next(iter(tree.below(preposition, {"pobj"})), None)
+    counts = tree.lemmas[token] in QUANTITIES
+    if not counts and tree.lemmas[token] not in MEASURES:
+        return None
+    for preposition in tree.below(token, {"prep"}):
+        if tree.words[preposition] == "of":
+            inner = next(iter(tree.below(preposition, {"pobj"})), None)
+            # "A line of the shore" and "a team of France" are no lines and teams of things.
+            named = counts and inner and (tree.below(inner, _ONE) or tree.tags[inner] == "NNP")
+            return None if named else inner
     return None
+
+
+def gathers(tree: Tree, token: int) -> bool:
+    """Return whether `token` only counts another noun: "group" in "a group of men"."""
+    return tree.lemmas[token] in QUANTITIES and measured(tree, token) is not None
 
 
 def _phrase(tree: Tree, token: int) -> tuple[str, str]:
@@ -84,7 +97,7 @@ def _phrase(tree: Tree, token: int) -> tuple[str, str]:
 def _compounds(tree: Tree, token: int) -> list[int]:
     tokens = [token]
     for head in tokens:  # The list grows in the loop, as compounds may have compounds.
-        tokens += [part for part in tree.below(head, _COMPOUND) if part < token]
+        tokens += [part for part in tree.below(head, COMPOUND) if part < token]
     return sorted(tokens[1:])
 
 

@@ -17,6 +17,7 @@ from manymatch.scene_graphs.graph import (
     SceneGraph,
 )
 from manymatch.scene_graphs.rules import scene_graph
+from manymatch.scene_graphs.tree import WORD_CLASSES
 from manymatch.system.errors import ConfigError
 from manymatch.system.progress import working
 from manymatch.text.vocabulary import tokenize
@@ -48,7 +49,23 @@ def load_model(name: str) -> Language:
         model = spacy.load(installed, exclude=["ner"])
     if not model.has_pipe("parser"):
         raise ConfigError(f"spaCy model '{name}' has no dependency parser. Use 'en_core_web_sm'")
+    _add_word_classes(model)
     return model
+
+
+def _add_word_classes(model: Language) -> None:
+    """Put the words that can only be nouns, only verbs or only adjectives into the vocabulary.
+
+    The lemmatiser has lists of all nouns, verbs, adjectives and adverbs.
+    """
+    if not model.has_pipe("lemmatizer"):
+        return
+    words = model.get_pipe("lemmatizer").lookups.get_table("lemma_index", {})  # type: ignore[attr-defined]
+    classes: dict[str, str] = {}
+    for kind, tag in (("noun", "NN"), ("verb", "VB"), ("adj", "JJ"), ("adv", "RB")):
+        for word in words.get(kind, ()):
+            classes[word] = "" if word in classes else tag
+    model.vocab.lookups.add_table(WORD_CLASSES, classes)
 
 
 def graphs(model: Language, captions: Sequence[str], dropped: Counter[str]) -> Iterator[SceneGraph]:

@@ -7,20 +7,26 @@ from collections.abc import Iterator
 from manymatch.scene_graphs.attributes import bearers
 from manymatch.scene_graphs.clauses import (
     complements,
+    coordinated,
     direct_objects,
+    is_animate,
     is_noun,
     is_passive,
     is_verb,
     nouns,
+    possessed,
     subjects,
 )
 from manymatch.scene_graphs.graph import Relation
 from manymatch.scene_graphs.lexicon import (
     LOCATING,
+    MAKING,
+    MARKING,
     OBJECT_PREPOSITIONS,
     PLACES,
     PLACING,
     RELATIVES,
+    WORN,
 )
 from manymatch.scene_graphs.tree import Tree
 
@@ -129,20 +135,47 @@ def _prepositional_objects(tree: Tree, verb: int, other: str) -> list[int]:
 
 
 def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int]) -> Edge:
-    """Relate the noun before the preposition; for "in the park", the subject of the noun's verb."""
-    verb = tree.heads[noun]
-    if tree.deps[noun] == "dobj" and _is_place(tree, targets) and preposition in _AT:
-        return subjects(tree, verb), preposition, targets
-    return [noun], preposition, targets
+    """Relate the noun before the preposition; for "in the park", the subject of the noun's verb.
+
+    A phrase after a list of nouns belongs to all of them: "a man and a woman in a boat".
+    """
+    if preposition in _AT and _is_place(tree, targets):
+        link = tree.heads[noun]
+        if tree.deps[noun] == "dobj":
+            return subjects(tree, link), preposition, targets
+        verb = tree.heads[link]
+        if tree.deps[noun] == "pobj" and is_verb(tree, verb) and _completes(tree, link, noun):
+            return _verb_preposition(tree, verb, preposition, targets)
+    first = _first_of_list(tree, noun)
+    together = tree.deps[first] == "ROOT" and preposition in LOCATING
+    if together and not any(tree.lemmas[target] in WORN for target in targets):
+        noun = first
+    listed = [other for other in coordinated(tree, noun) if noun < other < targets[0]]
+    return [noun, *listed], preposition, targets
+
+
+def _first_of_list(tree: Tree, noun: int) -> int:
+    while tree.deps[noun] == "conj" and is_noun(tree, tree.heads[noun]):
+        noun = tree.heads[noun]
+    return noun
+
+
+def _completes(tree: Tree, link: int, noun: int) -> bool:
+    """Return whether the noun takes part in the verb's action: "looks at", "digs with a spade"."""
+    if tree.words[link] in {"with", "for"}:
+        return not is_animate(tree, noun)
+    return OBJECT_PREPOSITIONS.get(tree.lemmas[tree.heads[link]]) == tree.words[link]
 
 
 def _brings(tree: Tree, verb: int, preposition: str, targets: list[int]) -> bool:
     """Return whether the verb's object is at the targets: "hold a ball in his hand", "put on"."""
+    if tree.lemmas[verb] in MARKING:
+        return preposition == "on"
+    if tree.lemmas[verb] in MAKING:
+        return preposition in {"out of", "from", "of"}
     if tree.lemmas[verb] in PLACING:
         return preposition in LOCATING
-    return preposition in _AT and any(
-        tree.tags[word] == "PRP$" for target in targets for word in tree.children[target]
-    )
+    return preposition in _AT and any(possessed(tree, target) for target in targets)
 
 
 def _is_place(tree: Tree, targets: list[int]) -> bool:

@@ -5,16 +5,22 @@ Each kind of error has one function.
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.clauses import is_noun, is_verb
-from manymatch.scene_graphs.inflection import present_participle, verb_base
+from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
+from manymatch.scene_graphs.inflection import participle_base, present_participle, verb_base
 from manymatch.scene_graphs.lexicon import (
+    ANIMALS,
+    BODY,
     COLOURS,
     GEAR,
+    PLACES,
+    PLURALS,
     SPATIAL,
     SPATIAL_LENGTHS,
     SPATIAL_STARTS,
     STATES,
+    WORN,
 )
+from manymatch.scene_graphs.objects import measured
 from manymatch.scene_graphs.tree import MERGED, Tree
 
 _AUXILIARIES = frozenset({"aux", "auxpass"})
@@ -26,13 +32,18 @@ def join_hyphens(tree: Tree) -> None:
     """Join "t - shirt" and "salmon - colored" to one word each."""
     token = len(tree) - 2
     while token > 0:
-        if tree.tags[token] == "HYPH":
+        if _is_hyphen(tree, token):
             first = token - 1
-            while first > 1 and tree.tags[first - 1] == "HYPH":
+            while first > 1 and _is_hyphen(tree, first - 1):
                 first -= 2
             _join(tree, first, token + 1)
             token = first
         token -= 1
+
+
+def _is_hyphen(tree: Tree, token: int) -> bool:
+    """The tagger takes some hyphens for words, but a dash between phrases for punctuation (":")."""
+    return tree.tags[token] == "HYPH" or (tree.words[token] == "-" and tree.tags[token] != ":")
 
 
 def _join(tree: Tree, first: int, last: int) -> None:
@@ -93,6 +104,11 @@ def _give_way(tree: Tree, preposition: int, governor: int) -> None:
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _BEFORE_NOUN = frozenset({"compound", "nmod"})
+_FINITE = frozenset({"VBZ", "VBP"})
+_WORN_OR_BODY = WORN | BODY
+_BEFORE_PARTICIPLE = _BEFORE_NOUN | {"npadvmod"}
+_BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nummod", "poss"})
+_DETERMINERS = frozenset({"det", "nummod"})
 _DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
 _STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
 
@@ -117,6 +133,8 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
         root = tree.root(token)
         tree.attach(subject, tree.heads[token], tree.deps[token])
         tree.attach(token, root, "conj" if is_verb(tree, root) else "acl")
+        if token + 1 < len(tree) and tree.deps[token + 1] == "prep":
+            tree.attach(token + 1, token, "prep")
     else:
         tree.attach(subject, token, "nsubj")
     for child in tree.below(token, {"appos"}):
@@ -127,14 +145,25 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
 def _may_be_verb(tree: Tree, token: int) -> bool:
     """Return whether `token` agrees with the noun before it as its verb."""
     tag = tree.tags[token]
-    if tag in {"VBZ", "VBP"}:
+    if tag in {"VBZ", "VBP"} or tree.only[token] == "VB":
         return True
+    if tag == "NNS" and any(tree.words[t] in {"a", "an"} for t in tree.below(token, {"det"})):
+        return True  # "A girl bikes": no plural follows "a".
+    if tag == "NNS" and tree.only[token] != "NN" and tree.lemmas[token - 1] in _WORN_OR_BODY:
+        # "A girl with tears on her face cries": the caption has no other verb.
+        return not any(other in _FINITE for other in tree.tags)
     if tree.deps[token] != "ROOT":
         return False
-    if tag == "NNS":  # "A girl bikes": no plural follows "a".
-        return any(tree.words[child] in {"a", "an"} for child in tree.below(token, {"det"}))
     # "Three dogs sleep": no singular follows "three".
     return tag == "NN" and tree.tags[token - 1] == "NNS" and bool(tree.below(token, {"nummod"}))
+
+
+def _root_is_verb(tree: Tree, token: int) -> None:
+    """In "four men ski on a mountain" a root with a subject is a verb, whatever its tag."""
+    if tree.deps[token] == "ROOT" and not is_verb(tree, token) and not tree.only[token]:
+        subject = tree.below(token, {"nsubj"})
+        if subject and subject[-1] < token and not tree.below(token, _BEFORE_HEAD):
+            tree.tags[token] = "VBP"
 
 
 def _joined_noun_is_verb(tree: Tree, token: int) -> None:
@@ -155,14 +184,23 @@ def _state_describes(tree: Tree, token: int) -> None:
 
 
 def _adjective_describes(tree: Tree, token: int) -> None:
-    """An adjective or participle before a noun is not part of a compound."""
-    if tree.deps[token] in _BEFORE_NOUN and tree.tags[token] in _DESCRIBING:
+    """An adjective or participle before a noun is not part of a compound.
+
+    Nor is a word with a hyphen, unless it is a garment ("t-shirt vendor").
+    """
+    hyphenated = "-" in tree.words[token] and tree.lemmas[token] not in WORN
+    adjective = tree.tags[token] in _DESCRIBING or tree.only[token] == "JJ" or hyphenated
+    if tree.deps[token] in _BEFORE_NOUN and adjective:
         tree.deps[token] = "amod"
+    elif tree.tags[token] == "JJ" and tree.deps[token] == "advmod":
+        after_noun = is_noun(tree, tree.heads[token])  # "A goalie ready to block".
+        tree.deps[token] = "amod" if after_noun else "advmod"
 
 
 def _colour_describes(tree: Tree, token: int) -> None:
     """A colour before a noun or joined to an adjective is an adjective, whatever its tag."""
-    if tree.words[token] not in COLOURS or tree.tags[token].startswith("JJ"):
+    coloured = tree.words[token] in COLOURS or tree.words[token].endswith(("color", "colour"))
+    if not coloured or tree.tags[token].startswith("JJ"):
         return
     dep, head = tree.deps[token], tree.heads[token]
     if dep in _BEFORE_NOUN or (dep == "conj" and tree.tags[head].startswith("JJ")):
@@ -173,18 +211,82 @@ def _colour_describes(tree: Tree, token: int) -> None:
 
 
 def _determined_word_is_noun(tree: Tree, token: int) -> None:
-    """A word with an article is a noun, even if it looks like a verb ("a building")."""
-    if is_verb(tree, token) and tree.below(token, {"det"}):
+    """A word with article or numeral is a noun, even if it looks like a verb ("a building")."""
+    if is_verb(tree, token) and tree.below(token, _DETERMINERS):
+        if tree.tags[token] != "VBZ":  # "Three blonds" has the lemma of "she blonds".
+            tree.lemmas[token] = tree.words[token]
         tree.tags[token] = "NN"
+
+
+def _only_noun(tree: Tree, token: int) -> None:
+    """ "Goalie" is no verb, so that "hockey" before it is no subject."""
+    if is_verb(tree, token) and tree.only[token] == "NN":
+        tree.tags[token] = "NN"
+        for noun in tree.below(token, {"nsubj"}):
+            if noun == token - 1 and is_noun(tree, noun):
+                tree.deps[noun] = "compound"
+
+
+def _participle_after_noun(tree: Tree, token: int) -> None:
+    """In "kids in a gym playing volleyball" the parser sees a compound of three nouns."""
+    noun, word = token - 1, tree.words[token]
+    if not word.endswith("ing") or noun < 0 or not is_noun(tree, noun):
+        return
+    role, head = tree.deps[token], tree.heads[token]
+    if tree.tags[token] == "VBG" and role == "amod" and tree.deps[noun] not in _BEFORE_NOUN:
+        tree.attach(token, noun, "acl")  # "A hill overlooking green grass".
+        tree.attach(head, token, "dobj")
+        return
+    inside = noun in tree.below(token, _BEFORE_PARTICIPLE)
+    person = is_animate(tree, noun) and tree.lemmas[noun] not in ANIMALS
+    acting = person or tree.lemmas[noun] in WORN
+    if role in _BEFORE_NOUN and (inside or noun in tree.below(head, _BEFORE_NOUN)):
+        last = head if acting or tree.lemmas[noun] in PLACES else None
+    else:
+        stated = word in _STATE_PARTICIPLES or tree.below(token, {"dobj"})
+        last = token if inside and (acting or stated) else None
+    if last is None:
+        return
+    role, top = tree.deps[last], tree.heads[last]
+    before = [t for t in tree.children[last] if t < noun]
+    tree.attach(noun, noun if top == last else top, role)
+    for child in before:
+        tree.attach(child, noun, tree.deps[child])
+    tree.attach(token, noun, "acl")
+    if last != token:
+        tree.attach(last, token, "dobj")
+    tree.tags[token] = "VBG"
+    tree.lemmas[token] = participle_base(word)
+
+
+def _colour_ends_phrase(tree: Tree, token: int) -> None:
+    """In "blonds in black and white walk" the blonds are in black and white, not in a walk."""
+    first = next(iter(tree.below(token, {"amod"})), token)
+    if tree.deps[token] != "pobj" or not is_verb(tree, token) or tree.words[first] not in COLOURS:
+        return
+    if tree.tags[token] in _FINITE:
+        tree.attach(first, tree.heads[token], "pobj")
+        tree.attach(token, tree.root(token), "acl")
+
+
+def _plural_has_no_singular(tree: Tree, token: int) -> None:
+    """ "Shorts" are no "short", but two glasses and a glass of water are vessels."""
+    vessels = tree.below(token, {"nummod"}) or measured(tree, token) is not None
+    if tree.words[token] in PLURALS and is_noun(tree, token) and not vessels:
         tree.lemmas[token] = tree.words[token]
 
 
 RETAGGINGS = (
+    _only_noun,
+    _colour_ends_phrase,
+    _participle_after_noun,
     _verb_has_base,
     _noun_is_verb,
+    _root_is_verb,
     _joined_noun_is_verb,
     _state_describes,
     _adjective_describes,
     _colour_describes,
     _determined_word_is_noun,
+    _plural_has_no_singular,
 )

@@ -16,6 +16,9 @@ _COLUMNS = [LOWER, LEMMA, TAG, DEP, HEAD]
 _UNSIGNED = 2**64 - 1
 """Mask for keys of strings: they are unsigned, but share a signed array with offsets of heads."""
 
+WORD_CLASSES = "word_classes"
+"""The name of the vocabulary's table: lemma -> the one tag that the word can have."""
+
 MERGED = "merged"
 """The dependency label of a token that became part of another token."""
 
@@ -24,7 +27,8 @@ MERGED = "merged"
 class Tree:
     """A caption: lower-case word, lemma, Penn tag, dependency label and head of each token.
 
-    The head of a root is the root itself; `children` are in the order of the caption.
+    The head of a root is the root itself; `children` are in the order of the caption. `only` is the
+    start of the tag ("NN", "VB", "JJ" or "RB") of a word that has no other, else "".
     """
 
     words: list[str]
@@ -32,6 +36,7 @@ class Tree:
     tags: list[str]
     deps: list[str]
     heads: list[int]
+    only: list[str]
     children: list[list[int]]
 
     @classmethod
@@ -42,7 +47,13 @@ class Tree:
             [strings[key & _UNSIGNED] for key in column] for column in columns[:-1]
         )
         heads = [token + offset for token, offset in enumerate(columns[-1])]
-        return cls(lower, [lemma.lower() for lemma in lemmas], tags, deps, heads, _children(heads))
+        lemmas = [lemma.lower() for lemma in lemmas]
+        classes = doc.vocab.lookups.get_table(WORD_CLASSES, {})
+        only = [
+            kind if classes.get(word, kind) == kind else ""
+            for word, kind in zip(lower, (classes.get(lemma, "") for lemma in lemmas), strict=True)
+        ]
+        return cls(lower, lemmas, tags, deps, heads, only, _children(heads))
 
     def __len__(self) -> int:
         return len(self.words)
