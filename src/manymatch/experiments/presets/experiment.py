@@ -121,19 +121,28 @@ def preset_of(presets: Path, plan: PresetPlan, point: Point, seed: int) -> Prese
     path = preset_path(presets, plan.dataset, settings.pop(PRESET, plan.preset))
     stated = read_preset(path)
     method = settings.get("method", stated.method)
-    overrides = {_full_key(key, method): value for key, value in settings.items()}
+    overrides = {full_key(key, method): value for key, value in settings.items()}
     preset = read_preset(path, {**overrides, "seed": seed})
     if plan.dataset in plan.published:
         preset = preset.model_copy(update={"setting": stated.setting})
+    check_run(preset)
+    return preset
+
+
+def check_run(preset: Preset) -> None:
+    """Check that the method takes the settings of `preset`, and that one device trains the run.
+
+    Raises:
+        ConfigError: a setting of the model is wrong, or the preset asks for several devices.
+    """
     check_model(preset.method, preset.model)
     if preset.training.devices not in (1, "auto"):
         raise ConfigError(
             "training.devices: an experiment trains each run on one device. Set it to 'auto'"
         )
-    return preset
 
 
-def _full_key(key: str, method: str) -> str:
+def full_key(key: str, method: str) -> str:
     """`key` as a key of the preset: a key that the preset does not have belongs to the model."""
     first = key.partition(".")[0]
     if first in Preset.model_fields:
