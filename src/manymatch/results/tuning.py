@@ -68,7 +68,8 @@ class Tuning(Result):
     @property
     def still_improves(self) -> bool:
         """Whether the best trial is among the last quarter: more trials may be better yet."""
-        return len(self.trials) > 1 and self.best >= 0.75 * len(self.trials)
+        last = len(self.trials) - 1
+        return last > 0 and self.best >= min(0.75 * len(self.trials), last)
 
     @property
     def _rsums(self) -> list[float]:
