@@ -45,6 +45,7 @@ OTHERS = {
         "relevance",
     ),
     *("source", "model", "to", "table", "index", "query", "image"),  # a user's own files
+    *("trials", "hours"),
     *("count", "where", "least", "beta", "open_page"),
     *("indexes", "host", "port", "rate", "shards"),
     *("text", "form", "language", "allow", "seed"),

@@ -10,6 +10,7 @@ from made_clips import write_word2vec
 from plans import plan_of
 from small_methods import WIDTH, encode
 
+from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, WarmStart
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.experiments.plan import points
@@ -153,7 +154,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["swamp-weight", "swamp-appendix"])
 def test_the_ablations_of_swamp_are_sound_for_clips(name: str, dataset: str) -> None:
     plan = plan_of(ROOT / "experiments" / f"{name}.yaml", dataset=dataset)
-    presets = [preset_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
+    presets = [preset_of(Layout(ROOT), plan, point, 0) for point in points(plan)]
     assert {preset.method for preset in presets} == {"swamp_video"}
     words = Vocabulary([*Vocabulary.SPECIAL, "cut", "egg"])
     small = {"size": SIZE, "word_vectors": "learned", "word_size": WORD_SIZE}

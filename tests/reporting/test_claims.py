@@ -16,6 +16,7 @@ from scipy import stats
 
 from manymatch.experiments.plan import points
 from manymatch.reporting import claims
+from manymatch.reporting.estimates import verdicts
 from manymatch.results.ablations import Ablation, AblationRun
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +67,7 @@ def test_the_verdict_is_that_of_scipys_interval(
     single = [99.0, 100.0, 101.0]
     methods(tmp_path, {"msrm": rsums, "pcme": single})
     part = findings(tmp_path)["MSRM over PCME"][0]
-    assert part.difference.verdict == verdict
+    assert verdicts([part.difference]) == [verdict]
     assert part.difference.mean == pytest.approx(statistics.fmean(rsums) - 100)
     if len(rsums) == 1:
         assert part.difference.half_width is None
@@ -112,6 +113,17 @@ def test_a_claim_joins_the_points_of_two_ablations(tmp_path: Path) -> None:
     assert [(item.better.label, item.other.label) for item in part] == 2 * [("swamp", "weight=0.0")]
 
 
+def test_results_with_tuned_presets_take_the_place_of_the_others(tmp_path: Path) -> None:
+    methods(tmp_path, {"swamp": [110.0, 111.0, 112.0]})
+    write_ablation(tmp_path, "swamp-weight", {"weight": [0.0, 0.1]})
+    write_ablation(tmp_path, "scenes-study", {"preset": NAMES}, seeds=5)
+    studied = findings(tmp_path)
+    assert {len(part.better.values) for part in studied[SETS]} == {5}
+    assert len(studied["SwAMP over its contrastive twin"][0].better.values) == 3
+    write_ablation(tmp_path, "swamp-twin", {"weight": [0.0, 1.0]}, seeds=5)
+    assert len(findings(tmp_path)["SwAMP over its contrastive twin"][0].other.values) == 5
+
+
 def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:
     methods(tmp_path, {})
     (table,) = Ablation.read_all(tmp_path)
@@ -127,11 +139,16 @@ def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
 @pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: claim.text)
 def test_claims_are_about_points_that_the_ablations_have(claim: claims.Claim, dataset: str) -> None:
-    for side in (claim.better, claim.other):
-        name = side.ablation.format(dataset=dataset)
-        plan = plan_of(ROOT / "experiments" / f"{name}.yaml")
+    sides = [(side, name) for side in (claim.better, claim.other) for name in names_of(side)]
+    for side, name in sides:
+        plan = plan_of(ROOT / "experiments" / f"{name.format(dataset=dataset)}.yaml")
         assert set(side.labels) <= {point.label for point in points(plan)}
-        assert len(plan.seeds) == 3
+        assert len(plan.seeds) >= 3
+
+
+def names_of(side: claims.Side) -> set[str]:
+    """The experiment of a side, and the experiment with tuned presets in its place."""
+    return {side.ablation, claims.STUDIES.get(side.ablation, side.ablation)}
 
 
 def test_claims_stand_on_the_page_and_below_the_table(reports: Path) -> None:

@@ -118,6 +118,57 @@ def experiment(
     show(blocks[described.kind](), written)
 
 
+def _tuned(dataset: str, presets: list[str]) -> list[Path]:
+    return [
+        path(dataset, name) for name in presets for path in (LAYOUT.tuning, LAYOUT.tuned_preset)
+    ]
+
+
+@commands.command()
+@writes(_tuned)
+def tune(
+    dataset: DatasetName,
+    presets: Annotated[
+        list[str],
+        typer.Argument(
+            callback=check_names, metavar="PRESET", help="Presets: presets/DATASET/PRESET.yaml."
+        ),
+    ],
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each preset.")] = 25,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Processor hours of each preset, after which no trial begins. Default: any.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Trials at a time. Default: one for each GPU or core.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")] = "auto",
+) -> None:
+    """Search a preset's settings: presets/DATASET/PRESET_tuned.yaml.
+
+    experiments/spaces/DATASET.yaml says what is searched. The validation split
+    decides; the test split is not read. Every preset has the same budget. All
+    trials are in reports/tuning/DATASET/PRESET.json.
+
+    After an interrupt, or with a larger budget, the same command goes on.
+    """
+    from manymatch.reporting.sections.tuning import table
+    from manymatch.reporting.terminal import show
+    from manymatch.system.packages import package_folder
+
+    project.require_project()
+    package_folder("optuna", "'manymatch[tuning]'", "set the settings of the preset by hand")
+    from manymatch.experiments.tuning.tune import Budget
+    from manymatch.experiments.tuning.tune import tune as stage
+
+    names = list(dict.fromkeys(presets))
+    tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device)
+    show([table(tuned)], LAYOUT.tuning(dataset, names[0]).parent)
+
+
 @commands.command()
 @writes(LAYOUT.study, reads=[LAYOUT.model, _shards])
 def study(

@@ -129,6 +129,17 @@ class Layout:
         output."""
         return self.models / ".experiments" / kind
 
+    def search_space(self, dataset: str) -> Path:
+        """The settings that `tune` searches."""
+        return self.root / "experiments" / "spaces" / f"{dataset}.yaml"
+
+    def tuning(self, dataset: str, preset: str) -> Path:
+        return self.reports / "tuning" / dataset / f"{preset}.json"
+
+    def tuned_preset(self, dataset: str, preset: str) -> Path:
+        """The preset with the best settings that `tune` found."""
+        return self.presets / dataset / f"{preset}_tuned.yaml"
+
     def efficiency(self, dataset: str) -> Path:
         return self.reports / "efficiency" / f"{dataset}.json"
 

@@ -9,6 +9,7 @@ from manymatch.config.layout import ResultFiles
 from manymatch.config.params import Elements
 from manymatch.evaluation.outcome import OutcomeOptions, outcome, write
 from manymatch.evaluation.protocols.recall import recall_of
+from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.trained import embed_split
@@ -28,8 +29,8 @@ def evaluate(
     depth: int = 100,
     samples: int = 12,
     elements: Elements = Elements(),  # noqa: B008  frozen
-) -> None:
-    """Evaluate a trained model on one split.
+) -> Subject:
+    """Evaluate a trained model on one split, and return the ranked split.
 
     Args:
         model: folder of the trained model; its name is the preset's.
@@ -65,3 +66,4 @@ def evaluate(
     origin = trained.origin(__name__) | {"dataset": dataset, "split": split}
     write(written, result, tag, origin)
     record(written.machine, "evaluate", clock.usage(str(device)))
+    return result.subject

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from manymatch.reporting.blocks import Note, View
-from manymatch.reporting.estimates import VERDICTS, Difference, Estimate
+from manymatch.reporting.estimates import (
+    VERDICTS,
+    Difference,
+    Estimate,
+    Queries,
+    Verdict,
+    verdicts,
+)
 from manymatch.reporting.table import Cell, Column, Table, names
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
 from manymatch.results.all_results import AllResults
 
 METHODS = "{dataset}-methods"
 """The experiment that compares whole methods on a data set."""
+
+STUDIES = {METHODS: "{dataset}-study", "swamp-weight": "swamp-twin"}
+"""The experiment with tuned presets that takes the place of another experiment, if its results
+exist."""
 
 MEANING = (
     f"{VERDICTS} Where a side has several methods or settings, the one with the best mean stands "
@@ -36,6 +50,15 @@ class Quantity:
             return None
         return statistics.fmean(numbers[key] for key in self.keys)
 
+    def queries_of(self, run: AblationRun) -> Queries | None:
+        """What each query adds to the number; None if the run does not hold these values."""
+        if run.hits is None or self.keys != ("rsum",):
+            return None
+        words = run.hits.t2i.split()
+        sums = [list(map(int, run.hits.i2t)), [sum(map(int, word)) for word in words]]
+        counts = [[1] * len(words), [len(word) for word in words]]
+        return Queries(100 * np.array(sums, float), np.array(counts, float))
+
 
 _RETRIEVAL = (
     Quantity("rsum", ("rsum",)),
@@ -45,6 +68,10 @@ _VARIANCE = tuple(
     Quantity(f"log circular variance, {shown}", (f"sets.{side}.log_circular_variance",), digits=2)
     for side, shown in (("images", "images"), ("texts", "captions"))
 )
+
+
+Points = Mapping[tuple[str, str], AblationPoint]
+"""Points by the names of experiment and point."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +130,11 @@ CLAIMS = [
 
 @dataclass(frozen=True)
 class Result:
-    """The point that stands for one side, and its values by seed."""
+    """The point that stands for one side, and its values and queries by seed."""
 
     label: str
     values: dict[int, float]
+    queries: dict[int, Queries]
 
     @property
     def estimate(self) -> Estimate:
@@ -122,9 +150,12 @@ class Finding:
     better: Result
     other: Result
 
-    @property
+    @cached_property
     def difference(self) -> Difference:
-        return Difference.of(self.better.values, self.other.values)
+        sides = self.better, self.other
+        known = all(side.queries.keys() == side.values.keys() for side in sides)
+        queries = (self.better.queries, self.other.queries) if known else None
+        return Difference.of(self.better.values, self.other.values, queries)
 
     @property
     def seeds(self) -> str:
@@ -152,21 +183,34 @@ def check(dataset: str, ablations: Sequence[Ablation]) -> list[Finding]:
         if ablation.dataset == dataset
         for point in ablation.points
     }
-    return [
-        Finding(claim, quantity, better, other)
+    findings = [
+        _finding(dataset, claim, quantity, points, STUDIES)
+        or _finding(dataset, claim, quantity, points, {})
         for claim in CLAIMS
         for quantity in claim.quantities
-        if (better := _best(dataset, claim.better, quantity, points))
-        and (other := _best(dataset, claim.other, quantity, points))
     ]
+    return [finding for finding in findings if finding is not None]
 
 
-def _best(
-    dataset: str, side: Side, quantity: Quantity, points: dict[tuple[str, str], AblationPoint]
-) -> Result | None:
-    """The best point of a side. None unless all points of the side are known: the best of some is
-    not the best of all."""
-    name = side.ablation.format(dataset=dataset)
+def _finding(
+    dataset: str, claim: Claim, quantity: Quantity, points: Points, instead: Mapping[str, str]
+) -> Finding | None:
+    """The finding in the points of the claim's experiments, or of those `instead`."""
+    better, other = (
+        _best(
+            instead.get(side.ablation, side.ablation).format(dataset=dataset),
+            side,
+            quantity,
+            points,
+        )
+        for side in (claim.better, claim.other)
+    )
+    return Finding(claim, quantity, better, other) if better and other else None
+
+
+def _best(name: str, side: Side, quantity: Quantity, points: Points) -> Result | None:
+    """The best point of a side in the experiment `name`. None unless all points of the side are
+    known: the best of some is not the best of all."""
     results = [_result(points.get((name, label)), quantity) for label in side.labels]
     known = [result for result in results if result is not None]
     if len(known) < len(results):
@@ -177,12 +221,18 @@ def _best(
 def _result(point: AblationPoint | None, quantity: Quantity) -> Result | None:
     runs = point.runs if point else []
     values = {run.seed: value for run in runs if (value := quantity.of(run)) is not None}
-    return Result(point.label, values) if point and values else None
+    queries = {
+        run.seed: queries for run in runs if (queries := quantity.queries_of(run)) is not None
+    }
+    return Result(point.label, values, queries) if point and values else None
 
 
 def table(dataset: str, findings: Sequence[Finding]) -> Table:
     """One row for each finding."""
-    heads = ("Claim", "In", "Claimed better", "Against", "Difference", "Verdict")
+    heads = (
+        *("Claim", "In", "Claimed better", "Against", "Difference", "Effect size"),
+        *("Verdict", "Seeds that would decide"),
+    )
     return Table(
         f"Do the papers' claims hold on {dataset}?",
         [Column(head, numeric=False) for head in heads],
@@ -191,11 +241,25 @@ def table(dataset: str, findings: Sequence[Finding]) -> Table:
                 *names(finding.claim.text, finding.quantity.label),
                 *map(Cell, map(finding.side_text, (finding.better, finding.other))),
                 Cell(finding.difference.text(finding.quantity.digits)),
-                Cell(badges=(finding.difference.verdict,)),
+                Cell.number(finding.difference.effect),
+                Cell(badges=(verdict,)),
+                Cell(seeds),
             ]
-            for finding in findings
+            for finding, verdict, seeds in _decided(findings)
         ],
     )
+
+
+def _decided(findings: Sequence[Finding]) -> Iterator[tuple[Finding, Verdict, str]]:
+    """Each finding with the verdict and, if that is open, the number of seeds that would decide
+    (empty: a side has a single seed, whose spread nobody knows)."""
+    differences = [finding.difference for finding in findings]
+    for finding, verdict in zip(findings, verdicts(differences), strict=True):
+        seeds = ""
+        if verdict == "not decided" and finding.difference.variance is not None:
+            number = finding.difference.seeds_to_decide(len(findings))
+            seeds = "no number up to 100" if number is None else str(number)
+        yield finding, verdict, seeds
 
 
 def to_markdown(ablations: Sequence[Ablation]) -> list[str]:
@@ -208,8 +272,10 @@ def to_markdown(ablations: Sequence[Ablation]) -> list[str]:
 
 def _list(dataset: str, findings: Sequence[Finding]) -> str:
     by_claim: dict[str, list[str]] = {}
-    for finding in findings:
-        sentence = f"{finding.text()}: **{finding.difference.verdict}**"
+    for finding, verdict, seeds in _decided(findings):
+        sentence = f"{finding.text()}: **{verdict}**"
+        if seeds:
+            sentence += f" (seeds that would decide: {seeds})"
         by_claim.setdefault(finding.claim.text, []).append(sentence)
     lines = [f"- {claim}. {'; '.join(texts)}." for claim, texts in by_claim.items()]
     return "\n".join([f"**{dataset}**: do the papers' claims hold here?", "", *lines]) + "\n"

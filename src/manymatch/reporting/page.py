@@ -31,6 +31,7 @@ from manymatch.reporting.sections import (
     sets,
     studies,
     training,
+    tuning,
 )
 from manymatch.results.all_results import AllResults
 
@@ -59,7 +60,7 @@ PARTS = [
             provenance.section,
         ),
     ),
-    Part("Experiments", (claims.section, ablations.section)),
+    Part("Experiments", (claims.section, ablations.section, tuning.section)),
     Part("Queries", (hardest.section, image_queries.section, caption_queries.section)),
     Part("Sets", (sets.section, elements.section)),
     Part("Studies", (studies.section, clusters.section)),
@@ -170,7 +171,7 @@ def _on(results: AllResults, dataset: str) -> AllResults:
     """The results on one data set."""
     kinds: dict[str, Any] = {
         name: [result for result in getattr(results, name) if result.dataset == dataset]
-        for name in ("runs", "ablations", "studies", "clusters", "costs")
+        for name in ("runs", "ablations", "tuning", "studies", "clusters", "costs")
     }
     return replace(results, **kinds)
 

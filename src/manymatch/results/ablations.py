@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from manymatch.results.base import Record, Result
 from manymatch.results.sets import ElementPairs
@@ -17,12 +17,31 @@ class AblationMetrics(Record):
     rsum: float
 
 
+class Hits(Record):
+    """Every query of a ranking as a digit: within how many of the cuts 1, 5 and 10 is the rank of
+    the query's first positive?
+
+    `i2t` has a digit for each image. `t2i` has a word for each image, in the same order, with a
+    digit for each caption of the image. The rsum is 100 times the sum of both means.
+    """
+
+    i2t: Annotated[str, Field(pattern="^[0-3]+$")]
+    t2i: Annotated[str, Field(pattern="^[0-3]+( [0-3]+)*$")]
+
+    @model_validator(mode="after")
+    def _check_images(self) -> Self:
+        if len(self.i2t) != len(self.t2i.split()):
+            raise ValueError("i2t and t2i differ in the number of images")
+        return self
+
+
 class AblationRun(Record):
     """One training and its test metrics. `seconds` is None if training was interrupted; `pairs`
-    are those of set elements, if the method has sets."""
+    are those of set elements, if the method has sets. Older files have no `hits`."""
 
     seed: int
     metrics: AblationMetrics
+    hits: Hits | None = None
     seconds: float | None = None
     pairs: ElementPairs | None = None
 

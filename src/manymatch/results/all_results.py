@@ -12,6 +12,7 @@ from manymatch.results.runs import Run, read_runs
 from manymatch.results.sketches import SketchExperiment
 from manymatch.results.studies import Studies
 from manymatch.results.synthetic import SyntheticExperiment
+from manymatch.results.tuning import Tuning
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class AllResults:
 
     runs: list[Run]
     ablations: list[Ablation] = field(default_factory=list)
+    tuning: list[Tuning] = field(default_factory=list)
     clusters: list[Clusters] = field(default_factory=list)
     studies: list[Studies] = field(default_factory=list)
     costs: list[Costs] = field(default_factory=list)
@@ -41,6 +43,7 @@ class AllResults:
         return cls(
             runs=read_runs(reports),
             ablations=Ablation.read_all(reports),
+            tuning=Tuning.read_all(reports),
             clusters=Clusters.read_all(reports),
             studies=Studies.read_all(reports),
             costs=Costs.read_all(reports),

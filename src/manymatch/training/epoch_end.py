@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import pytorch_lightning as pl
 from torch import distributed
@@ -17,6 +18,14 @@ from manymatch.training.history import RSUM, History
 from manymatch.training.module import Learner
 from manymatch.training.validation import validate
 
+AfterEpoch = Callable[[History], None]
+"""Called after each epoch, when the checkpoint of the epoch is whole. An exception ends training,
+which may be resumed."""
+
+
+class DivergenceError(ConfigError):
+    """A loss is not finite."""
+
 
 class EpochEnd(pl.Callback):
     """Validates, saves the best weights, then the state; writes the curves; may stop training.
@@ -29,15 +38,22 @@ class EpochEnd(pl.Callback):
         history: the earlier epochs of a resumed run; each epoch adds a row.
         checkpoints: the folder of weights and state.
         curves: the training curves.
+        after_epoch: see `AfterEpoch`.
     """
 
     def __init__(
-        self, evaluated: Method, history: History, checkpoints: Checkpoints, curves: Curves
+        self,
+        evaluated: Method,
+        history: History,
+        checkpoints: Checkpoints,
+        curves: Curves,
+        after_epoch: AfterEpoch | None = None,
     ) -> None:
         self._evaluated = evaluated
         self._history = history
         self._checkpoints = checkpoints
         self._curves = curves
+        self._after_epoch = after_epoch
         self._started = 0.0
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -57,6 +73,8 @@ class EpochEnd(pl.Callback):
             self._curves.add(row)
             self._report_epoch(training.epochs)
         trainer.should_stop = self._history.ended(training.epochs, training.patience)
+        if self._after_epoch is not None:
+            self._after_epoch(self._history)
 
     def _report_epoch(self, epochs: int) -> None:
         row, best = self._history.rows[-1], " (best)" if self._history.improved else ""
@@ -85,7 +103,7 @@ class EpochEnd(pl.Callback):
 def _refuse_divergence(losses: dict[str, float], epoch: int) -> None:
     for name, value in losses.items():
         if not math.isfinite(value):
-            raise ConfigError(
+            raise DivergenceError(
                 f"training diverged: the loss '{name}' is {value} in epoch {epoch + 1}. "
                 "Lower training.optimizer.lr, or raise training.schedule.warmup_epochs."
             )

@@ -21,7 +21,7 @@ from manymatch.text.wordpieces import AnyVocabulary
 from manymatch.training.checkpoints import Checkpoints, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
-from manymatch.training.epoch_end import EpochEnd
+from manymatch.training.epoch_end import AfterEpoch, EpochEnd
 from manymatch.training.history import RSUM, History
 from manymatch.training.machine import Machine, choose_machine, description, first_process
 from manymatch.training.module import Learner, reseed
@@ -42,6 +42,7 @@ def train(
     checkpoints: Path,
     models: Path = Path("models"),
     usage: Path | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> None:
     """Train by `preset` and write the folder `model` with the weights of the best epoch.
 
@@ -57,6 +58,7 @@ def train(
         checkpoints: folder of the files from which a killed run resumes; removed at the end.
         models: the folder of the preset's `warm_start.model`.
         usage: file for the time and memory of the training (`system.machine`); None: no file.
+        after_epoch: see `AfterEpoch`.
 
     Raises:
         ConfigError, DataError: preset and data do not fit, or training diverges.
@@ -81,7 +83,7 @@ def train(
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as live:
         # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
-            _fit(learner, history, machine, store, live)
+            _fit(learner, history, machine, store, live, after_epoch)
     if first_process():
         _write(model, learner, index, history, store, source, machine)
         if usage is not None:
@@ -135,13 +137,18 @@ def _method(
 
 
 def _fit(
-    learner: Learner, history: History, machine: Machine, store: Checkpoints, curves: Curves
+    learner: Learner,
+    history: History,
+    machine: Machine,
+    store: Checkpoints,
+    curves: Curves,
+    after_epoch: AfterEpoch | None,
 ) -> None:
     """Train to the end of the preset, from the checkpoint if `history` has rows; adds rows."""
     trainer = pl.Trainer(
         max_epochs=learner.preset.training.epochs,
         gradient_clip_val=learner.preset.training.clip_norm,
-        callbacks=_callbacks(learner, history, store, curves),
+        callbacks=_callbacks(learner, history, store, curves, after_epoch),
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -162,12 +169,16 @@ def _all_used(training: Training, method: Method) -> bool:
 
 
 def _callbacks(
-    learner: Learner, history: History, store: Checkpoints, curves: Curves
+    learner: Learner,
+    history: History,
+    store: Checkpoints,
+    curves: Curves,
+    after_epoch: AfterEpoch | None,
 ) -> list[pl.Callback]:
     decay = learner.preset.training.weight_average
     average = [WeightAverage(learner.method, decay)] if decay else []
     evaluated = average[0].method if average else learner.method
-    return [ProgressBar(), *average, EpochEnd(evaluated, history, store, curves)]
+    return [ProgressBar(), *average, EpochEnd(evaluated, history, store, curves, after_epoch)]
 
 
 def _write(

@@ -58,6 +58,10 @@ def test_every_point_is_trained_with_every_seed(checkout: Checkout, worked: list
     run = written["points"][1]["runs"][1]
     assert (run["seed"], run["epochs"]) == (1, 2)
     assert run["seconds"] > 0 and "multi" in run["metrics"]
+    i2t, t2i = run["hits"]["i2t"], run["hits"]["t2i"].split()
+    assert (len(i2t), [*map(len, t2i)]) == (8, [3] * 8)
+    means = sum(map(int, i2t)) / 8 + sum(map(int, "".join(t2i))) / 24
+    assert run["metrics"]["rsum"] == pytest.approx(100 * means, abs=0.01)
     assert written["points"][0]["resolved"]["model"]["size"] == 4
 
 

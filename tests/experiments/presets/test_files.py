@@ -30,7 +30,7 @@ FILES = [
     if read_yaml(path).get("experiment", "presets") == "presets"
 ]
 BUILT = [pytest.param(path, marks=[pytest.mark.slow] * ("bert" in path.stem)) for path in FILES]
-METHOD_TABLES = ("scenes-methods", "flickr8k-methods")
+METHOD_TABLES = ("scenes-methods", "flickr8k-methods", "scenes-study", "flickr8k-study")
 LAYOUT = Layout(ROOT)
 STATED = {path.stem: validate(PresetPlan, read_yaml(path), str(path)) for path in FILES}
 
@@ -38,7 +38,7 @@ STATED = {path.stem: validate(PresetPlan, read_yaml(path), str(path)) for path i
 def presets_of(name: str, dataset: str | None = None, **settings: object) -> dict[str, Preset]:
     """The presets of the points by label, as `manymatch experiment` makes them."""
     plan = plan_of(LAYOUT.experiment(name), dataset=dataset, settings=settings)
-    return {point.label: preset_of(LAYOUT.presets, plan, point, 0) for point in points(plan)}
+    return {point.label: preset_of(LAYOUT, plan, point, 0) for point in points(plan)}
 
 
 @pytest.mark.parametrize("name", STATED)
@@ -114,7 +114,7 @@ def encoding_cost(preset: Preset, change: dict[str, int]) -> int:
 @pytest.mark.parametrize("path", BUILT, ids=lambda path: path.stem)
 def test_every_point_has_a_preset_that_its_method_takes(path: Path) -> None:
     plan = plan_of(path)
-    presets = [preset_of(ROOT / "presets", plan, point, plan.seeds[0]) for point in points(plan)]
+    presets = [preset_of(LAYOUT, plan, point, plan.seeds[0]) for point in points(plan)]
     words = Vocabulary([*Vocabulary.SPECIAL, "a", "dog"])
     for preset in presets:
         vocabulary = vocabulary_of(preset.method, preset.model, words)
@@ -129,9 +129,9 @@ def test_a_file_says_how_it_is_run() -> None:
 
 
 @pytest.mark.parametrize("name", METHOD_TABLES)
-def test_the_tables_of_methods_hold_every_method_three_times(name: str) -> None:
+def test_the_tables_of_methods_hold_every_method_several_times(name: str) -> None:
     plan = plan_of(LAYOUT.experiment(name))
-    presets = [preset_of(ROOT / "presets", plan, point, 0) for point in points(plan)]
+    presets = [preset_of(LAYOUT, plan, point, 0) for point in points(plan)]
     assert [preset.method for preset in presets] == list(plan.over["preset"])
     assert {preset.method for preset in presets} == set(NAMES) - set(OF_CLIPS)
-    assert len(plan.seeds) == 3 and name.startswith(plan.dataset)
+    assert len(plan.seeds) >= 3 and name.startswith(plan.dataset)

@@ -11,6 +11,7 @@ from plans import plan_of
 from tiny_checkout import Checkout
 
 from manymatch.config.layout import Layout
+from manymatch.config.preset import preset_path
 from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
 from manymatch.experiments.plan import Point, points
@@ -46,9 +47,21 @@ def test_methods_are_called_by_their_names_alone(checkout: Checkout) -> None:
 
 def test_a_key_is_of_the_model_unless_the_preset_has_it(checkout: Checkout) -> None:
     plan = checkout.plan(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
-    selected = preset_of(checkout.layout.presets, plan, Point("", {"size": 4}), seed=3)
+    selected = preset_of(checkout.layout, plan, Point("", {"size": 4}), seed=3)
     assert (selected.model["size"], selected.training.optimizer.lr, selected.seed) == (4, 0.5, 3)
     assert selected.model["word_size"] == 4
+
+
+def test_a_tuned_preset_stands_for_the_preset_where_it_exists(checkout: Checkout) -> None:
+    tuned = checkout.layout.tuned_preset("tiny", "vsepp")
+    tuned.write_text(preset_path(checkout.layout.presets, "tiny", "vsepp").read_text())
+    read = yaml.safe_load(tuned.read_text())
+    tuned.write_text(yaml.safe_dump({**read, "model": {**read["model"], "size": 6}}))
+    over = {"preset": ["vsepp", "cora"]}
+    for expected, tune in ((6, True), (8, False)):
+        plan = checkout.plan(preset=None, over=over, tuned=tune)
+        presets = [preset_of(checkout.layout, plan, point, seed=0) for point in points(plan)]
+        assert [preset.model["size"] for preset in presets] == [expected, 8]
 
 
 def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: Path) -> None:
@@ -200,5 +213,5 @@ def test_a_faulty_setting_gets_the_nearest(
 ) -> None:
     plan = checkout.plan(points={"one": settings})
     with pytest.raises(ConfigError) as error:
-        preset_of(checkout.layout.presets, plan, points(plan)[0], seed=0)
+        preset_of(checkout.layout, plan, points(plan)[0], seed=0)
     assert words in str(error.value) and "\n" not in str(error.value)

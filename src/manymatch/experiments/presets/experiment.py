@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from manymatch.config.layout import Layout
 from manymatch.config.params import read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.evaluation.trained import setting_of
@@ -39,7 +40,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         return read_params(self.layout.params).evaluation.split
 
     def settings(self, point: Point, seed: int) -> Preset:
-        return preset_of(self.layout.presets, self.plan, point, seed)
+        return preset_of(self.layout, self.plan, point, seed)
 
     def inputs(self, settings: Preset) -> dict[str, Any]:
         layout, dataset = self.layout, self.plan.dataset
@@ -107,33 +108,42 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         return marks.pop() if len(marks) == 1 else "small-scale"
 
 
-def preset_of(presets: Path, plan: PresetPlan, point: Point, seed: int) -> Preset:
+def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Preset:
     """The preset of one run. A point that a paper printed keeps the mark of its preset.
-
-    Args:
-        presets: the folder of the presets (`presets/DATASET/NAME.yaml`).
 
     Raises:
         ConfigError: a preset or key is unknown (the message names the nearest), or a value does
             not fit.
     """
     settings = {**plan.set, **point.settings}
-    path = preset_path(presets, plan.dataset, settings.pop(PRESET, plan.preset))
+    name = settings.pop(PRESET, plan.preset)
+    path = preset_path(layout.presets, plan.dataset, name)
+    if plan.tuned and layout.tuned_preset(plan.dataset, name).is_file():
+        path = layout.tuned_preset(plan.dataset, name)
     stated = read_preset(path)
     method = settings.get("method", stated.method)
-    overrides = {_full_key(key, method): value for key, value in settings.items()}
+    overrides = {full_key(key, method): value for key, value in settings.items()}
     preset = read_preset(path, {**overrides, "seed": seed})
     if plan.dataset in plan.published:
         preset = preset.model_copy(update={"setting": stated.setting})
+    check_run(preset)
+    return preset
+
+
+def check_run(preset: Preset) -> None:
+    """Check that the method takes the settings of `preset`, and that one device trains the run.
+
+    Raises:
+        ConfigError: a setting of the model is wrong, or the preset asks for several devices.
+    """
     check_model(preset.method, preset.model)
     if preset.training.devices not in (1, "auto"):
         raise ConfigError(
             "training.devices: an experiment trains each run on one device. Set it to 'auto'"
         )
-    return preset
 
 
-def _full_key(key: str, method: str) -> str:
+def full_key(key: str, method: str) -> str:
     """`key` as a key of the preset: a key that the preset does not have belongs to the model."""
     first = key.partition(".")[0]
     if first in Preset.model_fields:

@@ -23,6 +23,9 @@ class PresetPlan(Plan):
     preset: Name | dict[Name, Name] | None = None
     """The preset that is varied: one for all data sets or one for each data set. None if every
     point names a preset. The setting `preset` of a point has the same two forms."""
+    tuned: bool = False
+    """Whether a point is trained from PRESET_tuned, the preset that `tune` wrote, if that preset
+    exists."""
     published: dict[Name, str] = Field(default_factory=dict)
     """For each data set, the table or figure of a paper that consists of these points ("DivE,
     table 4"). On these data sets a point keeps the mark of its preset, which may be

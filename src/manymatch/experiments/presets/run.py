@@ -7,9 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import Preset
 from manymatch.evaluation.evaluate import evaluate
+from manymatch.evaluation.protocols.subject import Subject
+from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.experiments.run_folder import Numbers
 from manymatch.methods.checkpoint import FACTS
 from manymatch.system.machine import MachineRecord
@@ -33,8 +37,9 @@ def train_and_evaluate(
     A training that was interrupted in `folder` continues after its last epoch.
 
     Returns:
-        The metrics with the facts of training and evaluation. `seconds` of training are None if
-        the training was interrupted. `pairs` (which set elements meet) exist for methods of sets.
+        The metrics with the `hits` of the queries and the facts of training and evaluation.
+        `seconds` of training are None if the training was interrupted. `pairs` (which set elements
+        meet) exist for methods of sets.
     """
     model, written = folder / "model", ResultFiles.inside(folder)
     shards = layout.shards(dataset, preset.features)
@@ -46,7 +51,7 @@ def train_and_evaluate(
         vocabulary = layout.vocabulary(dataset)
         train(preset, shards, vocabulary, model, folder / "curves", checkpoints, layout.models)
         seconds = None if resumed else round(time.monotonic() - started, 1)
-    evaluate(
+    ranked = evaluate(
         model,
         shards,
         layout.relevance(dataset),
@@ -60,6 +65,7 @@ def train_and_evaluate(
     usage = MachineRecord.read(written.machine).root["evaluate"]
     return {
         "metrics": _read(written.full),
+        "hits": _hits(ranked),
         "seconds": seconds,
         "epoch": facts["epoch"],
         "epochs": facts["epochs"],
@@ -69,6 +75,19 @@ def train_and_evaluate(
         "device": usage.device,
         "git_revision": usage.git_revision,
     }
+
+
+def _hits(subject: Subject) -> dict[str, str]:
+    """Each query as a digit (`results.ablations.Hits`)."""
+    i2t, t2i = (
+        (way.ranks[:, None] <= torch.tensor(CUTS)).sum(1).tolist()
+        for way in (subject.ranking.i2t, subject.ranking.t2i)
+    )
+    captions: list[list[int]] = [[] for _ in i2t]
+    for image, digit in zip(subject.embedded.image_index.tolist(), t2i, strict=True):
+        captions[image].append(digit)
+    words = ["".join(map(str, digits)) for digits in captions]
+    return {"i2t": "".join(map(str, i2t)), "t2i": " ".join(words)}
 
 
 def _read(path: Path) -> Any:

@@ -1,0 +1,183 @@
+"""The search for the settings of one preset: its trials lie in a database that survives a kill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.trial import TrialState
+
+from manymatch.config.layout import Layout
+from manymatch.config.names import checked_name
+from manymatch.config.preset import Preset, preset_path, read_preset
+from manymatch.config.strict import read_yaml, validate
+from manymatch.experiments.plan import Settings
+from manymatch.experiments.presets.experiment import check_run, full_key
+from manymatch.experiments.run_folder import Run, key_of
+from manymatch.experiments.tuning.space import Domain, Space
+from manymatch.methods import check_model, entry_point
+from manymatch.results.tuning import TunedTrial
+from manymatch.shards.index import NAME as INDEX
+from manymatch.system import files
+from manymatch.system.code_hash import code_hash
+from manymatch.training.warm_start import find_source
+
+KIND = "tuning"
+SECONDS, EPOCHS, DIVERGED, SETTINGS = "seconds", "epochs", "diverged", "settings"
+"""The names of what a trial in the database holds besides Optuna's own values."""
+
+_FINISHED = TrialState.COMPLETE, TrialState.PRUNED
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search for the settings of the preset `name`. Worker processes get a copy.
+
+    `key` is the hash of preset, space and data: with others, the search begins anew.
+    """
+
+    layout: Layout
+    dataset: str
+    name: str
+    space: Space
+    key: str
+    inputs: dict[str, str]
+    """The hashes of the data that a trial reads."""
+
+    @classmethod
+    def of(cls, layout: Layout, dataset: str, name: str) -> Search:
+        """The search that the space of the data set describes.
+
+        Raises:
+            ConfigError: the preset or the space is missing or faulty.
+            DataError: the shards are missing or have no split `train` or `validation`.
+        """
+        preset = read_preset(preset_path(layout.presets, dataset, name))
+        space = read_space(layout.search_space(dataset))
+        start = find_source(preset, layout.models)
+        inputs = {
+            "shards": files.sha256(layout.shards(dataset, preset.features) / INDEX),
+            "vocabulary": files.sha256(layout.vocabulary(dataset)),
+            "start": start.sha256 if start else "",
+        }
+        stated = space.model_dump(mode="json")
+        key = key_of(preset=preset.to_yaml(), space=stated, inputs=inputs)
+        search = cls(layout, dataset, name, space, key, inputs)
+        search.parameters()
+        return search
+
+    @property
+    def _path(self) -> Path:
+        return preset_path(self.layout.presets, self.dataset, self.name)
+
+    @cached_property
+    def method(self) -> str:
+        return read_preset(self._path).method
+
+    @cached_property
+    def domains(self) -> dict[str, Domain]:
+        """The domain of each setting that is searched."""
+        return self.space.of_method(self.method)
+
+    def preset(self, settings: Settings) -> Preset:
+        """The preset with the settings of the space that all trials have, and with `settings`.
+
+        Raises:
+            ConfigError: a key is unknown or a value does not fit.
+        """
+        values = self.space.set | settings
+        overrides = {full_key(key, self.method): value for key, value in values.items()}
+        preset = read_preset(self._path, overrides)
+        check_run(preset)
+        return preset
+
+    def run(self, number: int, preset: Preset) -> Run:
+        """The run of the training of trial `number` with the settings of `preset`."""
+        key = key_of(preset=preset.to_yaml(), inputs=self.inputs)
+        return Run(
+            label=f"{self.name}, trial {number}",
+            settings=preset,
+            seed=preset.seed,
+            code=code_hash("manymatch.training.train", entry_point(preset.method)),
+            folder=self.layout.experiment_runs(KIND) / key,
+        )
+
+    def study(self) -> optuna.Study:
+        """The trials so far, in the database `models/.experiments/tuning/DATASET/NAME.db`."""
+        path = self.layout.experiment_runs(KIND) / self.dataset / f"{self.name}.db"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        storage = optuna.storages.RDBStorage(
+            f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 60}}
+        )
+        pruning = self.space.pruning
+        pruner = optuna.pruners.MedianPruner(pruning.after_trials, pruning.after_epochs)
+        return optuna.create_study(
+            storage=storage,
+            pruner=pruner,
+            study_name=self.key,
+            direction="maximize",
+            load_if_exists=True,
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the trial with the preset's own settings, where these are searched."""
+        preset = self.preset({})
+        model = check_model(preset.method, preset.model).model_dump(mode="json")
+        values = preset.model_dump(mode="json") | {"model": model}
+
+        def stated(key: str) -> Any:
+            parts = full_key(key, preset.method).split(".")
+            return reduce(lambda group, part: group[part], parts, values)
+
+        return {
+            parameter: value
+            for key, domain in self.domains.items()
+            for parameter, value in domain.parameters(key, stated).items()
+        }
+
+
+def read_space(path: Path) -> Space:
+    """The search space in the file `path`.
+
+    With the key `like: NAME`, the keys of NAME.yaml in the same folder hold besides. Of `set`,
+    `shared`, `domains` and `methods` the parts hold that the file does not state itself.
+
+    Raises:
+        ConfigError: a file is missing or faulty.
+    """
+    stated = read_yaml(path)
+    like = stated.pop("like", None)
+    if like is not None:
+        other = read_yaml(path.with_name(f"{checked_name(str(like), f'{path}: like')}.yaml"))
+        groups = [key for key in other if isinstance(other[key], dict)]
+        stated = other | stated | {key: other[key] | stated.get(key, {}) for key in groups}
+    return validate(Space, stated, str(path))
+
+
+def finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """The trials that count, in the order in which they began."""
+    return study.get_trials(deepcopy=False, states=_FINISHED)
+
+
+def hours(study: optuna.Study) -> float:
+    """The processor hours of all trials, also of those that were killed or failed."""
+    trials = study.get_trials(deepcopy=False)
+    return sum(trial.user_attrs.get(SECONDS, 0.0) for trial in trials) / 3600
+
+
+def record(trial: optuna.trial.FrozenTrial) -> TunedTrial:
+    """What the file of results says about a finished trial."""
+    complete = trial.state == TrialState.COMPLETE
+    diverged = trial.user_attrs.get(DIVERGED, False)
+    best = max(trial.intermediate_values.values(), default=None)
+    return TunedTrial(
+        state="complete" if complete else "diverged" if diverged else "pruned",
+        settings=trial.user_attrs[SETTINGS],
+        rsum=trial.value if complete else best,
+        epochs=trial.user_attrs.get(EPOCHS, 0),
+        seconds=round(trial.user_attrs.get(SECONDS, 0.0), 1),
+    )

@@ -1,0 +1,159 @@
+"""A search space: which settings of a data set's presets are searched, and in which domains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, Self
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from manymatch.config.preset import Count
+from manymatch.config.strict import Strict
+from manymatch.experiments.plan import Settings
+from manymatch.system.errors import ConfigError, nearest
+
+Scalar = bool | int | float | str | None
+
+
+class Domain(Strict):
+    """What a setting may be: a number from `low` to `high`, one of `values`, or one of `options`.
+
+    An option is a name and the settings that the option stands for. Each of these settings is a
+    value or a domain of its own, which is searched only with this option.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    """Whether the logarithm of the number is searched evenly."""
+    values: Annotated[tuple[Scalar, ...], Field(min_length=2)] | None = None
+    options: Annotated[dict[str, dict[str, Domain | Scalar]], Field(min_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _check_form(self) -> Self:
+        ends = self.low is not None and self.high is not None
+        half = (self.low is None) != (self.high is None)
+        if half or [ends, self.values is not None, self.options is not None].count(True) != 1:
+            raise ValueError("expected either 'low' and 'high', or 'values', or 'options'")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError("'low' must be below 'high'")
+        if self.log and not (self.low is not None and self.low > 0):
+            raise ValueError("'log' needs a range above 0")
+        parts = [part for option in (self.options or {}).values() for part in option.values()]
+        if any(isinstance(part, Domain) and part.options for part in parts):
+            raise ValueError("an option has no options of its own. List all options side by side")
+        return self
+
+    def draw(self, trial: Any, name: str) -> Settings:
+        """The settings that the Optuna `trial` draws; `name` is the key, or names the options."""
+        if self.options is None:
+            return {name: self._value(trial, name)}
+        option = trial.suggest_categorical(name, list(self.options))
+        return {
+            key: part._value(trial, _nested(name, option, key))
+            if isinstance(part, Domain)
+            else part
+            for key, part in self.options[option].items()
+        }
+
+    def _value(self, trial: Any, name: str) -> Any:
+        if self.values is not None:
+            return trial.suggest_categorical(name, self.values)
+        # Three digits are exact enough, and a person can read the preset.
+        return float(f"{trial.suggest_float(name, self.low, self.high, log=self.log):.3g}")
+
+    def parameters(self, name: str, stated: Callable[[str], Any]) -> dict[str, Any]:
+        """The parameters of an Optuna trial that leaves the settings as they are; empty if these
+        lie outside of the domain.
+
+        Args:
+            stated: the value of a setting by its key.
+        """
+        if self.options is None:
+            value = stated(name)
+            return {name: value} if self._holds(value) else {}
+        for option, parts in self.options.items():
+            fits = {
+                key: part._holds(stated(key)) if isinstance(part, Domain) else part == stated(key)
+                for key, part in parts.items()
+            }
+            if all(fits.values()):
+                searched = [key for key, part in parts.items() if isinstance(part, Domain)]
+                nested = {_nested(name, option, key): stated(key) for key in searched}
+                return {name: option, **nested}
+        return {}
+
+    def _holds(self, value: Any) -> bool:
+        if self.values is not None:
+            return value in self.values
+        number = isinstance(value, int | float) and math.isfinite(value)
+        return number and (self.low or 0.0) <= value <= (self.high or 0.0)
+
+
+class Pruning(Strict):
+    """A trial ends after an epoch if its best rsum so far is below the median of the earlier
+    trials after the same number of epochs. The rule holds from these numbers of trials and epochs
+    on."""
+
+    after_trials: Count = 5
+    after_epochs: Count = 5
+
+
+class Space(Strict):
+    """The content of `experiments/spaces/DATASET.yaml`.
+
+    The keys of `set`, `shared` and `methods` are those of an experiment's settings
+    (`training.epochs`, or a setting of the model). The key of a domain with options is a free name.
+    """
+
+    set: Settings = Field(default_factory=dict)
+    """The settings that all trials have."""
+    pruning: Pruning = Pruning()
+    domains: dict[str, Domain] = Field(default_factory=dict)
+    """Domains that several methods share. `shared` and `methods` refer to a domain by its name."""
+    shared: dict[str, Domain] = Field(default_factory=dict)
+    """The settings that every method has, and their domains."""
+    methods: dict[str, dict[str, Domain]]
+    """The other settings of each method, and their domains."""
+
+    @field_validator("shared", mode="before")
+    @classmethod
+    def _name_shared(cls, value: Any, given: ValidationInfo) -> Any:
+        return _with_domains(value, given.data.get("domains", {}))
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _name_methods(cls, value: Any, given: ValidationInfo) -> Any:
+        if not isinstance(value, dict):
+            return value
+        domains = given.data.get("domains", {})
+        return {method: _with_domains(group, domains) for method, group in value.items()}
+
+    def of_method(self, method: str) -> dict[str, Domain]:
+        """The domain of each setting of `method`, the shared settings first.
+
+        Raises:
+            ConfigError: the space says nothing about the method.
+        """
+        if method not in self.methods:
+            raise ConfigError(
+                f"methods: no settings of '{method}' are searched{nearest(method, self.methods)}"
+            )
+        return self.shared | self.methods[method]
+
+
+def _with_domains(group: Any, domains: dict[str, Domain]) -> Any:
+    """The group of settings with the domains in place of their names."""
+    if not isinstance(group, dict):
+        return group
+    for key, name in group.items():
+        if isinstance(name, str) and name not in domains:
+            raise ValueError(f"{key}: no domain '{name}'{nearest(name, domains)}")
+    return {
+        key: domains[domain] if isinstance(domain, str) else domain for key, domain in group.items()
+    }
+
+
+def _nested(name: str, option: str, key: str) -> str:
+    return f"{name}.{option}.{key}"

@@ -1,0 +1,137 @@
+"""One trial: draws settings, trains on them, and ends early if earlier trials were better."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import optuna
+from optuna.trial import TrialState
+
+from manymatch.experiments.run_folder import Numbers, Run
+from manymatch.experiments.tuning.search import (
+    DIVERGED,
+    EPOCHS,
+    SECONDS,
+    SETTINGS,
+    Search,
+    hours,
+    record,
+)
+from manymatch.methods.checkpoint import FACTS
+from manymatch.results.tuning import TunedTrial
+from manymatch.system.device import pick_device
+from manymatch.system.errors import ManyMatchError
+from manymatch.training.epoch_end import DivergenceError
+from manymatch.training.history import RSUM, History
+from manymatch.training.train import train
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One trial of the budget of a search. No trial begins after `hours_allowed`."""
+
+    search: Search
+    hours_allowed: float | None
+
+    @property
+    def label(self) -> str:
+        return self.search.name
+
+
+def try_settings(slot: Slot) -> TunedTrial | None:
+    """Do one trial; None if the hours of the search are spent.
+
+    Raises:
+        ManyMatchError: the training failed. The trial does not count.
+    """
+    search = slot.search
+    study = search.study()
+    if slot.hours_allowed is not None and hours(study) >= slot.hours_allowed:
+        return None
+    trial = study.ask()
+    # The draw depends on the number of trials before this one, so that a search which was killed
+    # continues with the settings of a search which was not.
+    number = sum(
+        earlier.state != TrialState.FAIL
+        for earlier in study.get_trials(deepcopy=False)[: trial.number]
+    )
+    study.sampler = optuna.samplers.TPESampler(seed=number)
+    settings: dict[str, Any] = {}
+    for key, domain in search.domains.items():
+        settings |= domain.draw(trial, key)
+    trial.set_user_attr(SETTINGS, settings)
+    try:
+        run = search.run(number, search.preset(settings))
+        numbers = _trained(search, run, _Watch(trial))
+        trial.set_user_attr(EPOCHS, numbers["epochs"])
+        study.tell(trial, numbers["rsum"])
+    except (optuna.TrialPruned, DivergenceError) as end:
+        trial.set_user_attr(DIVERGED, isinstance(end, DivergenceError))
+        study.tell(trial, state=TrialState.PRUNED)
+    except ManyMatchError:
+        study.tell(trial, state=TrialState.FAIL)
+        raise
+    return record(study.get_trials(deepcopy=False)[trial.number])
+
+
+class _Watch:
+    """Tells the database the rsum of each epoch and the processor time so far.
+
+    With a GPU, which computes while the processor waits, the time is that of the clock on the wall.
+    """
+
+    def __init__(self, trial: optuna.Trial) -> None:
+        self._trial = trial
+        self._clock = time.monotonic if pick_device().type == "cuda" else time.process_time
+        self._started = self._clock()
+        self._reported = 0
+
+    def __call__(self, history: History) -> None:
+        """Report the epochs that are new.
+
+        Raises:
+            TrialPruned: the earlier trials were better.
+        """
+        for epoch in range(self._reported, len(history.rows)):
+            self._trial.report(history.rows[epoch][RSUM], epoch)
+        self._reported = len(history.rows)
+        self._trial.set_user_attr(EPOCHS, self._reported)
+        self.record_time()
+        if self._trial.should_prune():
+            raise optuna.TrialPruned
+
+    def record_time(self) -> None:
+        self._trial.set_user_attr(SECONDS, self._clock() - self._started)
+
+
+def _trained(search: Search, run: Run, watch: _Watch) -> Numbers:
+    """Train in the folder of `run`; a training that was killed continues after its last epoch."""
+    preset, folder, model = run.settings, run.folder, run.folder / "model"
+    with run.alone():
+        numbers = run.numbers()
+        if numbers is None:
+            try:
+                with run.begin():
+                    if not model.exists():  # a run that was killed after the training has a model
+                        train(
+                            preset,
+                            search.layout.shards(search.dataset, preset.features),
+                            search.layout.vocabulary(search.dataset),
+                            model,
+                            folder / "curves",
+                            folder / "checkpoints",
+                            search.layout.models,
+                            after_epoch=watch,
+                        )
+            except (optuna.TrialPruned, DivergenceError):
+                run.tidy("log.txt")
+                raise
+            facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
+            numbers = {key: facts[key] for key in ("rsum", "epoch", "epochs")}
+            run.finish(numbers)
+            watch.record_time()
+        run.tidy("result.json", "log.txt")
+    return numbers

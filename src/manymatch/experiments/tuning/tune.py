@@ -1,0 +1,157 @@
+"""The command `tune`: searches the settings of presets, each within the same budget.
+
+space -> trials, of all presets in turn -> worker processes -> the file of results and the preset
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from optuna.trial import TrialState
+
+from manymatch import __version__
+from manymatch.config.layout import Layout
+from manymatch.experiments.tuning.search import KIND, SETTINGS, Search, finished, record
+from manymatch.experiments.tuning.trial import Slot, try_settings
+from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
+from manymatch.results.tuning import Tuning
+from manymatch.system import files
+from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.system.machine import git_revision
+from manymatch.system.progress import say
+
+_MARK = "# Written by 'manymatch tune"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the search for each preset may cost: `trials`, and `hours` of processor time (None: any
+    number). A search ends when either is spent; a trial that has begun is finished."""
+
+    trials: int
+    hours: float | None = None
+
+
+def tune(
+    layout: Layout,
+    dataset: str,
+    presets: Sequence[str],
+    budget: Budget,
+    jobs: int | None = None,
+    device: str = "auto",
+) -> list[Tuning]:
+    """Search the settings of `presets` for the best rsum of the validation split.
+
+    The same command continues a search that was killed or whose budget was too small. Trials that
+    earlier code finished count.
+
+    Args:
+        jobs: trials at a time. None: one for each GPU or, without GPUs, for each core.
+        device: auto, cpu, cuda, or one GPU such as cuda:1.
+
+    Returns:
+        The results of each preset, which are also written to `reports/tuning/DATASET/PRESET.json`.
+        The best settings are written to `presets/DATASET/PRESET_tuned.yaml`.
+
+    Raises:
+        ConfigError, DataError: the space, a preset or the data cannot be used. Nothing has run.
+        ManyMatchError: a training failed. All other trials have been finished.
+    """
+    searches = [Search.of(layout, dataset, name) for name in presets]
+    for search in searches:
+        _refuse_handwritten(layout.tuned_preset(dataset, search.name))
+    left = {search.name: budget.trials - _begin(search) for search in searches}
+    slots = [
+        Slot(search, budget.hours)
+        for round_ in range(budget.trials)
+        for search in searches
+        if round_ < left[search.name]
+    ]
+    if slots:
+        _do(slots, f"tune {dataset}", jobs, gpus_of(device))
+    return [_write(search, budget) for search in searches]
+
+
+def _begin(search: Search) -> int:
+    """The number of finished trials. Trials of processes that were killed are queued again."""
+    study = search.study()
+    for killed in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        study.tell(killed.number, state=TrialState.FAIL)
+        if SETTINGS in killed.user_attrs:  # else the same settings are drawn again
+            study.enqueue_trial(killed.params)
+    if all(trial.state == TrialState.FAIL for trial in study.get_trials(deepcopy=False)):
+        study.enqueue_trial(search.parameters())
+    return len(finished(study))
+
+
+def _do(slots: Sequence[Slot], what: str, jobs: int | None, gpus: Sequence[str]) -> None:
+    workers = workers_for(jobs, len(slots), gpus, one_a_core=True)
+    logs = slots[0].search.layout.experiment_runs(KIND) / "*" / "log.txt"
+    say(f"{what}: {len(slots)} trials, {workers} at a time; their messages are in {logs}")
+    failed: dict[str, str] = {}
+    outcomes = side_by_side(try_settings, slots, workers, gpus, what)
+    for done, (slot, outcome) in enumerate(outcomes, start=1):
+        if isinstance(outcome, ManyMatchError):
+            failed[slot.label] = str(outcome)
+            say(f"{slot.label}: failed: {outcome}")
+        elif outcome is not None:
+            rsum = "" if outcome.rsum is None else f"validation rsum {outcome.rsum:.1f}, "
+            rest = f"{len(slots) - done} trials left"
+            say(f"{slot.label}: {outcome.state}: {rsum}{outcome.seconds:.0f} s; {rest}")
+    if failed:
+        raise ManyMatchError(
+            f"{what}: trials of {', '.join(failed)} failed ({next(iter(failed.values()))}). "
+            "The other trials are kept: correct these and run the same command again"
+        )
+
+
+def _write(search: Search, budget: Budget) -> Tuning:
+    layout, dataset = search.layout, search.dataset
+    trials = [record(trial).to_json() for trial in finished(search.study())]
+    if not any(trial["state"] == "complete" for trial in trials):
+        raise ManyMatchError(
+            f"{search.name}: no trial reached its end. Allow more --trials or more --hours"
+        )
+    result = Tuning.model_validate(
+        {
+            "dataset": dataset,
+            "preset": search.name,
+            "method": search.method,
+            "trials_allowed": budget.trials,
+            "hours_allowed": budget.hours,
+            "set": search.space.set,
+            "trials": trials,
+            "version": __version__,
+            "git_revision": git_revision(layout.reports),
+        }
+    )
+    result.write(layout.tuning(dataset, search.name))
+    preset = search.preset(result.trials[result.best].settings)
+    tuned = layout.tuned_preset(dataset, search.name)
+    stated = preset.model_dump(mode="json", exclude_unset=True)
+    files.write_text(tuned, _head(result, tuned) + yaml.safe_dump(stated, sort_keys=False))
+    return result
+
+
+def _head(result: Tuning, tuned: Path) -> str:
+    """Where the preset comes from, as a comment."""
+    subject = f"{result.dataset} {result.preset}"
+    return f"""\
+{_MARK} {subject}'. The next run of the command writes the file anew.
+#
+#   dvc repro evaluate@{result.dataset}-{tuned.stem}
+#
+# The preset {result.preset} with the settings of trial {result.best + 1} of {len(result.trials)}.
+# The trial had the best rsum of the validation split, {result.rsum:.1f}.
+# All trials: reports/tuning/{result.dataset}/{result.preset}.json
+"""
+
+
+def _refuse_handwritten(tuned: Path) -> None:
+    if tuned.is_file() and not tuned.read_text(encoding="utf-8").startswith(_MARK):
+        raise ConfigError(
+            f"{tuned}: 'tune' would replace the file, which it did not write. Rename the file"
+        )

@@ -1,0 +1,90 @@
+"""Tuning: the best validation rsum against the number of trials, for each preset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from manymatch.reporting.blocks import Folded, Note, View
+from manymatch.reporting.chart import STYLES, Chart, Series, line_chart
+from manymatch.reporting.table import Cell, Column, Table, names
+from manymatch.results.all_results import AllResults
+from manymatch.results.tuning import Tuning
+
+_MEANING = (
+    "Each preset was searched within the budget that the table states, by the rsum of the "
+    "validation split alone. A pruned trial ended early, because earlier trials were better after "
+    "as many epochs. 'still improves': the best trial is among the last quarter of the trials, so "
+    "more trials may find better settings. Hours are those of one processor (of a GPU, if there "
+    "was one)."
+)
+
+
+def section(results: AllResults) -> View | None:
+    """The chart and the table of all presets, and the best settings of each."""
+    if not results.tuning:
+        return None
+    ranked = sorted(results.tuning, key=lambda tuning: -tuning.rsum)
+    best = [Folded(f"{tuning.preset}: best settings", [settings(tuning)]) for tuning in ranked]
+    return View("Tuning", "Tuning", [chart(ranked), table(ranked), Note(_MEANING), *best])
+
+
+def chart(tunings: Sequence[Tuning]) -> Chart:
+    """A line for each preset: the best validation rsum of the trials so far."""
+    series = [
+        Series(
+            tuning.preset,
+            number % STYLES,
+            tuning.best_so_far,
+            f"best {tuning.rsum:.1f} in trial {tuning.best + 1}",
+            [f"{rsum:.1f} after {count} trials" for count, rsum in tuning.best_so_far],
+        )
+        for number, tuning in enumerate(tunings)
+    ]
+    return line_chart("Best validation rsum", series, "trials")
+
+
+def table(tunings: Sequence[Tuning]) -> Table:
+    """One row for each preset: what the search cost, and what the search gained."""
+    heads = ("Trials", "Pruned", "Diverged", "Hours", "First rsum", "Best rsum", "In trial")
+    return Table(
+        "Tuning on the validation split",
+        [
+            Column("Preset", numeric=False),
+            *map(Column, heads),
+            Column("Allowed", numeric=False),
+            Column("At the end", numeric=False),
+        ],
+        [_row(tuning) for tuning in tunings],
+    )
+
+
+def _row(tuning: Tuning) -> list[Cell]:
+    states: list[str] = [trial.state for trial in tuning.trials]
+    hours = "" if tuning.hours_allowed is None else f", {tuning.hours_allowed:g} hours"
+    return [
+        Cell(tuning.preset),
+        *(
+            Cell.number(count, 0)
+            for count in (len(states), states.count("pruned"), states.count("diverged"))
+        ),
+        Cell.number(tuning.hours, 2),
+        Cell.number(tuning.trials[0].rsum),
+        Cell.number(tuning.rsum),
+        Cell.number(tuning.best + 1, 0),
+        Cell(f"{tuning.trials_allowed} trials{hours}"),
+        Cell(badges=("still improves",) if tuning.still_improves else ()),
+    ]
+
+
+def settings(tuning: Tuning) -> Table:
+    """The settings of the first trial and of the best trial."""
+    first, best = tuning.trials[0].settings, tuning.trials[tuning.best].settings
+    return Table(
+        f"{tuning.preset}: settings",
+        [Column(head, numeric=False) for head in ("Setting", "First trial", "Best trial")],
+        [names(key, _text(first.get(key)), _text(best.get(key))) for key in {**first, **best}],
+    )
+
+
+def _text(value: object) -> str:
+    return "" if value is None else f"{value}"

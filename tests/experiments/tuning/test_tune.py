@@ -1,0 +1,213 @@
+"""The search for settings: equal budgets, the validation split alone, the same after a kill."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from killing import kill_during
+from one_by_one import run_one_by_one
+from tiny_checkout import Checkout
+
+from manymatch.config.layout import Layout
+from manymatch.config.preset import preset_path, read_preset
+from manymatch.experiments.workers import workers_for
+from manymatch.results.tuning import TunedTrial, Tuning
+from manymatch.shards.index import read_index
+from manymatch.system.errors import ConfigError
+
+pytest.importorskip("optuna")
+
+from manymatch.experiments.tuning import tune as module
+from manymatch.experiments.tuning.search import Search, read_space
+from manymatch.experiments.tuning.tune import Budget, tune
+
+ROOT = Path(__file__).parents[3]
+LR = "training.optimizer.lr"
+SPACE: dict[str, Any] = {
+    "set": {"training.epochs": 3, "training.patience": 2},
+    "pruning": {"after_trials": 2, "after_epochs": 1},
+    "domains": {"dropout": {"low": 0.0, "high": 0.5}},
+    "shared": {LR: {"low": 0.0001, "high": 0.1, "log": True}},
+    "methods": {
+        "vsepp": {
+            "feature_dropout": "dropout",
+            "loss": {
+                "options": {
+                    "InfoNCE": {"objective": "info_nce", "temperature": {"low": 0.01, "high": 1.0}},
+                    "hardest": {"objective": "triplet", "margin": {"low": 0.1, "high": 0.3}},
+                }
+            },
+        },
+        "cora": {},
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return run_one_by_one(monkeypatch, module.__name__)
+
+
+@pytest.fixture
+def project(checkout: Checkout) -> Checkout:
+    """A checkout with a space, and without the test split."""
+    write_space(checkout, SPACE)
+    layout = checkout.layout
+    shards = layout.shards("tiny", "grid")
+    for name in read_index(shards).split("test").shards:
+        (shards / name).unlink()
+    layout.relevance("tiny").unlink()
+    return checkout
+
+
+def write_space(checkout: Checkout, value: dict[str, Any]) -> None:
+    path = checkout.layout.search_space("tiny")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(value))
+
+
+def search(checkout: Checkout, trials: int, *presets: str, **options: Any) -> list[Tuning]:
+    budget = Budget(trials, options.pop("hours", None))
+    return tune(checkout.layout, "tiny", presets or ("vsepp",), budget, **options)
+
+
+def outcome(trials: list[TunedTrial]) -> list[tuple[Any, ...]]:
+    return [(trial.state, trial.settings, trial.rsum, trial.epochs) for trial in trials]
+
+
+def test_neither_tuning_nor_early_stopping_reads_the_test_split(project: Checkout) -> None:
+    (result,) = search(project, 3)
+    assert len(result.trials) == 3 and result.set["training.patience"] == 2
+
+
+def test_the_best_setting_becomes_a_preset_beside_the_handwritten_one(project: Checkout) -> None:
+    layout = project.layout
+    stated = preset_path(layout.presets, "tiny", "vsepp").read_bytes()
+    (result,) = search(project, 4)
+    assert Tuning.read(layout.tuning("tiny", "vsepp")) == result
+    first, best = result.trials[0], result.trials[result.best]
+    assert first.settings == {
+        LR: 0.01,
+        "feature_dropout": 0.1,
+        "objective": "triplet",
+        "margin": 0.2,
+    }
+    assert best.rsum == max(t.rsum or 0 for t in result.trials if t.state == "complete")
+    tuned = read_preset(layout.tuned_preset("tiny", "vsepp"))
+    assert tuned == Search.of(layout, "tiny", "vsepp").preset(best.settings)
+    assert tuned.training.optimizer.lr == best.settings[LR] and tuned.training.patience == 2
+    assert preset_path(layout.presets, "tiny", "vsepp").read_bytes() == stated
+    search(project, 4)  # the command replaces what it wrote
+    layout.tuned_preset("tiny", "vsepp").write_bytes(stated)
+    with pytest.raises(ConfigError, match=r"vsepp_tuned\.yaml: .* Rename"):
+        search(project, 4)
+
+
+def test_every_preset_has_the_same_budget_and_trials_alternate(
+    project: Checkout, tried: list[str]
+) -> None:
+    results = search(project, 3, "vsepp", "cora")
+    assert tried == ["vsepp", "cora"] * 3
+    assert [len(result.trials) for result in results] == [3, 3]
+    tried.clear()
+    search(project, 4, "vsepp", "cora")
+    assert tried == ["vsepp", "cora"]
+    (spent,) = search(project, 9, "vsepp", hours=1e-9)
+    assert len(spent.trials) == 4
+
+
+def test_a_bad_trial_ends_early_and_a_diverged_one_counts(project: Checkout) -> None:
+    rates = {"low": 1e-30, "high": 1e30, "log": True}
+    write_space(project, {**SPACE, "shared": {LR: rates}, "methods": {"vsepp": {}}})
+    (result,) = search(project, 9)
+    states = [trial.state for trial in result.trials]
+    assert states.count("pruned") > 0 and states.count("diverged") > 0
+    pruned = [trial for trial in result.trials if trial.state == "pruned"]
+    assert min(trial.epochs for trial in pruned) < 3
+    assert result.trials[result.best].state == "complete"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(_made: Path, tmp_path_factory: pytest.TempPathFactory) -> list[TunedTrial]:
+    """The trials of the search that the kills interrupt."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "checkout"
+    checkout = Checkout(Layout(Path(shutil.copytree(_made, folder))))
+    write_space(checkout, SPACE)
+    with pytest.MonkeyPatch.context() as patch:
+        run_one_by_one(patch, module.__name__)
+        (result,) = search(checkout, 3)
+    return result.trials
+
+
+KILLS = {
+    "before anything is known": ("optuna.Study.ask", 2),
+    "while the settings are drawn": ("optuna.Trial.suggest_float", 5),
+    "in the middle of training": ("manymatch.training.epoch_end.EpochEnd._row", 5),
+    "after training": ("manymatch.experiments.run_folder.Run.finish", 2),
+    "before the database has the result": ("optuna.Study.tell", 2),
+}
+
+
+@pytest.mark.parametrize("moment", KILLS)
+def test_a_search_that_was_killed_ends_as_one_that_was_not(
+    project: Checkout, undisturbed: list[TunedTrial], moment: str
+) -> None:
+    kill_during(lambda: search(project, 3), *KILLS[moment])
+    (result,) = search(project, 3)
+    assert outcome(result.trials) == outcome(undisturbed)
+
+
+def test_other_data_or_another_space_is_another_search(project: Checkout) -> None:
+    search(project, 2)
+    write_space(project, SPACE | {"set": {"training.epochs": 1}})
+    (result,) = search(project, 2)
+    assert [trial.epochs for trial in result.trials] == [1, 1]
+
+
+@pytest.mark.slow
+def test_worker_processes_share_the_trials(
+    project: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from manymatch.experiments.workers import side_by_side
+
+    monkeypatch.setattr(module, "side_by_side", side_by_side)
+    (result,) = search(project, 4, jobs=2)
+    drawn = [trial.settings for trial in result.trials]
+    assert len(drawn) == 4 and all(drawn.count(settings) == 1 for settings in drawn)
+    assert workers_for(2, 4, [], True) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shared": {LR: {"low": 1.0, "high": 0.1}}}, "'low' must be below 'high'"),
+        ({"shared": {LR: {"low": 1.0}}}, "expected either 'low' and 'high'"),
+        ({"shared": {LR: "dropuot"}}, "did you mean 'dropout'"),
+        ({"methods": {"cora": {}}}, "no settings of 'vsepp'"),
+        ({"methods": {"vsepp": {"feature_dropuot": "dropout"}}}, "unknown key 'feature_dropuot'"),
+        ({"set": {"training.epochs": 0}}, "training.epochs"),
+    ],
+)
+def test_a_faulty_space_is_one_line_before_anything_is_trained(
+    project: Checkout, tried: list[str], change: dict[str, Any], message: str
+) -> None:
+    write_space(project, SPACE | change)
+    with pytest.raises(ConfigError, match=message):
+        search(project, 2)
+    assert tried == []
+
+
+@pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
+def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
+    space = read_space(Layout(ROOT).search_space(dataset))
+    for name in space.methods:
+        one = Search(Layout(ROOT), dataset, name, space, "", {})
+        assert one.parameters().keys() >= one.domains.keys(), name
+        options = [domain.options or {} for domain in one.domains.values()]
+        for settings in (parts for option in options for parts in option.values()):
+            plain = {k: v for k, v in settings.items() if not hasattr(v, "draw")}
+            one.preset(plain)

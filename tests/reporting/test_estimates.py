@@ -1,0 +1,135 @@
+"""Intervals over seeds and queries, Holm's correction and the seeds that decide, against loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from manymatch.reporting.claims import Quantity
+from manymatch.reporting.estimates import Difference, Queries, resampled, verdicts
+from manymatch.results.ablations import AblationRun
+
+RSUM = Quantity("rsum", ("rsum",))
+Run = list[tuple[int, list[int]]]
+"""For each image, its digit as a query and the digits of its captions (`Hits`)."""
+
+
+def made(runs: int, images: int, level: float = 1.5, seed: int = 0) -> list[Run]:
+    rng = np.random.default_rng(seed)
+
+    def digit() -> int:
+        return int(np.clip(round(rng.normal(level, 1)), 0, 3))
+
+    return [
+        [(digit(), [digit() for _ in range(1 + image % 3)]) for image in range(images)]
+        for _ in range(runs)
+    ]
+
+
+def rsum(run: Run) -> float:
+    """As a loop over the queries."""
+    captions = [digit for _, digits in run for digit in digits]
+    return 100 * sum(digit for digit, _ in run) / len(run) + 100 * sum(captions) / len(captions)
+
+
+def queries(run: Run) -> Queries:
+    i2t = "".join(str(digit) for digit, _ in run)
+    t2i = " ".join("".join(map(str, digits)) for _, digits in run)
+    stored = {"seed": 0, "metrics": {"rsum": rsum(run)}, "hits": {"i2t": i2t, "t2i": t2i}}
+    of_run = RSUM.queries_of(AblationRun.model_validate(stored))
+    assert of_run is not None
+    return of_run
+
+
+def difference(side: Sequence[Run], other: Sequence[Run]) -> Difference:
+    values = [dict(enumerate(map(rsum, runs))) for runs in (side, other)]
+    by_seed = [dict(enumerate(map(queries, runs))) for runs in (side, other)]
+    return Difference.of(values[0], values[1], (by_seed[0], by_seed[1]))
+
+
+def test_what_queries_add_is_the_rsum() -> None:
+    (run,) = made(1, 30)
+    value = queries(run)
+    assert (value.sums.sum(1) / value.counts.sum(1)).sum() == pytest.approx(rsum(run))
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_draw_is_that_of_a_loop_over_seeds_images_and_captions(paired: bool) -> None:
+    side, other = made(3, 12), made(3 if paired else 4, 12, seed=1)
+    draws = 25
+    drawn = resampled([*map(queries, side)], [*map(queries, other)], paired, draws)
+    rng = np.random.default_rng(0)
+    images = rng.multinomial(12, [1 / 12] * 12, draws)
+    seeds = [rng.multinomial(2, [1 / 3] * 3, draws)]
+    seeds.append(seeds[0] if paired else rng.multinomial(3, [1 / 4] * 4, draws))
+    for number in range(draws):
+        means = []
+        for runs, times in zip((side, other), seeds, strict=True):
+            values = []
+            for run, count in zip(runs, times[number], strict=True):
+                sample = [run[i] for i in range(12) for _ in range(images[number][i])]
+                values += [rsum(sample)] * count
+            means.append(sum(values) / len(values))
+        assert drawn[number] == pytest.approx(means[0] - means[1])
+
+
+def test_the_variance_of_seeds_is_not_too_small_though_they_are_few() -> None:
+    """Runs whose queries are all alike differ by the seed alone."""
+    side = [[(digit, [digit])] * 20 for digit in (1, 2, 3)]
+    other = [[(1, [1])] * 20] * 3
+    found = difference(side, other)
+    assert found.variance == pytest.approx(np.var([200, 400, 600], ddof=1) / 3, rel=0.1)
+    low, high = stats.ttest_rel([200, 400, 600], [200] * 3).confidence_interval(0.95)
+    assert found.half_width == pytest.approx((high - low) / 2, rel=0.2)
+
+
+def test_few_images_widen_the_interval_and_queries_are_paired() -> None:
+    side, other = made(4, 40, 1.6), made(4, 40, 1.5, seed=1)
+    values = [dict(enumerate(map(rsum, runs))) for runs in (side, other)]
+    alone = Difference.of(values[0], values[1])
+    both = difference(side, other)
+    assert both.mean == alone.mean
+    assert both.variance is not None and alone.variance is not None
+    assert both.variance > alone.variance == both.seed_variance
+    same = difference(side, side)
+    assert (same.mean, same.variance, same.p) == (0.0, 0.0, 1.0)
+
+
+def test_equal_methods_rarely_differ() -> None:
+    trials = 120
+    pairs = [(made(3, 25, seed=2 * n), made(3, 25, seed=2 * n + 1)) for n in range(trials)]
+    assert sum(difference(*pair).p < 0.05 for pair in pairs) <= 0.1 * trials
+
+
+def test_holm_s_correction_is_that_of_a_loop() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        differences = [Difference(float(mean), 1.0, 1.0, 4.0, 5) for mean in rng.normal(0, 4, 6)]
+        expected = ["not decided"] * 6
+        left = dict(enumerate(differences))
+        while left:
+            number = min(left, key=lambda number: left[number].p)
+            if left[number].p >= 0.05 / len(left):
+                break
+            expected[number] = "better" if left.pop(number).mean > 0 else "worse"
+        assert verdicts(differences) == expected
+
+
+def test_the_seeds_that_decide_are_those_of_a_loop() -> None:
+    values = {0: 3.0, 1: -1.0, 2: 4.0}
+    found = Difference.of(values, dict.fromkeys(values, 0.0))
+    deviation, mean = float(np.std([3.0, -1.0, 4.0], ddof=1)), 2.0
+    expected = next(
+        n
+        for n in range(2, 100)
+        if mean / (deviation / math.sqrt(n)) > stats.t.ppf(1 - 0.05 / 5 / 2, n - 1)
+    )
+    assert found.seeds_to_decide(comparisons=5) == expected
+    assert found.effect == pytest.approx(mean / (deviation / math.sqrt(2)))
+    hopeless = Difference(1.0, 4.0, 0.5, 2.0, 3, 1.0)  # the queries alone leave it open
+    assert hopeless.seeds_to_decide() is None
+    assert Difference.of({0: 1.0}, {0: 0.0}).seeds_to_decide() is None
