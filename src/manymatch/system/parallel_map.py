@@ -19,15 +19,18 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[
     A small operation that is divided among all cores must wait for the slowest core. Whole pieces
     of work do not wait, which is faster when other programs share the cores.
     """
-    threads = torch.get_num_threads()
+    threads, pieces = torch.get_num_threads(), list(items)
 
     def quietly(item: Item) -> Result:
         with torch.inference_mode():  # inference mode is a property of the thread
             return work(item)
 
+    if threads == 1 or len(pieces) < 2:  # a new thread takes longer than many a small piece
+        with on_one_core():
+            return list(map(quietly, pieces))
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(quietly, items))
+            return list(pool.map(quietly, pieces))
     finally:
         torch.set_num_threads(threads)  # the workers changed the default of later threads
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.search.scan.forms import Question
@@ -16,10 +18,10 @@ _COLUMNS = 32
 """Vectors of queries for which one pass computes products, if a query does not have more."""
 
 
-def upper_bounds(source: Source, questions: Sequence[Question]) -> Iterator[Tensor]:
+def upper_bounds(source: Source, questions: Sequence[Question]) -> Iterator[NDArray[np.float32]]:
     """For every question the upper bounds `(n,)` of the scores, float32."""
     for together in _passes(questions):
-        yield from _one_pass(source, together)
+        yield from _one_pass(source, together).numpy()
 
 
 def _passes(questions: Sequence[Question]) -> Iterator[list[Question]]:
