@@ -8,7 +8,6 @@ has.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -163,15 +162,16 @@ class _Reader:
         self._codes, self._queries = codes, queries
         self._counts = [len(query.codes) for query in queries]
         columns = np.concatenate([query.codes for query in queries])
-        self._products = int8.Products(columns, min(BLOCK, codes.count))
-        self._buffer = torch.empty(codes.elements * len(columns) * min(BLOCK, codes.count))
+        vectors = codes.elements * min(BLOCK, codes.count)
+        self._products = int8.Products(columns, vectors)
+        self._buffer = torch.empty(vectors * len(columns))
 
     def __call__(self, number: int) -> tuple[Tensor, Tensor | None]:
         codes, numbers = self._codes.block(number)
-        shape = len(codes), sum(self._counts), codes.shape[1]
-        planes = self._buffer[: math.prod(shape)].view(shape)
-        for plane, element in zip(planes, codes, strict=True):
-            plane.copy_(torch.from_numpy(self._products(element)).T)
+        shape = len(codes), codes.shape[1], sum(self._counts)
+        products = torch.from_numpy(self._products(codes.reshape(-1, codes.shape[2])))
+        planes = self._buffer[: products.numel()].view(shape[0], shape[2], shape[1])
+        planes.copy_(products.view(shape).transpose(1, 2))
         for own, query in zip(planes.split(self._counts, 1), self._queries, strict=True):
             errors = weighted(numbers[1:], query.weights)[:, None]
             torch.addcmul(errors, own, numbers[0][:, None], value=query.scale, out=own)

@@ -21,7 +21,7 @@ from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.model import Model
 from manymatch.search.scan.codes import Side
-from manymatch.search.scan.source import double, per_item
+from manymatch.search.scan.source import double, in_double, per_item
 from manymatch.system.errors import ConfigError
 from manymatch.system.parallel_map import side_by_side
 
@@ -61,9 +61,10 @@ class ExactScores:
         return rows, np.concatenate([np.empty(0, np.float32), *scores])
 
     def _scores(self, query: Embeddings, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        items = double(_taken(self._gallery, torch.from_numpy(rows))).to(self._model.device)
-        asked = query.to(self._model.device)
-        sides = (items, asked) if self._side == "images" else (asked, items)
+        items = _taken(self._gallery, torch.from_numpy(rows))
+        if self._model.device.type != "cpu":
+            items, query = items.to(self._model.device), query.to(self._model.device)
+        sides = (items, query) if self._side == "images" else (query, items)
         return checked(self._score(*sides).flatten()).float().cpu().numpy()
 
 
@@ -91,14 +92,14 @@ class Best:
 
 
 def _taken(items: Embeddings, rows: Tensor) -> Embeddings:
-    """The items with these ascending row numbers."""
+    """The items with these ascending row numbers, in float64."""
     if not items.index_parts():
-        return items.map(lambda part: part[rows])
+        return items.map(lambda part: in_double(part[rows]))
     ends = [0, *((rows.diff() != 1).nonzero()[:, 0] + 1).tolist(), len(rows)]
     slices = [
         slice(int(rows[start]), int(rows[end - 1]) + 1) for start, end in itertools.pairwise(ends)
     ]
-    return Embeddings.join([items.rows(selected) for selected in slices])
+    return double(Embeddings.join([items.rows(selected) for selected in slices]))
 
 
 def _check_beta(model: Model, beta: float) -> None:

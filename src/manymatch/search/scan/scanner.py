@@ -25,7 +25,7 @@ from manymatch.search.scan.hits import Hits
 from manymatch.search.scan.source import Floats, Source, double
 from manymatch.system.errors import ConfigError
 
-_MARGIN = 24
+_MARGIN = 64
 """Items beyond k that are scored first: a second run is often not necessary."""
 _RUN = 256
 """Items in the first run after these. A call costs about as much as 256 items."""
