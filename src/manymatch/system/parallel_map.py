@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import TypeVar
 
 import torch
@@ -19,17 +21,32 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[
     A small operation that is divided among all cores must wait for the slowest core. Whole pieces
     of work do not wait, which is faster when other programs share the cores.
     """
-    threads = torch.get_num_threads()
+    threads, pieces = torch.get_num_threads(), list(items)
+    numbers, results = iter(range(len(pieces))), dict[int, Result]()
 
-    def quietly(item: Item) -> Result:
+    def run() -> None:
+        torch.set_num_threads(1)
         with torch.inference_mode():  # inference mode is a property of the thread
-            return work(item)
+            for number in numbers:
+                results[number] = work(pieces[number])
 
+    # The caller works, too: new and woken threads are late on a busy machine.
+    others = [_pool(os.getpid()).submit(run) for _ in range(min(threads, len(pieces)) - 1)]
     try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(quietly, items))
+        run()
     finally:
+        wait([other for other in others if not other.cancel()])
         torch.set_num_threads(threads)  # the workers changed the default of later threads
+    for other in others:
+        if not other.cancelled():
+            other.result()
+    return [results[number] for number in range(len(pieces))]
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads that are kept, because a new thread takes as long as many a piece of work."""
+    return ThreadPoolExecutor()
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -163,11 +164,15 @@ class Index:
         return self._source.picture(self._values(self._row(id)))
 
     def _encoded_texts(self, texts: list[Any]) -> _Encoded:
+        from manymatch.system.parallel_map import on_one_core
+
         model = self.model
         start = time.perf_counter()
         captions = model.parse(texts)
         parsed = time.perf_counter()
-        embeddings = model.encode_captions(captions)
+        # One text is too little for two cores, and torch's threads would slow the scan.
+        with on_one_core() if len(texts) == 1 else nullcontext():
+            embeddings = model.encode_captions(captions)
         return _Encoded(texts, embeddings, "texts", parsed - start, time.perf_counter() - parsed)
 
     def _encoded_pictures(self, pictures: list[Any]) -> _Encoded:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import threading
 from collections.abc import Iterator, Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from manymatch.search.scan.forms import Question
 from manymatch.search.scan.source import Source, block, blocks
@@ -16,7 +16,7 @@ _COLUMNS = 32
 """Vectors of queries for which one pass computes products, if a query does not have more."""
 
 
-def upper_bounds(source: Source, questions: Sequence[Question]) -> Iterator[Tensor]:
+def upper_bounds(source: Source, questions: Sequence[Question]) -> Iterator[NDArray[np.float32]]:
     """For every question the upper bounds `(n,)` of the scores, float32."""
     for together in _passes(questions):
         yield from _one_pass(source, together)
@@ -35,26 +35,24 @@ def _passes(questions: Sequence[Question]) -> Iterator[list[Question]]:
         yield together
 
 
-def _one_pass(source: Source, questions: Sequence[Question]) -> Tensor:
+def _one_pass(source: Source, questions: Sequence[Question]) -> NDArray[np.float32]:
     """`(q, n)`."""
-    bounds = torch.empty(len(questions), source.count)
-    numbers = range(blocks(source.count))
-    share = math.ceil(len(numbers) / torch.get_num_threads())
+    bounds = np.empty((len(questions), source.count), np.float32)
+    slack = [rounding(question, source.elements) for question in questions]
     columns = [len(question.vectors) for question in questions]
+    readers = threading.local()
 
     with source.reader(questions) as reader:
 
-        def work(start: int) -> None:
-            read = reader()
-            for number in numbers[start : start + share]:
-                products, mask = read(number)
-                items = block(number, source.count)
-                for row, own in enumerate(products.split(columns, 1)):
-                    bounds[row, items] = questions[row].reduce(own, mask)
+        def work(number: int) -> None:
+            if not hasattr(readers, "read"):
+                readers.read = reader()
+            products, mask = readers.read(number)
+            items = block(number, source.count)
+            for row, own in enumerate(products.split(columns, 1)):
+                bounds[row, items] = questions[row].reduce(own, mask) + slack[row]
 
-        side_by_side(work, range(0, len(numbers), share))
-    for row, question in enumerate(questions):
-        bounds[row] += rounding(question, source.elements)
+        side_by_side(work, range(blocks(source.count)))
     return bounds
 
 

@@ -2,12 +2,12 @@
 
 Codes lie in blocks of `BLOCK` items: `codes.bin` has K planes `(b, D)` for each block, `errors.bin`
 the numbers of the vectors, `(S, K, b)` float32: a scale, the bounds of `Quantiser.items`, and an
-offset for some methods. `codes.json` has the sizes, `basis.npy` the basis of a projection.
+offset for some methods. `codes.json` has the sizes, `basis.npy` and `means.npy` what a `Quantiser`
+has.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -43,6 +43,7 @@ from manymatch.system.files import replacing
 Side = Literal["images", "texts"]
 """The kind of items in a gallery."""
 
+_ARRAYS = ("basis", "means")
 _REMEDY = "Write the codes of the gallery again."
 
 
@@ -75,8 +76,13 @@ class Codes(Source):
         vectors = sizes.count * sizes.elements
         self._codes = _mapped(folder / "codes.bin", np.int8, vectors * sizes.size)
         self._numbers = _mapped(folder / "errors.bin", np.float32, vectors * sizes.numbers)
-        basis = folder / "basis.npy"
-        self._quantiser = Quantiser(torch.from_numpy(load_array(basis)) if basis.exists() else None)
+        self._quantiser = Quantiser(
+            **{
+                name: torch.from_numpy(load_array(path))
+                for name in _ARRAYS
+                if (path := folder / f"{name}.npy").exists()
+            }
+        )
 
     @staticmethod
     def write(folder: Path, model: Model, blocks: Iterable[Embeddings], side: Side) -> None:
@@ -105,8 +111,9 @@ class Codes(Source):
                 writer.add(items)
             sizes = writer.sizes(method, side)
             write_hashed_object(partial / "codes.json", asdict(sizes))
-            if writer.quantiser.basis is not None:
-                np.save(partial / "basis.npy", writer.quantiser.basis.numpy())
+            for name in _ARRAYS:
+                if (array := getattr(writer.quantiser, name)) is not None:
+                    np.save(partial / f"{name}.npy", array.numpy())
 
     @staticmethod
     def open(folder: Path) -> Codes:
@@ -155,18 +162,21 @@ class _Reader:
         self._codes, self._queries = codes, queries
         self._counts = [len(query.codes) for query in queries]
         columns = np.concatenate([query.codes for query in queries])
-        self._products = int8.Products(columns, min(BLOCK, codes.count))
-        self._buffer = torch.empty(codes.elements * len(columns) * min(BLOCK, codes.count))
+        vectors = codes.elements * min(BLOCK, codes.count)
+        self._products = int8.Products(columns, vectors)
+        self._buffer = torch.empty(vectors * len(columns))
 
     def __call__(self, number: int) -> tuple[Tensor, Tensor | None]:
         codes, numbers = self._codes.block(number)
-        shape = len(codes), sum(self._counts), codes.shape[1]
-        planes = self._buffer[: math.prod(shape)].view(shape)
-        for plane, element in zip(planes, codes, strict=True):
-            plane.copy_(torch.from_numpy(self._products(element)).T)
+        shape = len(codes), codes.shape[1], sum(self._counts)
+        products = torch.from_numpy(self._products(codes.reshape(-1, codes.shape[2])))
+        planes = self._buffer[: products.numel()].view(shape[0], shape[2], shape[1])
+        planes.copy_(products.view(shape).transpose(1, 2))
         for own, query in zip(planes.split(self._counts, 1), self._queries, strict=True):
-            scales, errors = query.scale * numbers[:1], weighted(numbers[1:], query.weights)
-            torch.addcmul(errors[:, None], own, scales.transpose(0, 1), out=own)
+            errors = weighted(numbers[1:], query.weights)[:, None]
+            torch.addcmul(errors, own, numbers[0][:, None], value=query.scale, out=own)
+            if query.shifts is not None:
+                own.add_(query.shifts)
         return planes, self._codes.mask(numbers)
 
 
@@ -176,14 +186,14 @@ class _Writer:
     def __init__(self, form: Form, codes: BinaryIO, numbers: BinaryIO) -> None:
         self._form, self._codes, self._numbers = form, codes, numbers
         self._count, self._shape, self._longest = 0, (0, 0, 0), 0.0
-        self.quantiser = Quantiser(None)
+        self.quantiser = Quantiser()
 
     def add(self, items: Embeddings) -> None:
         check_items(items, self._count)
         exact = double(items)
         vectors = self._form.rows(exact).transpose(0, 1)
         if not self._count:
-            self.quantiser = Quantiser.fit(vectors.flatten(0, 1))
+            self.quantiser = Quantiser.fit(vectors)
         codes, scales, bounds = self.quantiser.items(vectors)
         numbers = stacked([scales, *bounds], offsets(self._form, exact))
         shape = len(vectors), codes.shape[2], len(numbers)
@@ -221,5 +231,6 @@ def _mapped(path: Path, dtype: type[np.generic], count: int) -> np.ndarray:
     size = np.dtype(dtype).itemsize
     if not path.is_file() or path.stat().st_size != count * size:
         raise DataError(f"{path}: missing or damaged. {_REMEDY}")
-    # Copy on write: torch takes arrays that may be written to, and nothing writes to this one.
-    return np.memmap(path, dtype, "c", shape=(count,))
+    # Copy on write: torch takes arrays that may be written to, and nothing writes to this one. A
+    # slice of a plain array is made faster than one of a memmap.
+    return np.memmap(path, dtype, "c", shape=(count,)).view(np.ndarray)

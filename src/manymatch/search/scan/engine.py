@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite
 from manymatch.methods.embeddings import Embeddings
@@ -122,11 +121,11 @@ class EngineScanner:
 
     def _best(self, query: Embeddings, k: int) -> Hits:
         question = self._form.ask(query, self._source.longest)
-        best, seen, depth = Best(k, -np.inf), torch.empty(0, dtype=torch.int64), self._depth
+        best, seen, depth = Best(k, -np.inf), np.empty(0, np.int64), self._depth
         while True:
             rows, unseen = self._candidates(question, depth)
-            best.add(*self._exact(query, rows[~torch.isin(rows, seen)]))
-            seen = torch.cat([seen, rows]).unique()
+            best.add(*self._exact(query, np.setdiff1d(rows, seen)))
+            seen = np.union1d(seen, rows)
             worst = float(best.scores[-1]) if len(best.scores) == k else -np.inf
             exact = unseen < worst or len(seen) == self._source.count
             if exact or depth >= self._most:
@@ -134,16 +133,16 @@ class EngineScanner:
                 return Hits(best.rows, best.scores, best.count, exact, excess)
             depth *= 2
 
-    def _candidates(self, question: Question, depth: int) -> tuple[Tensor, float]:
+    def _candidates(self, question: Question, depth: int) -> tuple[NDArray[np.int64], float]:
         """Rows of items, and an upper bound of the scores of all other items."""
         rows, last = [], []
         for vector in question.vectors:
             nearest, products = self._engine.nearest(vector.float().numpy(), depth)
-            rows.append(torch.from_numpy(nearest))
+            rows.append(nearest)
             last.append(float(products[-1]) + unit(vector) * self._source.longest)
         products_of_others = torch.tensor(last)[None, :, None].repeat(self._source.elements, 1, 1)
         bound = question.reduce(products_of_others, None)
-        return torch.cat(rows).unique(), float(bound) + rounding(question, self._source.elements)
+        return np.concatenate(rows), float(bound) + rounding(question, self._source.elements)
 
 
 def upload(engine: QdrantEdge, model: Model, gallery: Embeddings, side: Side = "images") -> None:

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.evaluation.ranking.blocks import Score, checked, runs
@@ -20,7 +21,7 @@ from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.model import Model
 from manymatch.search.scan.codes import Side
-from manymatch.search.scan.source import double, per_item
+from manymatch.search.scan.source import double, in_double, per_item
 from manymatch.system.errors import ConfigError
 from manymatch.system.parallel_map import side_by_side
 
@@ -49,22 +50,22 @@ class ExactScores:
         score = (model.method.t2i_score if side == "images" else None) or model.method.score
         self._score: Score = score if beta is None else reranked(score, beta)
 
-    def __call__(self, query: Embeddings, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self, query: Embeddings, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The rows in their order, and their scores."""
-        rows = rows.sort().values
+        rows = np.sort(rows)
         at_once = max(1, _NUMBERS_AT_ONCE // self._gallery.vectors[0].numel())
-        if len(rows) <= at_once:
-            return rows, self._scores(query, rows)
         parts = (rows[run] for run in runs(len(rows), at_once))
-        return rows, torch.cat(side_by_side(partial(self._scores, query), parts))
+        scores = side_by_side(partial(self._scores, query), parts)
+        return rows, np.concatenate([np.empty(0, np.float32), *scores])
 
-    def _scores(self, query: Embeddings, rows: Tensor) -> Tensor:
-        if not len(rows):
-            return torch.empty(0)
-        items = double(_taken(self._gallery, rows)).to(self._model.device)
-        asked = query.to(self._model.device)
-        sides = (items, asked) if self._side == "images" else (asked, items)
-        return checked(self._score(*sides).flatten()).float().cpu()
+    def _scores(self, query: Embeddings, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        items = _taken(self._gallery, torch.from_numpy(rows))
+        if self._model.device.type != "cpu":
+            items, query = items.to(self._model.device), query.to(self._model.device)
+        sides = (items, query) if self._side == "images" else (query, items)
+        return checked(self._score(*sides).flatten()).float().cpu().numpy()
 
 
 class Best:
@@ -75,30 +76,30 @@ class Best:
         self.rows, self.scores = np.empty(0, np.int64), np.empty(0, np.float32)
         self.count = 0
 
-    def add(self, rows: Tensor, scores: Tensor) -> None:
+    def add(self, rows: NDArray[np.int64], scores: NDArray[np.float32]) -> None:
         self.count += len(rows)
-        kept = scores.numpy() >= self._least
-        all_rows = np.concatenate([self.rows, rows.numpy()[kept]])
-        all_scores = np.concatenate([self.scores, scores.numpy()[kept]])
+        kept = scores >= self._least
+        all_rows = np.concatenate([self.rows, rows[kept]])
+        all_scores = np.concatenate([self.scores, scores[kept]])
         order = np.lexsort((all_rows, -all_scores))[: self._k]
         self.rows, self.scores = all_rows[order], all_scores[order]
 
-    def reached_by(self, bounds: Tensor) -> Tensor:
+    def reached_by(self, bounds: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Whether items with these upper bounds may still be among the best. An item whose bound
         equals the worst score may have that score and an earlier row."""
         worst = self.scores[-1] if len(self.scores) == self._k else self._least
-        return bounds >= max(float(worst), torch.finfo(torch.float32).min)
+        return bounds >= max(worst, np.finfo(np.float32).min)
 
 
 def _taken(items: Embeddings, rows: Tensor) -> Embeddings:
-    """The items with these ascending row numbers."""
+    """The items with these ascending row numbers, in float64."""
     if not items.index_parts():
-        return items.map(lambda part: part[rows])
+        return items.map(lambda part: in_double(part[rows]))
     ends = [0, *((rows.diff() != 1).nonzero()[:, 0] + 1).tolist(), len(rows)]
     slices = [
         slice(int(rows[start]), int(rows[end - 1]) + 1) for start, end in itertools.pairwise(ends)
     ]
-    return Embeddings.join([items.rows(selected) for selected in slices])
+    return double(Embeddings.join([items.rows(selected) for selected in slices]))
 
 
 def _check_beta(model: Model, beta: float) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite
 from manymatch.methods.embeddings import Embeddings
@@ -26,7 +25,7 @@ from manymatch.search.scan.hits import Hits
 from manymatch.search.scan.source import Floats, Source, double
 from manymatch.system.errors import ConfigError
 
-_MARGIN = 24
+_MARGIN = 64
 """Items beyond k that are scored first: a second run is often not necessary."""
 _RUN = 256
 """Items in the first run after these. A call costs about as much as 256 items."""
@@ -96,25 +95,25 @@ class Scanner:
         hits = []
         for query, bounds in zip(single, self._bounds(single), strict=True):
             if included is not None:
-                bounds[torch.from_numpy(~included)] = -torch.inf
+                bounds[~included] = -np.inf
             hits.append(self._best(query, bounds, k, -np.inf if least is None else least))
         return hits
 
-    def _bounds(self, queries: Sequence[Embeddings]) -> Iterator[Tensor]:
+    def _bounds(self, queries: Sequence[Embeddings]) -> Iterator[NDArray[np.float32]]:
         """For every query an upper bound of every item's score, `(n,)`."""
         if self._form is None or self._source is None:
-            return (torch.full((self._count,), torch.inf) for _ in queries)
+            return (np.full(self._count, np.inf, np.float32) for _ in queries)
         longest = self._source.longest
         return upper_bounds(self._source, [self._form.ask(query, longest) for query in queries])
 
-    def _best(self, query: Embeddings, bounds: Tensor, k: int, least: float) -> Hits:
+    def _best(self, query: Embeddings, bounds: NDArray[np.float32], k: int, least: float) -> Hits:
         best = Best(k, least)
         count = len(bounds) if self._source is None else min(k + _MARGIN, len(bounds))
-        first = bounds.topk(count).indices
+        first = np.argpartition(bounds, -count)[-count:]
         best.add(*self._exact(query, first[best.reached_by(bounds[first])]))
-        bounds[first] = -torch.inf
-        others = best.reached_by(bounds).nonzero()[:, 0]
-        others = others[bounds[others].argsort(descending=True, stable=True)]
+        bounds[first] = -np.inf
+        others = np.flatnonzero(best.reached_by(bounds))
+        others = others[np.argsort(-bounds[others], kind="stable")]
         start, size = 0, _RUN
         while start < len(others):
             run = others[start : start + size]

@@ -44,6 +44,8 @@ def set_form(similarity: SetSimilarity, longest: float) -> tuple[Reduce, float]:
 
 
 def cosine(products: Tensor, mask: Tensor | None) -> Tensor:
+    if products.shape[:2] == (1, 1) and mask is None:
+        return products[0, 0]
     return _mean(products.mean(1), mask)
 
 
