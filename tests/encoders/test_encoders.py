@@ -17,6 +17,7 @@ from manymatch.encoders.words import WordEncoder
 from manymatch.layers.gru import BiGRU
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.text_encoder import TextSettings, text_encoder
+from manymatch.pooling.pie_net import PIENet
 from manymatch.shards.padding import (
     PaddedRows,
     PaddedSequences,
@@ -307,3 +308,25 @@ def test_a_residual_region_is_dropped_in_the_end():
 def test_options_of_another_encoder_are_refused():
     with pytest.raises(ValueError, match="position_size is an option of the encoder 'regions'"):
         ImageSettings(encoder="linear", position_size=16)
+
+
+def test_global_features_keep_their_precision_under_autocast():
+    image = image_encoder(ImageSettings(encoder="raw"), feature_width=10, size=16)
+    sets = PIENet(10, 16, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        local, padding, globals_ = image(values(4, 8, 10), PADDING)
+        predicted = sets.predict(local, padding, globals_)
+        half = image.project(globals_.new_zeros(1, 10))
+    kinds = {part.dtype for part in (globals_, predicted.slots, predicted.vectors)}
+    assert half.dtype == torch.bfloat16 and kinds == {torch.float32}
+
+
+def test_cuda_never_reads_in_float16():
+    gru, seen = BiGRU(5, 6), []
+    gru.gru.register_forward_pre_hook(lambda *_: seen.append(torch.is_autocast_enabled("cuda")))
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        read = gru(values(4, 8, 5).bfloat16(), WORDS.sequences)
+    finally:
+        torch.set_autocast_enabled("cuda", False)
+    assert seen == [False] and read.states.dtype == torch.float32

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from manymatch.encoders.cnn import CNN
 from manymatch.encoders.encoding import Encoding
+from manymatch.layers.precise import precise
 from manymatch.shards.padding import PaddedRows
 
 
@@ -41,7 +42,8 @@ class ImageEncoder(nn.Module):
         if self.cnn is not None:
             features, padding = self.cnn(features)
         local = self.local(features, padding)
-        return Encoding(local, padding, self.project(self.pool(local, padding)[:, 0]))
+        pooled = self.pool(local, padding)[:, 0]
+        return Encoding(local, padding, precise(self.project, pooled))
 
 
 class EachRegion(nn.Module):

@@ -52,8 +52,10 @@ class BiGRU(nn.Module):
             states = sequence.new_zeros(*sequences.mask.shape, self.size)
             return Read(states, states.sum(1))
         rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
-        packed = PackedSequence(rows, torch.tensor(sequences.steps))
-        states, final = self.gru(packed)
+        # Under CUDA's autocast cuDNN reads in float16, whose gradients vanish without loss scaling.
+        with torch.autocast("cuda", enabled=False):
+            rows = rows.to(next(self.gru.parameters()).dtype)
+            states, final = self.gru(PackedSequence(rows, torch.tensor(sequences.steps)))
         states = scattered(states.data, sequences)
         final = final.index_select(1, sequences.place)
         if self.directions == "forward":

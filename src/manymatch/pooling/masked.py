@@ -28,7 +28,9 @@ class MeanPooling(nn.Module):
         mask = real_rows(local, mask)
         weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
         # NaN or infinity times a weight of 0 would still be NaN.
-        return weights[:, None] @ local.masked_fill(~mask[:, :, None], 0.0)
+        local = local.masked_fill(~mask[:, :, None], 0.0)
+        with torch.autocast(local.device.type, enabled=False):
+            return weights[:, None] @ local
 
 
 class MaxPooling(nn.Module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from manymatch.layers.glorot import glorot_linear
+from manymatch.layers.precise import precise
 from manymatch.pooling.masked import Mask, masked_softmax, real_rows
 from manymatch.pooling.prediction import SetModule, Sets
 
@@ -42,7 +43,9 @@ class PIENet(SetModule):
 
     def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
         attended, attention = self.attention(local, mask)
-        slots = self.dropout(self.residual(attended).sigmoid())
+        # In half precision the elements of a set would be too much alike: which one is the nearest,
+        # and which negative the hardest, would be chance.
+        slots = self.dropout(precise(self.residual, attended).sigmoid())
         elements = slots if globals is None else slots + globals[:, None]
         return Sets(self.norm(elements), slots, attention)
 

@@ -68,7 +68,7 @@ class SlotAttention(SetModule):
 
     def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
         slots, attention = self._refine(local, mask)
-        return self.output(slots, globals, attention[-1])
+        return self.output(slots, globals, attention[-1].mean(1))
 
     def attend(self, local: Tensor, mask: Mask = None) -> tuple[Tensor, Tensor]:
         """The slots `(n, K, D)` and the attention maps of every pass `(T, n, K, R)`.
@@ -76,7 +76,7 @@ class SlotAttention(SetModule):
         A map is the mean over heads of the weights of the inputs in the slots.
         """
         slots, attention = self._refine(local, mask)
-        return self.output.slot_norm(slots), torch.stack(attention)
+        return self.output.slot_norm(slots), torch.stack(attention).mean(2)
 
     def _refine(self, local: Tensor, mask: Mask) -> tuple[Tensor, list[Tensor]]:
         mask = real_rows(local, mask)
@@ -88,7 +88,7 @@ class SlotAttention(SetModule):
             slots = self.random(len(local))
         for _ in range(self.iterations):
             slots, weights = self.block(slots, *inputs, mask)
-            attention.append(weights.mean(1))
+            attention.append(weights)
         return slots, attention
 
     def _code(self, mask: Tensor, local: Tensor) -> Tensor | None:

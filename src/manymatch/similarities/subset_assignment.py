@@ -95,8 +95,8 @@ class _Digits:
         largest = 0.75 * 2.0 ** (_MANTISSA - after - (self.n_rows - 1).bit_length())
         steps = (values * 2.0**self.fraction).round_().clamp_(-largest, largest)
         rows, columns = (torch.arange(size, device=values.device) for size in values.shape[:2])
-        codes = columns << rows[:, None] * self.width  # each column's digit at its row's bits
-        codes[self.count :] = 0
+        # Each column's digit at its row's bits.
+        codes = (columns << rows[:, None] * self.width) * (rows < self.count)[:, None]
         codes = codes.view(*codes.shape, *[1] * (values.ndim - 2))
         return steps.mul_(2.0**after).double().add_(codes)
 
