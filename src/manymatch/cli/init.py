@@ -80,7 +80,7 @@ def init(
     settings = check_settings(name, source)
     assert isinstance(settings, OwnSettings)
     collection = collect(settings, None, Path("data", f"{name}.left_out.tsv"))
-    source["format"] = collection.form.format
+    source |= {"format": collection.form.format, "content": collection.content()}
     sizes = _sizes(collection)
     _describe(name, collection, sizes)
     train, train_captions = sizes["train"], sizes["train captions"]

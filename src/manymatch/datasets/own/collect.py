@@ -237,6 +237,13 @@ class Collection:
                 split, path = str(picture.split), f"{IMAGES}/{file}"
                 yield Caption(image_id, caption_id, split, text, path, where=picture.where)
 
+    def content(self) -> str:
+        """Return a hash of the pictures, their captions and their splits."""
+        digest = sha256()
+        for file, picture in sorted(self.pictures.items()):
+            digest.update(repr((file, picture.split, picture.captions, picture.signature)).encode())
+        return digest.hexdigest()[:16]
+
     def write_left_out(self, path: Path) -> None:
         """Write what was left out: position, name and reason, separated by tabs."""
         lines = ("\t".join(map(single_spaced, entry)) for entry in self.left_out)
