@@ -58,6 +58,8 @@ class Collection:
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
+    _explicit: bool = False
+    """Whether splits are given, and not only said by names of folders and files."""
     _unusable: set[str] = field(default_factory=set)
     _lower: dict[str, str] = field(default_factory=dict)
 
@@ -95,10 +97,10 @@ class Collection:
         except Unusable as reason:
             self._leave_out(record.where, record.name, reason)
             return
-        if self._lists is None and record.split != picture.split:
+        if self._lists is None and (record.split or record.place) != picture.split:
             raise DataError(
                 f"{record.where}: {record.name} is in two splits, {picture.split} and "
-                f"{record.split}. Write one split for each picture"
+                f"{record.split or record.place}. Write one split for each picture"
             )
         for text in record.captions or [""]:
             caption = single_spaced(composed(text))
@@ -127,7 +129,10 @@ class Collection:
                 raise Unusable("a second picture of this name")
             return known
         self._check_name(file)
-        split = self._lists.get(PurePosixPath(file).name) if self._lists else record.split
+        split = record.split or record.place
+        if self._lists is not None:
+            split = self._lists.get(PurePosixPath(file).name)
+        self._explicit |= record.split is not None or self._lists is not None
         picture = Picture(file, split, record.where, None, digest)
         if content is not None:
             picture.signature = _signature(content)
@@ -179,7 +184,9 @@ class Collection:
             listed = [picture for picture in pictures if picture.split]
             self.notes.append(f"{len(pictures) - len(listed):,} pictures are in no list")
             self.pictures = {picture.file: picture for picture in listed}
-        given = splits.given_splits([picture.split for picture in self.pictures.values()])
+        given = splits.given_splits(
+            [picture.split for picture in self.pictures.values()], self._explicit
+        )
         for picture, split in zip(self.pictures.values(), given, strict=True):
             picture.split = split
         splits.check_sizes(given, self.settings.images)

@@ -17,9 +17,13 @@ _LEAST = 2
 """With one picture there is nothing to rank."""
 
 
-def given_splits(splits: Sequence[str | None]) -> list[str | None]:
-    """Return the given splits, or None for each picture unless every picture has one."""
-    return list(splits) if None not in splits else [None] * len(splits)
+def given_splits(splits: Sequence[str | None], explicit: bool) -> list[str | None]:
+    """Return the given splits, or None for each picture unless every picture has one.
+
+    Splits that are not `explicit`, but said by names, count only if some say train.
+    """
+    complete = None not in splits and (explicit or "train" in splits)
+    return list(splits) if complete else [None] * len(splits)
 
 
 def check_sizes(splits: Sequence[str | None], where: str) -> None:
