@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 _FEATURES = "lite0"
-_SECONDS = {"features": 0.03, "scene graphs": 0.002, "shards": 0.004, "an epoch of a model": 0.02}
+_SECONDS = {"features": 0.03, "scene graphs": 0.002, "shards": 0.004, "an epoch of a model": 0.01}
 """Seconds of one core for each picture, caption, picture, and training picture."""
 
 
