@@ -107,6 +107,17 @@ def flickr30k_annotations(birds: Birds) -> Settings:
 
 
 @form
+def tokens(birds: Birds) -> Settings:
+    lines = [
+        f"{file}#{number}\t{text}\n"
+        for file, texts in birds.captions.items()
+        for number, text in enumerate(texts)
+    ]
+    (birds.root / "all.token.txt").write_text("".join(lines))
+    return {"captions": str(birds.root / "all.token.txt")}
+
+
+@form
 def json_lines(birds: Birds) -> Settings:
     lines = (json.dumps(row) for row in birds.rows)
     (birds.photos / "metadata.jsonl").write_text("\n".join(lines))
@@ -164,7 +175,7 @@ def coco(birds: Birds) -> Settings:
     images = [{"id": n, "file_name": file} for n, file in enumerate(birds.captions)]
     texts = [(n, text) for n, texts in enumerate(birds.captions.values()) for text in texts]
     annotations = [{"id": k, "image_id": n, "caption": text} for k, (n, text) in enumerate(texts)]
-    path = birds.photos / "annotations" / "captions_all.json"
+    path = birds.photos / "annotations" / "captions_val2017.json"
     path.parent.mkdir()
     path.write_text(json.dumps({"images": images, "annotations": annotations}))
     return {}

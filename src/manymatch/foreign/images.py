@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,9 @@ MAX_PIXELS = 64_000_000
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """Formats of photographs. Some of Pillow's other readers start programs."""
 REMEDY = "Replace or remove the file and run the stage 'download' again"
+
+
+warnings.filterwarnings("ignore", "Corrupt EXIF data", UserWarning)
 
 
 def read_crops(

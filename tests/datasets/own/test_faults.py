@@ -250,4 +250,4 @@ def test_few_faults_are_listed_and_left_out(birds: Birds) -> None:
     collection = collect(validate(OwnSettings, settings, "test"), None, listed)
     assert len(collection.pictures) == 58
     lines = listed.read_text().splitlines()
-    assert [line.split("\t")[1] for line in lines] == ["name", *["bird77.jpg"] * 2, "bird8.jpg"]
+    assert [line.split("\t")[2] for line in lines] == ["name", *["bird77.jpg"] * 2, "bird8.jpg"]

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from own_forms import FORMS, Birds
 
+from manymatch.features.image_list import list_images
+
 
 @pytest.fixture
 def expected(birds: Birds) -> bytes:
@@ -20,8 +22,14 @@ def expected(birds: Birds) -> bytes:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_every_form_gives_the_same_table(name: str, birds: Birds, expected: bytes) -> None:
-    assert birds.read(birds.root / "raw", **FORMS[name](birds)) == expected
+def test_every_form_gives_the_same_table_and_pictures(
+    name: str, birds: Birds, expected: bytes
+) -> None:
+    raw = birds.root / "raw"
+    assert birds.read(raw, **FORMS[name](birds)) == expected
+    for image in list_images(raw.with_suffix(".table"), raw):
+        (file,) = birds.photos.rglob(f"{Path(image.image_id).name}.jpg")
+        assert image.source.read_bytes() == file.read_bytes()
 
 
 def test_karpathys_splits_are_used(birds: Birds, expected: bytes) -> None:

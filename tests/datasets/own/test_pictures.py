@@ -52,6 +52,7 @@ def four_colours(path: Path) -> Image.Image:
     return blocks().convert("CMYK").convert("RGB")
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 @pytest.mark.parametrize(
     "write", [turned, broken_exif, sixteen_bits, animated, four_colours], ids=lambda f: f.__name__
 )

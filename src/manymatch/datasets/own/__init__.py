@@ -15,9 +15,11 @@ from manymatch.datasets.image_folder import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.settings import OwnSettings
 from manymatch.foreign.parquet_file import read_table, table_writer
+from manymatch.system.files import write_text
 from manymatch.system.progress import say
 
 TABLE = "captions.parquet"
+CONTENT = "content.txt"
 LEFT_OUT = "left_out.tsv"
 
 
@@ -34,6 +36,8 @@ class Own(Dataset):
             say(note)
         if collection.in_place:
             ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
+        # The stages that read the pictures run again if a picture changes in its place.
+        write_text(raw / CONTENT, collection.content())
         rows = list(collection.rows())
         metadata = {CAPTION_PARSER: settings.parser} if settings.parser else None
         schema = CAPTIONS.with_metadata(metadata)

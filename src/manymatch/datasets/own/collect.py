@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from manymatch.datasets.base import SPLITS, Caption
 from manymatch.datasets.image_files import single_spaced
@@ -19,17 +20,15 @@ from manymatch.datasets.own import splits
 from manymatch.datasets.own.files import PictureFiles, Unusable, composed
 from manymatch.datasets.own.forms import Form, look
 from manymatch.datasets.own.near import Signature, near_groups, signature
-from manymatch.datasets.own.record import Record, split_of_word
+from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.settings import OwnSettings
 from manymatch.foreign.images import REMEDY
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.errors import DataError
 from manymatch.system.files import write_text
 from manymatch.system.progress import say, track
 from manymatch.text.caption_text import caption_fault
 
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|&(?:[a-z]{2,8}|#\d{1,6});")
-_LIST_SPLITS = re.compile(r"(?<![a-z])(train|val|dev|test)")
 
 
 @dataclass
@@ -46,20 +45,30 @@ class Picture:
     signature: Signature | None = None
 
 
+class LeftOut(NamedTuple):
+    """A picture or caption that is left out. `what`: pictures or captions."""
+
+    what: str
+    where: str
+    name: str
+    reason: str
+
+
 @dataclass
 class Collection:
-    """The usable pictures of a source, and what was left out: position, name and reason."""
+    """The usable pictures of a source, and what was left out."""
 
     settings: OwnSettings
     form: Form
     target: Path | None
     """The folder to which pictures inside tars and tables are copied; None: they are checked."""
     pictures: dict[str, Picture] = field(default_factory=dict)
-    left_out: list[tuple[str, str, str]] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _counts: Counter[str] = field(default_factory=Counter)
-    _unusable: set[str] = field(default_factory=set)
-    _lower: dict[str, str] = field(default_factory=dict)
+    _captions: int = 0
+    _explicit: bool = False
+    """Whether splits are given, and not only said by names of folders and files."""
+    _words: dict[str, str] = field(default_factory=dict)
 
     @property
     def in_place(self) -> bool:
@@ -72,7 +81,7 @@ class Collection:
 
     @cached_property
     def _lists(self) -> dict[str, str] | None:
-        return _read_lists(self.settings)
+        return splits.read_lists(self.settings.lists)
 
     def read(self) -> None:
         """Read all records, then decode the pictures of the user's folder.
@@ -93,28 +102,23 @@ class Collection:
                 raise Unusable(record.fault)
             picture = self._picture(record)
         except Unusable as reason:
-            self._leave_out(record.where, record.name, reason)
+            self.left_out.append(LeftOut("pictures", record.where, record.name, str(reason)))
             return
-        if self._lists is None and record.split != picture.split:
+        if self._lists is None and (record.split or record.place) != picture.split:
             raise DataError(
                 f"{record.where}: {record.name} is in two splits, {picture.split} and "
-                f"{record.split}. Write one split for each picture"
+                f"{record.split or record.place}. Write one split for each picture"
             )
         for text in record.captions or [""]:
             caption = single_spaced(composed(text))
             fault = caption_fault(caption)
             if _MARKUP.search(caption):
                 fault = "HTML in a caption. Write plain text"
-            self._counts["captions"] += 1
+            self._captions += 1
             if fault:
-                self._counts["faulty captions"] += 1
-                self.left_out.append((record.where, record.name, fault))
+                self.left_out.append(LeftOut("captions", record.where, record.name, fault))
             else:
                 picture.captions.append(caption)
-
-    def _leave_out(self, where: str, name: str, reason: object) -> None:
-        self.left_out.append((where, name, str(reason)))
-        self._unusable.add(name)
 
     def _picture(self, record: Record) -> Picture:
         """Return the picture of a record, which is new or has had captions before."""
@@ -127,7 +131,10 @@ class Collection:
                 raise Unusable("a second picture of this name")
             return known
         self._check_name(file)
-        split = self._lists.get(PurePosixPath(file).name) if self._lists else record.split
+        split = record.split or record.place
+        if self._lists is not None:
+            split = self._lists.get(PurePosixPath(file).name)
+        self._explicit |= record.split is not None or self._lists is not None
         picture = Picture(file, split, record.where, None, digest)
         if content is not None:
             picture.signature = _signature(content)
@@ -143,9 +150,9 @@ class Collection:
             raise Unusable("a name that leaves the folder or cannot be printed")
         if len(file) > 240:
             raise Unusable("a name of more than 240 characters")
-        earlier = self._lower.setdefault(composed(file).lower(), file)
+        earlier = self._words.setdefault(_word(file).lower(), file)
         if earlier != file:
-            raise Unusable(f"the name differs from {earlier} only in case or accents. Rename one")
+            raise Unusable(f"the name differs from {earlier} only in case or spaces. Rename one")
 
     def _keep(self, file: str, content: bytes) -> None:
         if self.target is not None:
@@ -155,14 +162,14 @@ class Collection:
 
     def _refuse(self) -> None:
         """Check that at most the allowed shares of pictures and captions are left out."""
-        unusable = len(self._unusable)
-        shares = {
-            "pictures": (unusable, len(self.pictures) + unusable),
-            "captions": (self._counts["faulty captions"], self._counts["captions"]),
-        }
-        for what, (count, total) in shares.items():
+        faulty = {name for what, _, name, _ in self.left_out if what == "pictures"}
+        captions = [one for one in self.left_out if one.what == "captions"]
+        for what, count, total in (
+            ("pictures", len(faulty), len(self.pictures) + len(faulty)),
+            ("captions", len(captions), self._captions),
+        ):
             if count > self.settings.allow * total:
-                where, name, reason = self.left_out[0]
+                _, where, name, reason = next(one for one in self.left_out if one.what == what)
                 raise DataError(
                     f"{where}: {name[:80]}: {reason}. In all {count:,} of {total:,} {what} cannot "
                     f"be used ({count / total:.1%}). Correct them, or allow them with --allow "
@@ -179,7 +186,9 @@ class Collection:
             listed = [picture for picture in pictures if picture.split]
             self.notes.append(f"{len(pictures) - len(listed):,} pictures are in no list")
             self.pictures = {picture.file: picture for picture in listed}
-        given = splits.given_splits([picture.split for picture in self.pictures.values()])
+        given = splits.given_splits(
+            [picture.split for picture in self.pictures.values()], self._explicit
+        )
         for picture, split in zip(self.pictures.values(), given, strict=True):
             picture.split = split
         splits.check_sizes(given, self.settings.images)
@@ -197,7 +206,8 @@ class Collection:
             results = track(pool.map(decoded, waiting), "pictures", len(waiting))
             for picture, result in zip(waiting, results, strict=True):
                 if isinstance(result, Unusable):
-                    self._leave_out(picture.where, picture.file, result)
+                    fault = LeftOut("pictures", picture.where, picture.file, str(result))
+                    self.left_out.append(fault)
                     del self.pictures[picture.file]
                 else:
                     picture.signature = result
@@ -237,10 +247,17 @@ class Collection:
                 split, path = str(picture.split), f"{IMAGES}/{file}"
                 yield Caption(image_id, caption_id, split, text, path, where=picture.where)
 
+    def content(self) -> str:
+        """Return a hash of the pictures, their captions and their splits."""
+        digest = sha256()
+        for file, picture in sorted(self.pictures.items()):
+            digest.update(repr((file, picture.split, picture.captions, picture.signature)).encode())
+        return digest.hexdigest()[:16]
+
     def write_left_out(self, path: Path) -> None:
-        """Write what was left out: position, name and reason, separated by tabs."""
+        """Write what was left out, separated by tabs."""
         lines = ("\t".join(map(single_spaced, entry)) for entry in self.left_out)
-        write_text(path, "".join(f"{line}\n" for line in ("where\tname\treason", *lines)))
+        write_text(path, "".join(f"{line}\n" for line in ("\t".join(LeftOut._fields), *lines)))
 
 
 def collect(settings: OwnSettings, target: Path | None, listed: Path) -> Collection:
@@ -275,21 +292,3 @@ def _signature(picture: Path | bytes) -> Signature:
 
 def _word(file: str) -> str:
     return re.sub(r"\s+", "_", composed(file))
-
-
-def _read_lists(settings: OwnSettings) -> dict[str, str] | None:
-    """Return the split of each file's name in the lists, or None without lists."""
-    found: dict[str, str] = {}
-    for path in settings.lists:
-        word = _LIST_SPLITS.search(path.stem.lower())
-        split = split_of_word(word[0]) if word else None
-        if split is None:
-            raise ConfigError(f"{path}: the name says no split. Call it train.txt or test.txt")
-        size = len(found)
-        for number, line in numbered_lines(path):
-            name = PurePosixPath(line.strip()).name
-            if found.setdefault(name, split) != split:
-                raise DataError(f"{path}:{number}: {name} is in the list of {found[name]} too")
-        if len(found) == size:
-            raise DataError(f"{path}: the list is empty. Write the name of a picture in each line")
-    return found or None

@@ -24,7 +24,7 @@ def read_karpathy_files(paths: Sequence[Path]) -> Iterator[Record]:
     for path in paths:
         for image in read_karpathy(path):
             texts = [line.text for line in image.captions]
-            yield Record(image.file, texts, image.split, image.captions[0].where)
+            yield Record(image.file, texts, image.captions[0].where, image.split)
 
 
 def read_coco_files(paths: Sequence[Path]) -> Iterator[Record]:
@@ -35,5 +35,5 @@ def read_coco_files(paths: Sequence[Path]) -> Iterator[Record]:
         for image, line in captions.values():
             lines[image].append(line)
         for image, of_image in lines.items():
-            name, where = names.get(image, f"{image:012}.jpg"), of_image[0].where
-            yield Record(name, [line.text for line in of_image], split_of_path(path.name), where)
+            name, texts = names.get(image, f"{image:012}.jpg"), [line.text for line in of_image]
+            yield Record(name, texts, of_image[0].where, place=split_of_path(path.name))

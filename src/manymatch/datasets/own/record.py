@@ -43,8 +43,11 @@ class Record:
 
     name: str
     captions: Sequence[str]
-    split: str | None
     where: str
+    split: str | None = None
+    """The split that the form gives."""
+    place: str | None = None
+    """The split that the name of a folder or file says, which may mean something else."""
     picture: Path | bytes | None = None
     """None: the file in the folder of pictures that is called `name`."""
     fault: str | None = None

@@ -30,6 +30,8 @@ class OwnSettings(Strict):
     """Draws the splits that are not given."""
     allow: Annotated[float, Field(ge=0, lt=1)] = 0.01
     """The share of pictures, and of captions, that may be unusable."""
+    content: str | None = None
+    """A hash that `init` takes of the pictures and captions, so that DVC notices a change."""
     parser: str | None = None
     """spaCy's model of the captions' language; null: `scene_graphs.model`."""
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.base import SPLITS
-from manymatch.system.errors import DataError
+from manymatch.datasets.own.record import split_of_word
+from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.errors import ConfigError, DataError
 
+_WORD = re.compile(r"(?<![a-z])(train|val|dev|test)")
 _SHARE = 0.1
 """The share of the pictures in a drawn validation or test split."""
 _MOST = 1000
@@ -17,9 +22,35 @@ _LEAST = 2
 """With one picture there is nothing to rank."""
 
 
-def given_splits(splits: Sequence[str | None]) -> list[str | None]:
-    """Return the given splits, or None for each picture unless every picture has one."""
-    return list(splits) if None not in splits else [None] * len(splits)
+def read_lists(paths: Sequence[Path]) -> dict[str, str] | None:
+    """Return the split of each file's name in lists such as `train.txt`, or None without lists.
+
+    Raises:
+        ConfigError, DataError: a list is empty or names no split, or two lists name a picture.
+    """
+    listed: dict[str, str] = {}
+    for path in paths:
+        word = _WORD.search(path.stem.lower())
+        split = split_of_word(word[0]) if word else None
+        if split is None:
+            raise ConfigError(f"{path}: the name says no split. Call it train.txt or test.txt")
+        size = len(listed)
+        for number, line in numbered_lines(path):
+            name = PurePosixPath(line.strip()).name
+            if listed.setdefault(name, split) != split:
+                raise DataError(f"{path}:{number}: {name} is in the list of {listed[name]} too")
+        if len(listed) == size:
+            raise DataError(f"{path}: the list is empty. Write the name of a picture in each line")
+    return listed or None
+
+
+def given_splits(splits: Sequence[str | None], explicit: bool) -> list[str | None]:
+    """Return the given splits, or None for each picture unless every picture has one.
+
+    Splits that are not `explicit`, but said by names, count only if some say train.
+    """
+    complete = None not in splits and (explicit or "train" in splits)
+    return list(splits) if complete else [None] * len(splits)
 
 
 def check_sizes(splits: Sequence[str | None], where: str) -> None:

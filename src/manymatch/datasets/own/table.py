@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -29,8 +30,11 @@ from manymatch.foreign.regular_file import open_regular, regular_path
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, first_line
 
-ENDINGS = (".csv", ".tsv", ".txt", ".jsonl", ".parquet")
+ENDINGS = (".csv", ".tsv", ".txt", ".token", ".jsonl", ".parquet")
 _DELIMITERS = "\t,;|"
+_TOKENS = re.compile(r"\S+#\d+\t")
+"""The beginning of a table without a header: FILE#NUMBER, as in `Flickr8k.token.txt`."""
+_TOKEN_COLUMNS = ["file", "caption"]
 _BATCH = 64
 """Rows with pictures in memory."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -57,14 +61,14 @@ def read_tables(paths: Sequence[Path], folder: Path, columns: Columns) -> Iterat
     number = 0
     for path in paths:
         base = path.parent.relative_to(folder) if path.is_relative_to(folder) else Path()
-        split = split_of_path(path.relative_to(folder).as_posix() if base != Path() else path.name)
+        place = split_of_path(path.relative_to(folder).as_posix() if base != Path() else path.name)
         chosen = None
         for where, row, fault in _rows(path):
             chosen = chosen or _Chosen(list(row), columns, where)
             if fault:
-                yield Record(str(row), (), split, where, fault=fault)
+                yield Record(chosen.name(row), (), where, fault=fault)
             else:
-                yield chosen.record(row, where, base.as_posix(), split, number)
+                yield chosen.record(row, where, base.as_posix(), place, number)
             number += 1
         if chosen is None:
             raise DataError(f"{path}: no rows. Write a header and a row for each caption")
@@ -91,21 +95,26 @@ class _Chosen:
             )
         self._split = columns.split or next((name for name in names if name == "split"), None)
 
+    def name(self, row: dict[str, Any]) -> str:
+        """Return the name of the row's picture, for messages."""
+        return str(row.get(self._files[0], ""))
+
     def record(
-        self, row: dict[str, Any], where: str, base: str, split: str | None, number: int
+        self, row: dict[str, Any], where: str, base: str, place: str | None, number: int
     ) -> Record:
-        """Return the record of a row; `split` is the one that the table's name says."""
+        """Return the record of a row; `place` is the split that the table's name says."""
+        split = None
         if self._split is not None:
-            split = _split(row[self._split], where)
+            split = _split(row.get(self._split), where)
         name, picture = self._picture(row, number)
         name = name if base == "." else f"{base}/{name}"
-        captions = [text for column in self._texts for text in texts(row[column])]
-        return Record(name, captions, split, where, picture)
+        captions = [text for column in self._texts for text in texts(row.get(column))]
+        return Record(name, captions, where, split, place, picture)
 
     def _picture(self, row: dict[str, Any], number: int) -> tuple[str, bytes | None]:
         name, picture = "", None
         for column in self._files:
-            cell = row[column]
+            cell = row.get(column)
             if isinstance(cell, dict):
                 name, cell = name or str(cell.get("path") or ""), cell.get("bytes")
             if isinstance(cell, bytes):
@@ -132,9 +141,9 @@ def _split(cell: Any, where: str) -> str:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         return _parquet_rows(path)
-    return _json_rows(path) if path.suffix == ".jsonl" else _delimited_rows(path)
+    return _json_rows(path) if path.suffix.lower() == ".jsonl" else _delimited_rows(path)
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
@@ -176,11 +185,12 @@ def _delimited_rows(path: Path) -> Iterator[Row]:
             at = number
             yield f"{text}\n"
 
-    first = next(lines(), "")
+    first, begins = next(lines(), ""), 1
+    tokens = _TOKENS.match(first) is not None
     delimiter = max(_DELIMITERS, key=lambda sign: bool(file_columns(_header(first, sign))))
     try:
         reader = csv.reader(lines(), delimiter=delimiter, strict=True)
-        header = [name.strip() for name in next(reader, [])]
+        header = _TOKEN_COLUMNS if tokens else [name.strip() for name in next(reader, [])]
         begins = at + 1
         for cells in reader:
             fault = None
@@ -190,6 +200,8 @@ def _delimited_rows(path: Path) -> Iterator[Row]:
                     "contain the separator in quotes"
                 )
             row = {name: cell.strip() for name, cell in zip(header, cells, strict=False)}
+            if tokens:
+                row["file"] = row["file"].rpartition("#")[0]
             yield f"{path}:{begins}", row, fault
             begins = at + 1
     except csv.Error as error:

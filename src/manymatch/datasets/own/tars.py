@@ -28,11 +28,11 @@ def read_tars(paths: Sequence[Path], text: Sequence[str] | None) -> Iterator[Rec
         SourceError: a tar is damaged or cut off.
     """
     for path in paths:
-        split = split_of_path(path.name)
+        place = split_of_path(path.name)
         with archive_faults(path), opened_archive(path) as members:
             files = (member for member in members if _ending(member) in _MAX_BYTES)
             for key, sample in groupby(files, key=lambda member: _key(member.name)):
-                yield _record(key, sample, split, f"{path}: {key}", text)
+                yield _record(key, sample, f"{path}: {key}", place, text)
 
 
 def _key(name: str) -> str:
@@ -46,8 +46,8 @@ def _ending(member: Member) -> str:
 def _record(
     key: str,
     members: Iterator[Member],
-    split: str | None,
     where: str,
+    place: str | None,
     text: Sequence[str] | None,
 ) -> Record:
     name, picture, parts = key, None, dict[str, bytes]()
@@ -72,9 +72,8 @@ def _record(
         fault = "the picture was not downloaded"
     if picture is None or (not captions and not fault):
         fault = fault or f"no {'caption' if picture else 'picture'} follows in the tar"
-    named = metadata.get("split")
-    split = split_of_word(named) or split if isinstance(named, str) else split
-    return Record(name, captions, split, where, picture, fault)
+    split = split_of_word(str(metadata.get("split")))
+    return Record(name, captions, where, split, place, picture, fault)
 
 
 def _captions(

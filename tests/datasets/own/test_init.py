@@ -1,0 +1,121 @@
+"""The command `init`: what it writes, what it refuses, and that the project fits afterwards."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import configured, fails
+from own_forms import Birds
+
+from manymatch import cli
+from manymatch.config.preset import read_preset
+from manymatch.datasets.base import parser_of
+
+NINE = {"vsepp", "vse_infinity", "pvse", "pcme", "msrm", "swamp", "dive", "maxmatch", "cora"}
+
+
+@pytest.fixture
+def project(birds: Birds, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    birds.table(birds.root / "captions.csv")
+    return configured(root, birds.root, monkeypatch)
+
+
+def run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["manymatch", *command.split()])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+
+
+INIT = "init birds --images photos --captions captions.csv"
+
+
+def test_init_adds_the_source_and_presets_and_nothing_else(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = Path("params.yaml").read_text()
+    run(INIT, monkeypatch)
+    said = capfd.readouterr().err
+    assert re.search(r"60 pictures \(48 train, 6 validation, 6 test\)", said)
+    assert "about" in said and "dvc repro" in said
+    after = Path("params.yaml").read_text()
+    changed = [
+        line
+        for line in difflib.ndiff(before.splitlines(), after.splitlines())
+        if line.startswith(("+ ", "- "))
+    ]
+    assert changed[:2] == ["- datasets: [scenes]", "+ datasets: [scenes, birds]"]
+    source = {"kind": "own", "images": "photos", "captions": "captions.csv", "format": "table"}
+    assert changed[2:-1] == ["+   birds:", *(f"+     {key}: {source[key]}" for key in source)]
+    assert changed[-1].startswith("+     content: ")
+    presets = {path.stem: read_preset(path) for path in Path("presets/birds").iterdir()}
+    assert {preset.method for preset in presets.values()} == NINE == set(presets)
+    assert all(preset.training.epochs == 30 for preset in presets.values())
+    assert presets["cora"].model["size"] == 128
+    run("check", monkeypatch)
+
+
+def test_a_second_run_takes_new_settings_and_keeps_presets(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("presets/birds").mkdir()
+    Path("presets/birds/cora.yaml").write_text("method: cora\nfeatures: lite0\n")
+    contents = set()
+    for options in ("", " --seed 1"):
+        run(INIT + options, monkeypatch)
+        source = yaml.safe_load(Path("params.yaml").read_text())["sources"]["birds"]
+        contents.add(source["content"])
+    shutil.copy("photos/bird1.jpg", "photos/bird2.jpg")
+    run(f"{INIT} --seed 1", monkeypatch)
+    changed = yaml.safe_load(Path("params.yaml").read_text())["sources"]["birds"]
+    assert source["seed"] == changed["seed"] == 1
+    assert len(contents | {changed["content"]}) == 3
+    assert Path("presets/birds/cora.yaml").read_text() == "method: cora\nfeatures: lite0\n"
+
+
+def test_another_language_names_its_parser(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(f"{INIT} --language th", monkeypatch)
+    assert "spacy download th_core_news_sm" in capfd.readouterr().err
+    for stage in ("download", "captions", "scene-graphs"):
+        run(f"{stage} birds", monkeypatch)
+    assert parser_of(Path("data/captions/birds.parquet")) == "none"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (INIT.replace("birds", "coco"), "built-in"),
+        (INIT.replace("birds", "own"), "built-in"),
+        (INIT.replace("birds", "../birds"), "not a name"),
+        (INIT.replace("birds", "birds.v2"), "dot"),
+        (f"{INIT} --language English", "language code"),
+        (f"{INIT} --allow 1.5", "allow"),
+        (f"{INIT} --format excel", "format"),
+        (INIT.replace("photos", "pictures"), "pictures: no such"),
+    ],
+)
+def test_a_faulty_command_is_one_line_and_changes_nothing(
+    command: str,
+    words: str,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before = Path("params.yaml").read_text()
+    assert words in fails(command, monkeypatch, capfd)
+    assert Path("params.yaml").read_text() == before and not Path("presets/birds").exists()
+
+
+def test_init_asks_for_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "no project here" in fails(INIT, monkeypatch, capfd)
