@@ -1,12 +1,13 @@
 """Searches of one text among many images, against one read of the codes and one bare product.
 
-    python benchmarks/search_scan.py [--items 100000] [--rounds 15] [--threads 2]
+    python benchmarks/search_scan.py [--items 100000] [--rounds 15] [--threads 2] [--cases 0 1 2 3]
 
-The vectors are random. Searches, reads and products alternate in one process, and the medians are
-printed, on the wall clock and of the processor: milliseconds, and the ratios to the read of the
-int8 codes and to the bare float32 product of all elements. A search includes the exact scores of
-its candidates. Vectors of 1,024 numbers lie near a space of 200 dimensions, as those of trained
-models do. Wanted, for 100,000 items:
+The vectors are random. Searches, reads and products alternate in one process, each after a pause
+in which the threads of the step before come to rest. The medians are printed, on the wall clock and
+of the processor: milliseconds, and the ratios to the read of the int8 codes from the mapped file
+and to the bare float32 product of all elements. A search includes the exact scores of its
+candidates. Vectors of 1,024 numbers lie near a space of 200 dimensions, as those of trained models
+do. `--cases` selects rows of `CASES`. Wanted, for 100,000 items:
 
 - 4 elements of 256 numbers: at most 2.0 reads;
 - 1 element of 256 numbers: at most 3 ms;
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -53,9 +55,10 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cases", type=int, nargs="+", default=range(len(CASES)))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    for name, method, elements, size in CASES:
+    for name, method, elements, size in (CASES[number] for number in options.cases):
         with tempfile.TemporaryDirectory() as folder:
             case(Path(folder), name, method, elements, size, options.items, options.rounds)
 
@@ -73,7 +76,7 @@ def case(
     blocks = (gallery.rows(slice(at, min(at + BLOCK, items))) for at in range(0, items, BLOCK))
     Codes.write(folder / "codes", model, blocks, "images")
     scanner = Scanner(model, gallery, Codes.open(folder / "codes"))
-    codes = torch.from_numpy(np.fromfile(folder / "codes" / "codes.bin", np.int8))
+    codes = torch.from_numpy(np.memmap(folder / "codes" / "codes.bin", np.int8, "c"))
     single = [queries.rows(slice(row, row + 1)) for row in range(QUERIES)]
     flat = gallery.vectors.flatten(0, 1)
     reranked: list[int] = []
@@ -92,6 +95,7 @@ def case(
     with torch.inference_mode():
         for number in range(rounds + 1):
             for step, work in steps.items():
+                time.sleep(0.01)
                 elapsed = clocks(partial(work, number % QUERIES))
                 if number:  # the first round is a warm-up
                     seconds[step].append(elapsed)
@@ -119,13 +123,12 @@ def untrained(folder: Path, method: str) -> Model:
 
 def made_up(items: int, elements: int, size: int, space: torch.Tensor | None) -> Embeddings:
     """Random unit vectors, near the rows of `space` if it is given."""
-    if space is None:
-        return Embeddings(normalize(torch.randn(items, elements, size), dim=2))
     vectors = torch.empty(items, elements, size)
     for at in range(0, items, BLOCK):
-        block = vectors[at : at + BLOCK]
-        inside = torch.randn(*block.shape[:2], len(space)) @ space
-        block.copy_(normalize(inside + 0.03 * torch.randn_like(block), dim=2))
+        block = vectors[at : at + BLOCK].normal_()
+        if space is not None:
+            block.mul_(0.03).add_(torch.randn(*block.shape[:2], len(space)) @ space)
+        block.copy_(normalize(block, dim=2))
     return Embeddings(vectors)
 
 

@@ -150,13 +150,14 @@ def test_another_model_and_a_folder_that_is_no_index_are_refused(
     assert len(files(album)) == 12
 
 
-def test_a_damaged_index_is_made_anew(album: Album) -> None:
+@pytest.mark.parametrize(("name", "embedded"), [("vectors.npy", 12), ("codes/codes.bin", 0)])
+def test_a_damaged_index_is_mended(album: Album, name: str, embedded: int) -> None:
     album.index()
     whole = album.content()
-    with (album.target / "vectors.npy").open("r+b") as file:
+    with (album.target / name).open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"\x7f")
-    assert album.index().embedded == 12
+    assert album.index().embedded == embedded
     assert album.content() == whole
 
 

@@ -28,7 +28,7 @@ from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.forms import form_of
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError, StorageError
-from manymatch.system.files import has_sha256, replacing
+from manymatch.system.files import has_sha256, replacing, sha256
 from manymatch.system.parts import Parts, identity_of
 from manymatch.system.progress import say, track
 
@@ -85,7 +85,8 @@ def build(
         )
         if earlier is None or not (
             items.equals(earlier.items)
-            and manifest == Manifest.read(target).model_copy(update={"files": {}})
+            and manifest == (former := Manifest.read(target)).model_copy(update={"files": {}})
+            and _damaged(target, former, codes=True) is None
         ):
             _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
     unfinished.remove()
@@ -175,13 +176,20 @@ def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
         manifest = Manifest.read(target)
         manifest.check_model(model, target)
         stored = Stored.open(target)
-        for name, expected in manifest.files.items():
-            if not has_sha256(target / name, expected):
-                raise DataError(f"{target / name}: damaged")
+        if damaged := _damaged(target, manifest, codes=False):
+            raise DataError(f"{target / damaged}: damaged")
     except DataError as error:
         say(f"{error}: every item is embedded anew")
         return None
     return stored
+
+
+def _damaged(folder: Path, manifest: Manifest, *, codes: bool) -> str | None:
+    """The first file of the codes, or of the embeddings, that does not have its hash."""
+    for name, expected in manifest.files.items():
+        if name.startswith(f"{CODES}/") == codes and not has_sha256(folder / name, expected):
+            return name
+    return None
 
 
 def _known_rows(
@@ -269,5 +277,6 @@ def _write(
         write_items(folder, items)
         if form_of(model.method, manifest.side):  # else every search scores every item
             Codes.write(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
+            files |= {f"{CODES}/{path.name}": sha256(path) for path in (folder / CODES).iterdir()}
         complete = manifest.model_copy(update={"files": files})
         write_hashed_object(folder / NAME, complete.model_dump())

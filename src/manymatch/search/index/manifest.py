@@ -32,7 +32,7 @@ class Manifest(Record):
         side: whether the items are images or texts.
         items: the number of items.
         broken: the number of items that could not be read and are left out.
-        files: the SHA-256 of each file of embeddings.
+        files: the SHA-256 of each file of embeddings and codes.
     """
 
     model: str

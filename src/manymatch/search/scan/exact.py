@@ -7,13 +7,11 @@ scores. Ties are in the order of the rows.
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from manymatch.evaluation.ranking.blocks import Score, checked, runs
 from manymatch.evaluation.rerank import reranked
@@ -21,12 +19,15 @@ from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.model import Model
 from manymatch.search.scan.codes import Side
-from manymatch.search.scan.source import double, in_double, per_item
+from manymatch.search.scan.source import double, per_item
 from manymatch.system.errors import ConfigError
 from manymatch.system.parallel_map import side_by_side
 
 _NUMBERS_AT_ONCE = 2**20
 """Numbers of float64 embeddings that are scored at once: 8 MiB, for which memory is reused."""
+_SPAN = 1.5
+"""All items of a range are scored if this takes at most so many times the wanted items: a range is
+not copied."""
 
 
 class ExactScores:
@@ -61,11 +62,16 @@ class ExactScores:
         return rows, np.concatenate([np.empty(0, np.float32), *scores])
 
     def _scores(self, query: Embeddings, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        items = _taken(self._gallery, torch.from_numpy(rows))
+        first, end = int(rows[0]), int(rows[-1]) + 1
+        if end - first <= _SPAN * len(rows):
+            items, rows = self._gallery.rows(slice(first, end)), rows - first
+        else:
+            items, rows = _taken(self._gallery, rows), np.arange(len(rows))
+        items = double(items)
         if self._model.device.type != "cpu":
             items, query = items.to(self._model.device), query.to(self._model.device)
         sides = (items, query) if self._side == "images" else (query, items)
-        return checked(self._score(*sides).flatten()).float().cpu().numpy()
+        return checked(self._score(*sides).flatten()).float().cpu().numpy()[rows]
 
 
 class Best:
@@ -91,15 +97,13 @@ class Best:
         return bounds >= max(worst, np.finfo(np.float32).min)
 
 
-def _taken(items: Embeddings, rows: Tensor) -> Embeddings:
-    """The items with these ascending row numbers, in float64."""
+def _taken(items: Embeddings, rows: NDArray[np.int64]) -> Embeddings:
+    """The items with these ascending row numbers."""
     if not items.index_parts():
-        return items.map(lambda part: in_double(part[rows]))
-    ends = [0, *((rows.diff() != 1).nonzero()[:, 0] + 1).tolist(), len(rows)]
-    slices = [
-        slice(int(rows[start]), int(rows[end - 1]) + 1) for start, end in itertools.pairwise(ends)
-    ]
-    return double(Embeddings.join([items.rows(selected) for selected in slices]))
+        numbers = torch.from_numpy(rows)
+        return items.map(lambda part: part[numbers])
+    runs_of_rows = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
+    return Embeddings.join([items.rows(slice(run[0], run[-1] + 1)) for run in runs_of_rows])
 
 
 def _check_beta(model: Model, beta: float) -> None:

@@ -29,6 +29,8 @@ _MARGIN = 64
 """Items beyond k that are scored first: a second run is often not necessary."""
 _RUN = 256
 """Items in the first run after these. A call costs about as much as 256 items."""
+_MANY = 0.1
+"""The share of items above which all are scored at once, in the order of their rows."""
 
 
 class Scanner:
@@ -113,8 +115,11 @@ class Scanner:
         best.add(*self._exact(query, first[best.reached_by(bounds[first])]))
         bounds[first] = -np.inf
         others = np.flatnonzero(best.reached_by(bounds))
-        others = others[np.argsort(-bounds[others], kind="stable")]
         start, size = 0, _RUN
+        if len(others) > _MANY * len(bounds):  # the bounds do not tell the items apart
+            size = len(others)
+        else:
+            others = others[np.argsort(-bounds[others], kind="stable")]
         while start < len(others):
             run = others[start : start + size]
             run = run[best.reached_by(bounds[run])]

@@ -89,12 +89,7 @@ def block(number: int, count: int) -> slice:
 
 
 def double(items: Embeddings) -> Embeddings:
-    return items.map(in_double)
-
-
-def in_double(part: Tensor) -> Tensor:
-    """The numbers in float64; other parts as they are."""
-    return part.double() if part.is_floating_point() else part
+    return items.map(lambda part: part.double() if part.is_floating_point() else part)
 
 
 def per_item(items: Embeddings) -> Embeddings:
