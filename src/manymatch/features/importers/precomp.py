@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE as CAPTIONS
+from manymatch.datasets.precomp import image_ids
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
 from manymatch.foreign.json_file import read_object
@@ -86,7 +87,10 @@ def open_vse_infinity(path: Path, images: ImageTable, max_regions: int | None) -
     """
     mapping = read_mapping(path / MAPPING)
     splits = _open_splits(path / FOLDER)
-    ids = {split.name: _ids(split) for split in splits}
+    ids = {
+        split.name: image_ids(split.folder / f"{split.name}_ids.txt", split.images)
+        for split in splits
+    }
 
     def find_row(split: Split, image: int) -> int:
         name = ids[split.name][image]
@@ -139,23 +143,6 @@ def _open(folder: Path, name: str) -> Split:
             f"expected one row for each caption, or one for every {CAPTIONS}"
         )
     return Split(folder, name, rows, captions, copies)
-
-
-def _ids(split: Split) -> list[str]:
-    """Return one id for each image; the file has one id for each row, or for each image."""
-    path = split.folder / f"{split.name}_ids.txt"
-    ids = _lines(path)
-    if len(ids) == split.images:
-        return ids
-    if len(ids) != len(split.rows):
-        raise DataError(f"{path}: {len(ids)} ids for {len(split.rows)} rows")
-    groups = [ids[first : first + split.copies] for first in range(0, len(ids), split.copies)]
-    for number, group in enumerate(groups):
-        if len(set(group)) > 1:
-            raise DataError(
-                f"{path}:{split.copies * number + 1}: different ids for the rows of one image"
-            )
-    return [group[0] for group in groups]
 
 
 def _lines(path: Path) -> list[str]:
