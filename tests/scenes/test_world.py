@@ -12,15 +12,7 @@ from manymatch.scenes.drawing import image as drawing
 from manymatch.scenes.drawing import people
 from manymatch.scenes.drawing.pen import Pen
 from manymatch.scenes.geometry import INVERSES, all_relations
-from manymatch.scenes.kinds import (
-    BACKGROUNDS,
-    CLOTHES,
-    COLOURS,
-    KINDS,
-    PEOPLE,
-    SIZES,
-    is_a,
-)
+from manymatch.scenes.kinds import BACKGROUNDS, CLOTHES, COLOURS, KINDS, PEOPLE, SIZES, is_a
 from manymatch.scenes.world import Box, Spec, Thing, Tie
 
 DRAWN = [name for name in KINDS if name not in (*PEOPLE, *CLOTHES.values())]
