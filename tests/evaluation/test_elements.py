@@ -20,7 +20,6 @@ from manymatch.evaluation.sets.elements import (
     log_circular_variance,
     matching_elements,
     nearest_items,
-    select,
     selections,
     winners,
 )
@@ -52,7 +51,7 @@ def test_selections_of_elements_are_checked():
 
 def test_cut_keeps_the_chosen_elements_in_every_part():
     whole = Embeddings(_vectors(2, 3, 4), attention=_vectors(2, 3, 5), globals=_vectors(2, 4))
-    cut = select(whole, (3, 1))
+    cut, _ = Selection("images", (3, 1)).apply(whole, whole)
     assert torch.equal(cut.vectors, whole.vectors[:, [2, 0]])
     assert torch.equal(cut.attention, whole.attention[:, [2, 0]])
     assert cut.globals is whole.globals
