@@ -22,8 +22,7 @@ from torch import nn
 from manymatch.features.butd import detector as module
 from manymatch.features.butd import operations
 from manymatch.features.butd.detector import ButdDetector
-from manymatch.features.butd.network import Convolution, Network
-from manymatch.features.butd.weights import load_network
+from manymatch.features.butd.network import Convolution, Network, load_network
 
 SIZE = (480, 640, 3)
 ANCHORS = [

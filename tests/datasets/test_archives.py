@@ -39,11 +39,7 @@ def zip_bytes(members, attributes=None):
     return stream.getvalue()
 
 
-MAKERS = {
-    "tar": tar_bytes,
-    "tar.gz": lambda members: tar_bytes(members, ":gz"),
-    "zip": zip_bytes,
-}
+MAKERS = {"tar": tar_bytes, "tar.gz": lambda members: tar_bytes(members, ":gz"), "zip": zip_bytes}
 
 
 def refused(tmp_path, content, words, name="bad.archive"):

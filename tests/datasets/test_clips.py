@@ -118,11 +118,7 @@ class TestMsrvtt:
             ("MSRVTT_train.csv", "video_id\nvideo700\n", "no captions of 'video700'"),
             ("MSRVTT_JSFUSION_test.csv", "video_id,sentence\nvideo1\n", "test.csv:2: 1 fields"),
             ("MSRVTT_JSFUSION_test.csv", 'video_id,sentence\nv,"x" y\n', "not a line of CSV"),
-            (
-                "MSRVTT_JSFUSION_test.csv",
-                "video_id,sentence\nvideo1,x\n",
-                "second caption 'video1",
-            ),
+            ("MSRVTT_JSFUSION_test.csv", "video_id,sentence\nvideo1,x\n", "second caption 'video1"),
             ("MSRVTT_data.json", '{"sentences": [{"video_id": "a"}]}', "sentence 0: without"),
             ("MSRVTT_data.json", "[]", "expected a JSON object"),
         ],

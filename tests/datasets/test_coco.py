@@ -187,20 +187,6 @@ def test_an_image_twice_in_the_folder_is_refused(folder, stages):
     stages.refused({"folder": str(folder)}, DataError, words)
 
 
-def test_images_in_two_archives(folder, stages):
-    archives = []
-    for part in ("train2014", "val2014"):
-        archives.append(str(folder / f"{part}.zip"))
-        with zipfile.ZipFile(archives[-1], "w") as opened:
-            for path in (folder / "images" / part).iterdir():
-                opened.write(path, f"{part}/{path.name}")
-    made.write_karpathy(folder)
-    rows = stages({"folder": str(folder), "images": archives})
-    assert table(rows) == expected()
-    assert rows[0]["file"] == f"images/{made.file_name(4)}"
-    assert len(list((stages.raw / "images").iterdir())) == 5
-
-
 def test_a_missing_image_is_named_or_left_out_if_asked_for(folder, stages, capsys):
     made.write_karpathy(folder)
     missing = folder / "images" / "val2014" / made.file_name(5)
@@ -307,26 +293,6 @@ def test_a_faulty_precomp_folder(tmp_path, stages, name, change, words):
 # From the web
 
 
-def test_everything_from_the_web(folder, server, stages):
-    made.write_karpathy(folder, "caption_datasets.zip")
-    made.write_annotations(folder, "annotations_trainval2014.zip")
-    with zipfile.ZipFile(folder / "all.zip", "w") as opened:
-        for path in (folder / "images").rglob("*.jpg"):
-            opened.write(path, path.name)
-    rows = stages(
-        {
-            "images": f"{server.url}/all.zip",
-            "captions": {
-                "url": f"{server.url}/gone.zip",
-                "mirrors": [f"{server.url}/caption_datasets.zip"],
-            },
-            "instances": f"{server.url}/annotations_trainval2014.zip",
-        }
-    )
-    assert table(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
-    assert not (stages.raw.parent / ".downloads" / "coco").exists()
-
-
 @pytest.mark.parametrize(
     "spoil", [lambda content: content[: len(content) // 2], lambda content: b"<html>Sign in</html>"]
 )
@@ -340,6 +306,7 @@ def test_everything_from_the_last_mirrors(folder, server, stages, spoil):
         shutil.make_archive(str(good / part), "zip", folder / "images", part)
     rows = stages(served_sources("coco", folder, server.url, spoil))
     assert table(rows) == expected() and rows[0]["labels"] == [1, 4, 90]
+    assert not (stages.raw.parent / ".downloads" / "coco").exists()
 
 
 def test_only_the_missing_archive_of_images_is_downloaded(folder, server, stages):

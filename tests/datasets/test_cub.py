@@ -141,14 +141,6 @@ def test_everything_from_the_last_mirrors(folder, server, stages):
     assert any("/bad/" in path for path in server.asked)
 
 
-def test_only_present_images_if_asked_for(folder, stages):
-    path = folder / "CUB_200_2011" / "images" / CLASSES[4] / f"{stem(4, 0)}.jpg"
-    path.unlink()
-    stages.refused({"folder": str(folder)}, DataError, f"{stem(4, 0)}.jpg does not exist")
-    rows = stages({"folder": str(folder), "only_present": True})
-    assert stem(4, 0) not in images_of(rows, "test") and stem(4, 1) in images_of(rows, "test")
-
-
 def test_faulty_and_missing_files_are_named(folder, stages):
     write_lists(folder / "splits", {"testclasses.txt": [CLASSES[4], CLASSES[1]]})
     words = "class 1 is in trainvalclasses.txt and testclasses.txt"

@@ -161,15 +161,6 @@ def test_images_in_an_archive(folder, stages):
     assert len(list((stages.raw / "images").iterdir())) == len(FILES)
 
 
-def test_only_present_images_if_asked_for(folder, stages, capsys):
-    (folder / "dataset_flickr30k.json").write_text(karpathy())
-    (folder / "flickr30k-images" / "30.jpg").unlink()
-    stages.refused({"folder": str(folder)}, DataError, "images/30.jpg does not exist")
-    rows = stages({"folder": str(folder), "only_present": True})
-    assert table(rows) == [row for row in expected() if row[0] != "30"]
-    assert "left out 1 images" in capsys.readouterr().err
-
-
 def test_without_images_the_way_to_the_form_is_told(folder, stages):
     (folder / "dataset_flickr30k.json").write_text(karpathy())
     settings = {"captions": str(folder / "dataset_flickr30k.json")}

@@ -1,13 +1,16 @@
-"""Real parts of COCO, Flickr30K and CUB, if available (not part of the repository)."""
+"""Flickr8k and real parts of COCO, Flickr30K and CUB, if available (not in the repository)."""
 
 from collections import Counter
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from dataset_stages import split_of
 
 from manymatch.datasets import dataset
+from manymatch.datasets.captions import write_captions
 from manymatch.datasets.download import download
+from manymatch.text.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +74,26 @@ def test_the_images_of_coco_that_are_here(real_data, stages_of):
     assert len(rows) == 5 * 159
 
 
-@pytest.mark.slow
+def test_both_forms_of_flickr8k_give_the_published_sizes(real_data, tmp_path):
+    given = real_data / "flickr8k"
+    forms = {"tokens": {}, "karpathy": {"captions": str(given / "dataset_flickr8k.json")}}
+    for form, settings in forms.items():
+        raw, out = tmp_path / form / "flickr8k", tmp_path / form
+        download("flickr8k", {"folder": str(given)} | settings, raw)
+        write_captions("flickr8k", raw, out / "table", out / "words", out / "pairs", 1)
+    tokens, karpathy = (tmp_path / form for form in forms)
+    for name in ("table", "words", "pairs"):
+        assert (tokens / name).read_bytes() == (karpathy / name).read_bytes()
+    rows = pq.read_table(tokens / "table").to_pylist()
+    assert Counter(split_of(rows).values()) == {"train": 6000, "validation": 1000, "test": 1000}
+    assert set(Counter(row["image_id"] for row in rows).values()) == {5}
+    assert len(list((tokens / "flickr8k" / "images").iterdir())) == 8091
+    assert len(Vocabulary.load(tokens / "words")) == 7692
+    pairs = pq.read_table(tokens / "pairs").to_pylist()
+    counts = [len({pair[key] for pair in pairs}) for key in ("image_id", "caption_id")]
+    assert (len(pairs), *counts) == (2266, 692, 575)
+
+
 def test_all_captions_of_flickr30k(real_data, stages_of):
     flickr = real_data / "flickr30k"
     settings = {"captions": str(flickr / "multi30k_task2"), "without_images": True}

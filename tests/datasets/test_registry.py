@@ -32,9 +32,3 @@ def test_an_unknown_setting_suggests_the_nearest():
         datasets.check_settings("flickr8k", {"folder": "x", "caption": "y"})
     assert "params.yaml: sources.flickr8k: unknown key 'caption'" in str(caught.value)
     assert "did you mean 'captions'?" in str(caught.value)
-
-
-def test_an_unknown_key_of_a_source_suggests_the_nearest():
-    images = {"url": "https://host/a.zip", "sha": "0" * 64}
-    with pytest.raises(ConfigError, match=r"images\.sha'.*did you mean 'sha256'"):
-        datasets.check_settings("flickr8k", {"images": images, "captions": "c"})

@@ -189,10 +189,7 @@ def leave_partial(server, target, left=CONTENT[:100_000]):
     [
         ({}, [None]),
         ({"cuts": [100_000, 50_000]}, [None, "bytes=100000-", "bytes=150000-"]),
-        (
-            {"cuts": [100_000, 200_000], "ranges": False},
-            [None, "bytes=100000-", "bytes=200000-"],
-        ),
+        ({"cuts": [100_000, 200_000], "ranges": False}, [None, "bytes=100000-", "bytes=200000-"]),
         ({"codes": [503, 429]}, [None, None, None]),
     ],
     ids=["quiet", "cut", "cut, without ranges", "busy"],

@@ -20,7 +20,6 @@ from manymatch.evaluation.sets.elements import (
     log_circular_variance,
     matching_elements,
     nearest_items,
-    select,
     selections,
     winners,
 )
@@ -52,7 +51,7 @@ def test_selections_of_elements_are_checked():
 
 def test_cut_keeps_the_chosen_elements_in_every_part():
     whole = Embeddings(_vectors(2, 3, 4), attention=_vectors(2, 3, 5), globals=_vectors(2, 4))
-    cut = select(whole, (3, 1))
+    cut, _ = Selection("images", (3, 1)).apply(whole, whole)
     assert torch.equal(cut.vectors, whole.vectors[:, [2, 0]])
     assert torch.equal(cut.attention, whole.attention[:, [2, 0]])
     assert cut.globals is whole.globals
@@ -156,18 +155,13 @@ def test_vectors_that_are_not_finite_are_one_line():
         nearest_items(queries, _vectors(3, 2, 4))
 
 
-def test_projection_has_the_places_of_whole_sets_and_is_the_same_again():
+def test_projection_is_of_all_sets_or_of_a_random_part():
+    """The drawn vectors lie where they would if nothing else were there, in the drawn order."""
     images, texts = _vectors(40, 3, 6).float(), _vectors(50, 2, 6, seed=1).float()
     projection = project(images, texts, None)
     assert np.shape(projection.images.places) == (40, 3, 2)
     assert np.shape(projection.texts.places) == (50, 2, 2)
-    assert (projection.images.vectors, projection.texts.vectors) == (120, 100)
     assert projection == project(images, texts, 150)
-
-
-def test_projection_of_many_vectors_is_of_a_random_part_of_the_sets():
-    """The drawn vectors lie where they would if nothing else were there, in the drawn order."""
-    images, texts = _vectors(40, 3, 6).float(), _vectors(50, 2, 6, seed=1).float()
     projection = project(images, texts, 30)
     drawn = draw_queries(40, 50, 10)
     assert (projection.images.vectors, projection.texts.vectors) == (120, 100)

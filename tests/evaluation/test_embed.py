@@ -62,14 +62,11 @@ def test_embeds_a_split_in_order():
     assert method.training
 
 
-def test_embeddings_that_are_not_finite_name_their_image():
+def test_embeddings_that_are_not_finite_and_empty_splits_are_refused():
     batch = _batch(0, [1, 1])
     features = batch.features.clone()
     features[1, 2, 0] = torch.nan
     with pytest.raises(DataError, match="'i1' is not finite"):
         embed(_Mean(), [replace(batch, features=features)], "cpu")
-
-
-def test_empty_split_is_refused():
     with pytest.raises(DataError, match="no images"):
         embed(_Mean(), [], "cpu")

@@ -10,11 +10,7 @@ from made_scores import looked_up, subject
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation.outcome import measure
 from manymatch.evaluation.protocols import suite
-from manymatch.evaluation.protocols.recall import (
-    multi_match,
-    ranks_of_relevant,
-    relevant_ranks,
-)
+from manymatch.evaluation.protocols.recall import multi_match, ranks_of_relevant, relevant_ranks
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
 from manymatch.results.metrics import Metrics

@@ -123,12 +123,6 @@ def test_an_ensemble_is_re_ranked_with_its_best_beta(models):
     assert values["rsum"] == pytest.approx(results("test", record["rerank_beta"])["rsum"], abs=0.01)
 
 
-def test_the_same_model_twice_re_ranks_as_one(models):
-    assert models.rerank(models.make("a", "cora")) == models.rerank(
-        "a", models.make("again", "cora")
-    )
-
-
 def test_a_member_without_entities_is_refused(models):
     models.make("a", "cora"), models.make("b")
     message = "re-ranking with 'b' needs the entities of captions.*'vsepp'"

@@ -14,16 +14,13 @@ from manymatch.evaluation.ranking.ranks import Direction
 from manymatch.evaluation.run_files import run_id, write_run
 
 
-def test_lines(tmp_path):
+def test_lines_tell_all_scores_apart(tmp_path):
     direction = Direction(torch.tensor([1]), torch.tensor([[2, 0]]), torch.tensor([[0.5, 1 / 3]]))
     path = tmp_path / "i2t.trec"
     write_run(path, direction, ["my image.jpg"], ["a", "b", "c"], "cora")
     assert path.read_text() == (
         "my%20image.jpg Q0 c 1 0.5 cora\nmy%20image.jpg Q0 a 2 0.333333343 cora\n"
     )
-
-
-def test_float64_scores_that_differ_are_written_apart(tmp_path):
     scores = torch.tensor([[1 + 2**-40, 1.0]], dtype=torch.float64)
     direction = Direction(torch.tensor([1]), torch.tensor([[0, 1]]), scores)
     write_run(tmp_path / "i2t.trec", direction, ["q"], ["a", "b"], "tag")

@@ -62,9 +62,6 @@ def test_image_maps_tell_grids_from_boxes_and_leave_padding_out():
     assert maps[1].boxes == [(0.1, 0.2, 0.3, 0.4), (0, 0, 1, 1)]
     assert np.shape(maps[1].weights) == (2, 2)
     assert maps[0].weights[1][3] == pytest.approx(attention[0, 1, 3].item(), abs=1e-4)
-
-
-def test_four_boxes_that_are_no_grid_are_boxes():
     (maps,) = image_maps([_sample("a", GRID[::-1].copy())], torch.ones(1, 1, 4))
     assert maps.grid is None
     assert len(maps.boxes) == 4
@@ -200,19 +197,15 @@ def test_maps_of_every_pass_end_in_the_attention_and_ask_for_the_sampled_images_
     assert all(shown.passes[-1] == shown.weights for shown in maps)
 
 
-def test_no_queries_no_maps_and_no_answers():
-    analysis = _Made().analyse(samples=0)
-    assert analysis.details.nearest.to_json() == {"images": [], "captions": []}
-    assert analysis.details.image_maps == []
-
-
 def test_single_vectors_have_no_sets_and_one_modality_may_have_them_alone():
     assert _Made(elements=(1, 1)).analyse() is None
     analysis = _Made(elements=(3, 1)).analyse()
     assert "texts" not in analysis.metrics.to_json()
 
 
-def test_sets_without_attention_have_no_maps():
+def test_without_queries_or_attention_there_are_no_maps():
+    shown = _Made().analyse(samples=0).details
+    assert shown.nearest.to_json() == {"images": [], "captions": []} and shown.image_maps == []
     made = _Made()
     made.embedded = Embedded(
         Embeddings(made.embedded.images.vectors),

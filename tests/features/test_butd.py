@@ -12,10 +12,9 @@ from PIL import Image
 
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
-from manymatch.features.butd import boxes, operations, pooling
+from manymatch.features.butd import operations
 from manymatch.features.butd.detector import ButdDetector, Limits
-from manymatch.features.butd.network import Convolution, Network, Sizes
-from manymatch.features.butd.weights import load_network
+from manymatch.features.butd.network import Convolution, Network, Sizes, load_network
 from manymatch.features.extract import Detection, extract
 from manymatch.features.image_list import ImageFile
 from manymatch.features.store import FeatureStore
@@ -236,21 +235,28 @@ def suppressed_by_loop(result, scores, threshold):
     return kept
 
 
+@pytest.fixture
+def ours(monkeypatch):
+    """Our own functions, also if torchvision is there."""
+    monkeypatch.setattr(operations, "fast", None)
+
+
+@pytest.mark.usefixtures("ours")
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7])
 def test_suppression_is_the_loop(threshold):
     result = random_boxes(60).double()
     scores = torch.rand(60, generator=torch.Generator().manual_seed(1)).round(decimals=1)  # ties
     expected = suppressed_by_loop(result, scores, threshold)
     assert 1 < len(expected) < 60
-    assert boxes.suppress(result, scores, threshold, 100).tolist() == expected
-    assert boxes.suppress(result, scores, threshold, 3).tolist() == expected[:3]
-    assert boxes.suppress(result[:0], scores[:0], threshold, 3).tolist() == []
+    assert operations.suppress(result, scores, threshold, 100).tolist() == expected
+    assert operations.suppress(result, scores, threshold, 3).tolist() == expected[:3]
+    assert operations.suppress(result[:0], scores[:0], threshold, 3).tolist() == []
 
 
 def test_suppression_in_every_class_is_the_loop_in_each():
     result = random_boxes(40).double()
     scores = torch.rand(40, 6, generator=torch.Generator().manual_seed(2)).round(decimals=1)
-    stays = boxes.surviving(result, scores, 0.3)
+    stays = operations.surviving(result, scores, 0.3)
     for number in range(6):
         kept = suppressed_by_loop(result, scores[:, number], 0.3)
         assert stays[:, number].nonzero().flatten().tolist() == sorted(kept)
@@ -272,6 +278,7 @@ def pooled_by_loop(maps, result, size, scale):
     return out
 
 
+@pytest.mark.usefixtures("ours")
 @pytest.mark.parametrize(
     ("height", "width", "size"), [(6, 9, 4), (40, 30, 4), (1, 1, 7), (17, 5, 2)]
 )
@@ -280,35 +287,38 @@ def test_pooling_is_the_loop(height, width, size):
     result = random_boxes(25, width=16 * width, height=16 * height)
     result = torch.cat([result, torch.tensor([[0.0, 0, 16 * width, 16 * height], [8, 8, 24, 24]])])
     expected = pooled_by_loop(maps, result, size, 1 / 16)
-    pooled = pooling.pool_regions(maps, result, size, 1 / 16)
+    pooled = operations.pool_regions(maps, result, size, 1 / 16)
     torch.testing.assert_close(pooled, expected, rtol=0, atol=0)
 
 
-def test_ours_are_torchvisions():
-    pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError))
-    assert operations.fast is not None
+def test_ours_are_torchvisions(monkeypatch):
+    theirs = pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError)).ops
     maps = torch.randn(5, 38, 63, generator=torch.Generator().manual_seed(4))
     result = random_boxes(300, width=1000, height=600)
     scores = torch.rand(300, 20, generator=torch.Generator().manual_seed(5))
     arguments = maps, result, 14, 1 / 16
-    assert torch.equal(pooling.pool_regions(*arguments), operations.pool_regions(*arguments))
-    arguments = result, scores[:, 0], 0.7, 50
-    assert torch.equal(boxes.suppress(*arguments), operations.suppress(*arguments))
-    stays = boxes.surviving(result, scores, 0.3)
+    monkeypatch.setattr(operations, "fast", None)
+    pooled, survivors = (
+        operations.pool_regions(*arguments),
+        operations.suppress(result, scores[:, 0], 0.7, 50),
+    )
+    assert torch.equal(pooled, theirs.roi_pool(maps[None], [result], 14, 1 / 16))
+    assert torch.equal(survivors, theirs.nms(result, scores[:, 0], 0.7)[:50])
+    stays = operations.surviving(result, scores, 0.3)
     for number in range(20):
-        kept = operations.fast.nms(result, scores[:, number], 0.3)
+        kept = theirs.nms(result, scores[:, number], 0.3)
         assert torch.equal(stays[:, number].nonzero().flatten(), kept.sort().values)
 
 
 def test_anchors_stand_on_every_cell_and_move_by_their_deltas():
-    grid = boxes.anchor_grid(torch.tensor([[-8.0, -4, 8, 4], [-2, -2, 2, 2]]), 2, 3, 16)
+    grid = operations.anchor_grid(torch.tensor([[-8.0, -4, 8, 4], [-2, -2, 2, 2]]), 2, 3, 16)
     assert grid.shape == (12, 4)
     assert grid[2 * (1 * 3 + 2)].tolist() == [32 - 8, 16 - 4, 32 + 8, 16 + 4]
     deltas = torch.tensor([[0.5, -0.25, math.log(2), 0], [0, 0, 100, 0]])
-    moved = boxes.moved(torch.tensor([[10.0, 10, 30, 20], [10, 10, 26, 20]]), deltas)
+    moved = operations.moved(torch.tensor([[10.0, 10, 30, 20], [10, 10, 26, 20]]), deltas)
     assert moved[0].tolist() == pytest.approx([10, 7.5, 50, 17.5])
     assert float(moved[1, 2] - moved[1, 0]) == pytest.approx(1000)  # growth has a limit
-    assert boxes.clipped(moved, 15, 40)[0].tolist() == pytest.approx([10, 7.5, 40, 15])
+    assert operations.clipped(moved, 15, 40)[0].tolist() == pytest.approx([10, 7.5, 40, 15])
 
 
 # Images to regions

@@ -10,10 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-import yaml
 from made_clips import SIZE, made_clips, write_saved
 
-from manymatch import cli
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers.importing import import_features
 from manymatch.features.store import FeatureStore
@@ -167,23 +165,6 @@ def test_a_clip_with_one_part_alone(data):
 class Bomb:
     def __reduce__(self):
         return Path.touch, (Path("ran"),)
-
-
-def test_the_command_ends_in_one_line(data, root, tmp_path, monkeypatch, capsys):
-    (data.source / "a.pkl").write_bytes(pickle.dumps({"x": Bomb()}))
-    settings = yaml.safe_load((root / "params.yaml").read_text())
-    published = {"youcook2": {"format": "clips", "path": "given"}}
-    settings["extraction"]["howto100m"]["published"] = published
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
-    (tmp_path / "data" / "captions").mkdir(parents=True)
-    data.captions.rename(tmp_path / "data" / "captions" / "youcook2.parquet")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["manymatch", "features", "youcook2", "howto100m"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    error = capsys.readouterr().err.strip()
-    assert ended.value.code == 1 and "it would call" in error and "\n" not in error
-    assert not (tmp_path / "ran").exists() and not list(tmp_path.rglob("*.h5*"))
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -112,14 +112,11 @@ def test_grid_boxes_tile_the_image():
     assert areas.sum() == pytest.approx(1)
 
 
-def test_the_batch_size_changes_nothing(place):
+def test_batches_and_neighbours_change_nothing(place):
     place.extract(batch_size=1)
     alone = place.store.read_bytes()
     place.extract(batch_size=4)
     assert place.store.read_bytes() == alone
-
-
-def test_an_image_does_not_depend_on_its_neighbours(place):
     backbone = build_backbone("lite0", Sources(place.raw, None))
     extractor = Extractor("lite0", backbone, torch.device("cpu"), 4)
     images = list_images(place.captions, place.raw)

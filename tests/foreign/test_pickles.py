@@ -99,12 +99,9 @@ def test_an_array_longer_than_its_bytes_takes_no_memory(file):
         read_pickle(file)
 
 
-def test_a_pickle_larger_than_allowed_is_refused(file):
+def test_missing_files_and_pickles_larger_than_allowed_are_refused(file):
+    with pytest.raises(DataError, match="no such file"):
+        read_pickle(file)
     file.write_bytes(pickle.dumps(bytes(2000)))
     with pytest.raises(DataError, match="at most 1,000 B"):
         read_pickle(file, most=1000)
-
-
-def test_a_missing_file_is_one_line(file):
-    with pytest.raises(DataError, match="no such file"):
-        read_pickle(file)

@@ -16,7 +16,7 @@ from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
 from manymatch.features import lite0, resnext
-from manymatch.features.butd import weights
+from manymatch.features.butd import network
 from manymatch.features.importers.butd_tsv import open_butd_tsv
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import ImageTable
@@ -70,8 +70,8 @@ READERS = {
     "BERT": lambda path: _load(SimpleNetwork(), path),
     "lite0": lambda path: lite0.load_network(str(path)),
     "resnext": lambda path: resnext.pretrained("resnext101", str(path)),
-    "detector": weights._read,
-    "detector.safetensors": weights._read,
+    "detector": network._read,
+    "detector.safetensors": network._read,
     "ids": read_ids,
     "ids.npy": read_ids,
     "captions.csv": lambda path: read_split(path, "test"),

@@ -94,7 +94,7 @@ EDITS: dict[str, tuple[str, Change, set[str]]] = {
         of("dive", "train", "evaluate") | {"experiment/dive-alpha"} | INDEX,
     ),
     "a protocol": (
-        "evaluation/protocols/precision_at_r.py",
+        "evaluation/protocols/class_matches.py",
         replace("return ", "return not "),
         EVALUATE | ENSEMBLE | {"experiment/dive-alpha"},
     ),

@@ -70,31 +70,21 @@ def content(path):
 
 
 def test_features_in_parts(tmp_path, monkeypatch):
-    place = pictures(tmp_path, 4)
+    """Made on two machines: one copies the images, whose times of change are then others."""
+    place, there = pictures(tmp_path / "a", 4), pictures(tmp_path / "b", 4)
     store = extracted(place, backbone="lite0")
     whole, seen = store.read_bytes(), content(store)
     store.unlink()
-    for part in HALVES:
-        extracted(place, part, "lite0")
+    extracted(place, Part(1, 2), "lite0")
+    extracted(there, Part(2, 2), "lite0")
+    (part,) = (there / "parts").iterdir()
+    part.rename(place / "parts" / part.name)
     assert not store.exists()
     monkeypatch.setattr(Extractor, "run", None)
     extracted(place, backbone="lite0")
     assert content(store) == seen and {"features", "boxes", "image_id"} < seen.keys()
     assert store.read_bytes() == whole
     assert list((place / "parts").iterdir()) == []
-
-
-@pytest.mark.slow
-def test_features_of_two_thousand_images(tmp_path, monkeypatch):
-    """Made on two machines: one copies the images, whose times of change are then others."""
-    here, there = pictures(tmp_path / "a", 2000), pictures(tmp_path / "b", 2000)
-    whole = content(extracted(here))
-    extracted(here, Part(1, 2))
-    extracted(there, Part(2, 2))
-    (part,) = (there / "parts").iterdir()
-    part.rename(here / "parts" / part.name)
-    monkeypatch.setattr(Extractor, "run", None)
-    assert content(extracted(here)) == whole
 
 
 def test_a_part_that_was_interrupted_goes_on(tmp_path, monkeypatch, capsys):

@@ -116,9 +116,7 @@ def test_the_second_of_two_commands_works_only_if_something_is_left(change, ends
 
 
 @pytest.mark.usefixtures("project")
-def test_parts_and_the_processes_of_torchrun_run_side_by_side(
-    monkeypatch,
-):
+def test_parts_and_the_processes_of_torchrun_run_side_by_side(monkeypatch):
     @writes(Path("output"), reads=[])
     def command(part=None):
         held.append(Path("output.lock.partial").exists())

@@ -28,9 +28,7 @@ def test_a_short_part_of_other_work_is_silent(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_step_without_parts_says_that_it_goes_on(
-    monkeypatch,
-):
+def test_a_step_without_parts_says_that_it_goes_on(monkeypatch):
     said = threading.Event()
     lines = []
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)

@@ -59,9 +59,7 @@ def watch(monkeypatch, client, width=80, terminal=True):
     return [text.rstrip() for text in stream.getvalue().splitlines()]
 
 
-def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(
-    monkeypatch,
-):
+def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(monkeypatch):
     first = [line("1/2 code"), line("Updating lock file 'dvc.lock'", "prefect.task_runs")]
     later = line("epoch 1/8: loss 1.0, validation rsum 9.0", after=5)
     late = line("written before, received after", after=3)

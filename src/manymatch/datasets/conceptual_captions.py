@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -19,9 +18,8 @@ from pydantic import Field
 
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.image_folder import IMAGES
-from manymatch.datasets.source_settings import SourceSettings
 from manymatch.fetching.archives import extract, whole_archive
-from manymatch.fetching.gather import Sources, Usual
+from manymatch.fetching.gather import Sources, SourceSettings, Usual
 from manymatch.foreign.images import read_image
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.regular_file import read_regular
@@ -100,22 +98,22 @@ class _Selection:
     def is_full(self) -> bool:
         return self.splits["train"] == self._settings.limit
 
-    def usable(self, folder: Path) -> Iterator[tuple[Sample, str]]:
-        """Yield the samples below `folder` to keep, with their splits."""
+    def usable(self, folder: Path) -> Iterator[tuple[Path, str, str]]:
+        """Yield image file, split and caption of the samples below `folder` to keep."""
         for key, files in track(sample_files(folder), f"samples of {folder.name}"):
             if self.is_full:
                 return
             try:
                 if key in self._keys:
                     raise UnusableSample("the key of an earlier sample")
-                sample = read_sample(key, files)
+                image, caption = read_sample(key, files)
             except UnusableSample as reason:
                 self._left_out[str(reason)] += 1
                 continue
             self._keys.add(key)
             split = split_of(key, self._settings.held_out)
             self.splits[split] += 1
-            yield sample, split
+            yield image, split, caption
 
     def summary(self) -> str:
         """Return how many samples were kept and left out, in words."""
@@ -128,10 +126,10 @@ def _unpack(shard: Path, folder: Path, selection: _Selection, table: TextIO) -> 
     """Unpack the images of usable samples from `shard` to `folder`; add their rows to `table`."""
     extract(shard, folder, is_sample_file)
     used = set()
-    for sample, split in selection.usable(folder):
-        used.add(sample.image)
-        file = sample.image.relative_to(folder.parents[1]).as_posix()
-        table.write(f"{file}\t{split}\t{sample.caption}\n")
+    for image, split, caption in selection.usable(folder):
+        used.add(image)
+        file = image.relative_to(folder.parents[1]).as_posix()
+        table.write(f"{file}\t{split}\t{caption}\n")
     for path in folder.rglob("*"):
         if path.is_file() and path not in used:
             remove(path)
@@ -158,15 +156,6 @@ class UnusableSample(Exception):
     """The reason why a sample is left out. Samples are counted by reason."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """An image file and its caption, with single spaces."""
-
-    key: str
-    image: Path
-    caption: str
-
-
 def is_sample_file(name: str) -> bool:
     """Return whether a member of a shard belongs to a sample."""
     return _suffix(name) in (*IMAGE_SUFFIXES, TEXT, METADATA)
@@ -190,8 +179,8 @@ def sample_files(folder: Path) -> Iterator[tuple[str, dict[str, Path]]]:
     yield from sorted(by_key.items())
 
 
-def read_sample(key: str, files: Mapping[str, Path]) -> Sample:
-    """Return the sample of `files`, after decoding its image once as a check.
+def read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:
+    """Return the image file, after decoding it once as a check, and the caption in single spaces.
 
     The caption is the text of KEY.txt, or without that file the `caption` in KEY.json.
 
@@ -210,7 +199,7 @@ def read_sample(key: str, files: Mapping[str, Path]) -> Sample:
         read_image(image)
     except DataError:
         raise UnusableSample("an image that cannot be read") from None
-    return Sample(key, image, caption)
+    return image, caption
 
 
 def _caption(files: Mapping[str, Path]) -> str:

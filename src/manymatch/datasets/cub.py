@@ -18,10 +18,9 @@ from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
-from manymatch.datasets.source_settings import SourceSettings
 from manymatch.fetching.archives import extract, is_archive, whole_archive
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Sources, Usual
+from manymatch.fetching.gather import Sources, SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, SourceError

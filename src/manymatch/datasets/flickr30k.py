@@ -17,10 +17,9 @@ from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.karpathy import copy_karpathy, read_by_split, whole_karpathy
 from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp, read_precomp
-from manymatch.datasets.source_settings import ImageSettings
 from manymatch.fetching.archives import whole_archive
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Sources, Usual
+from manymatch.fetching.gather import ImageSettings, Sources, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError

@@ -18,10 +18,9 @@ from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
 from manymatch.datasets.image_files import Image, Line, caption_rows, copy_images, unpack_images
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.karpathy import read_karpathy
-from manymatch.datasets.source_settings import SourceSettings
 from manymatch.fetching.archives import whole_archive
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Gatherer, Usual
+from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import columns, numbered_lines
 from manymatch.system.errors import ConfigError, DataError

@@ -20,12 +20,7 @@ from manymatch.foreign.json_stream import elements
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.files import remove
 
-SPLIT_NAMES = {
-    "train": "train",
-    "restval": "train",
-    "val": "validation",
-    "test": "test",
-}
+SPLIT_NAMES = {"train": "train", "restval": "train", "val": "validation", "test": "test"}
 _SHORT_NAME = "dataset.json"
 """The name of the file in archives of a single dataset, such as `coco.zip`."""
 

@@ -16,8 +16,7 @@ from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.clips import Clip, clip_rows
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
-from manymatch.datasets.source_settings import SourceSettings
-from manymatch.fetching.gather import Usual
+from manymatch.fetching.gather import SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import columns, numbered_lines
 

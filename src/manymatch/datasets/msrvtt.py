@@ -14,10 +14,9 @@ from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.clips import Clip, clip_rows, read_csv
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
-from manymatch.datasets.source_settings import SourceSettings
 from manymatch.fetching.archives import whole_json
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Usual
+from manymatch.fetching.gather import SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.json_file import read_object
 from manymatch.system.errors import DataError

@@ -71,7 +71,8 @@ def _read_split(
             f"{folder / files}_caps.txt: {len(captions)} lines; expected {CAPTIONS_PER_IMAGE} for "
             "each image"
         )
-    ids = _image_ids(folder / f"{files}_ids.txt", len(captions))
+    path = folder / f"{files}_ids.txt"
+    ids = image_ids(path, len(captions) // CAPTIONS_PER_IMAGE) if path.is_file() else None
     for number in range(len(captions) // CAPTIONS_PER_IMAGE):
         first = number * CAPTIONS_PER_IMAGE
         name = ids[number] if ids else f"{split}_{number}"
@@ -91,23 +92,21 @@ def _lines(path: Path) -> list[Line]:
     return lines
 
 
-def _image_ids(path: Path, captions: int) -> list[str] | None:
-    """Return one id for each image, or None if the file does not exist."""
+def image_ids(path: Path, images: int) -> list[str]:
+    """Return the id of each image from a file with one id for each image, or for each caption.
+
+    Raises:
+        DataError: the file is missing, or its ids do not fit the images.
+    """
     if not path.is_file():
-        return None
+        raise DataError(f"{path}: no such file")
     lines = _lines(path)
-    ids = [line.text.strip() for line in lines]
-    if len(ids) == captions:
-        ids = _one_per_image(lines)
-    if len(ids) * CAPTIONS_PER_IMAGE != captions:
+    if len(lines) not in (images, CAPTIONS_PER_IMAGE * images):
+        captions = CAPTIONS_PER_IMAGE * images
         raise DataError(f"{path}: {len(lines)} ids do not fit {captions} captions")
-    return ids
-
-
-def _one_per_image(lines: list[Line]) -> list[str]:
-    for first in range(0, len(lines), CAPTIONS_PER_IMAGE):
-        group = lines[first : first + CAPTIONS_PER_IMAGE]
-        for line in group:
-            if line.text.strip() != group[0].text.strip():
-                raise DataError(f"{line.where}: the id of another image between those of one image")
-    return [line.text.strip() for line in lines[::CAPTIONS_PER_IMAGE]]
+    step = CAPTIONS_PER_IMAGE if len(lines) > images else 1
+    ids = [line.text.strip() for line in lines]
+    for number, line in enumerate(lines):
+        if ids[number] != ids[number - number % step]:
+            raise DataError(f"{line.where}: the id of another image between those of one image")
+    return ids[::step]

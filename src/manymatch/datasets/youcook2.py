@@ -15,10 +15,9 @@ from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.clips import Clip, clip_rows
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
-from manymatch.datasets.source_settings import SourceSettings
 from manymatch.fetching.archives import whole_json
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Usual
+from manymatch.fetching.gather import SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.pickles import read_pickle

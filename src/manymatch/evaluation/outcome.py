@@ -83,22 +83,16 @@ def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
 def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, Any]) -> None:
     """Write the run files with the name `tag`, the rounded metrics, and the provenance: `origin`
     (`Trained.origin`) and the split's size. `written.machine` is left to the stage."""
-    embedded = outcome.subject.embedded
-    _write_ranks(written.run, outcome.subject, outcome.shown, tag)
+    embedded, ranking = outcome.subject.embedded, outcome.subject.ranking
+    images, captions = embedded.image_ids, embedded.caption_ids
+    with files.replacing(written.run) as partial:
+        partial.mkdir()
+        write_run(partial / "i2t.trec", ranking.i2t, images, captions, tag)
+        write_run(partial / "t2i.trec", ranking.t2i, captions, images, tag)
+        for name, result in outcome.shown.items():
+            result.write(partial / f"{name}.json")
     metrics = Metrics.model_validate(rounded(outcome.values))
     metrics.write(written.full)
     Headline.of(metrics).write(written.metrics)
-    size = {"images": len(embedded.image_ids), "captions": len(embedded.caption_ids)}
+    size = {"images": len(images), "captions": len(captions)}
     Provenance.model_validate(origin | size).write(written.provenance)
-
-
-def _write_ranks(folder: Path, subject: Subject, shown: dict[str, Result], tag: str) -> None:
-    """Both run files, and NAME.json of all that is `shown`: the whole folder or nothing."""
-    ranking, embedded = subject.ranking, subject.embedded
-    with files.replacing(folder) as partial:
-        partial.mkdir()
-        images, captions = embedded.image_ids, embedded.caption_ids
-        write_run(partial / "i2t.trec", ranking.i2t, images, captions, tag)
-        write_run(partial / "t2i.trec", ranking.t2i, captions, images, tag)
-        for name, result in shown.items():
-            result.write(partial / f"{name}.json")

@@ -55,7 +55,12 @@ def extract(
         StorageError: the disk is full.
     """
     images = list_images(captions, raw)
-    extractor = _extractor(backbone, pick_device(device), batch_size, raw, weights, regions)
+    built, on = build_backbone(backbone, Sources(raw, weights, regions)), pick_device(device)
+    extractor: Extractor | Detection
+    if isinstance(built, Detector):
+        extractor = Detection(backbone, built, on)
+    else:
+        extractor = Extractor(backbone, built, on, batch_size)
 
     def identity(part: Part) -> str:
         return _identity(extractor, part.of(images))
@@ -71,20 +76,6 @@ def extract(
         _fill(store, images, extractor, partial(stored, joined) if joined else extractor.run)
 
 
-def _extractor(
-    name: str,
-    device: torch.device,
-    batch_size: int,
-    raw: Path,
-    weights: str | None,
-    regions: tuple[int, int],
-) -> Extractor | Detection:
-    built = build_backbone(name, Sources(raw, weights, regions))
-    if isinstance(built, Detector):
-        return Detection(name, built, device)
-    return Extractor(name, built, device, batch_size)
-
-
 def _fill(
     store: Path,
     images: Sequence[ImageFile],
@@ -92,20 +83,9 @@ def _fill(
     run: Callable[[Iterable[ImageFile]], Iterator[Extracted]],
 ) -> None:
     """Write to `store` what `run` gives for the images that the store does not have yet."""
-    with _writer(images, extractor, store) as writer:
-        rows = writer.rows_left()
-        features = run(images[row] for row in rows)
-        name = f"features {extractor.name} ({extractor.device.type})"
-        for row, (_, vectors, boxes) in zip(rows, track(features, name, len(rows)), strict=True):
-            writer.write(row, vectors, boxes)
-
-
-def _writer(
-    images: Sequence[ImageFile], extractor: Extractor | Detection, store: Path
-) -> FeatureWriter:
     backbone = extractor.backbone
     given = extractor.given_boxes(images[0].image_id)
-    return FeatureWriter(
+    with FeatureWriter(
         store,
         [image.image_id for image in images],
         max_regions=backbone.max_regions,
@@ -114,7 +94,12 @@ def _writer(
         boxes=isinstance(extractor, Detection) or given is not None,
         attributes=_attributes(extractor),
         fingerprint=_fingerprint(extractor, images, _state),
-    )
+    ) as writer:
+        rows = writer.rows_left()
+        features = run(images[row] for row in rows)
+        name = f"features {extractor.name} ({extractor.device.type})"
+        for row, (_, vectors, boxes) in zip(rows, track(features, name, len(rows)), strict=True):
+            writer.write(row, vectors, boxes)
 
 
 def _attributes(extractor: Extractor | Detection) -> dict[str, str]:

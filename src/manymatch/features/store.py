@@ -48,8 +48,16 @@ class FeatureStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._rows = RowFile(path, "rb")
-        self.image_ids = self._rows.layout.image_ids
+        stored = self._rows.layout
+        self.image_ids = stored.image_ids
         """In row order."""
+        self.width, self.max_regions = stored.width, stored.max_regions
+        """F and R. Images with fewer than R regions are padded with zeros."""
+        self.has_boxes = stored.has_boxes
+        self.dtype: Literal["float16", "uint8"] = "uint8" if stored.dtype == np.uint8 else "float16"
+        """The type of the features: uint8 for pixels."""
+        self.attributes = stored.attributes
+        """How the features were made: backbone, weights_sha256, preprocessing, ..."""
         self.n_regions: NDArray[np.int32] = self._rows.column("n_regions")
         self._checksums = self._rows.column("checksum")
         self._checked = np.zeros(len(self), np.bool_)
@@ -70,30 +78,6 @@ class FeatureStore:
 
     def __len__(self) -> int:
         return len(self.image_ids)
-
-    @property
-    def width(self) -> int:
-        """F, the length of a feature vector."""
-        return self._rows.layout.width
-
-    @property
-    def max_regions(self) -> int:
-        """R, the most regions of an image. Images with fewer regions are padded with zeros."""
-        return self._rows.layout.max_regions
-
-    @property
-    def dtype(self) -> Literal["float16", "uint8"]:
-        """The type of the features: uint8 for pixels."""
-        return "uint8" if self._rows.layout.dtype == np.uint8 else "float16"
-
-    @property
-    def has_boxes(self) -> bool:
-        return self._rows.layout.has_boxes
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        """How the features were made: backbone, weights_sha256, preprocessing, ..."""
-        return self._rows.layout.attributes
 
     @property
     def sha256(self) -> str:

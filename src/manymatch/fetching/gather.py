@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
+from manymatch.config.strict import Strict
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.sources import Source, downloads, file_name, local_path, obtain
 from manymatch.fetching.transfer import Check
@@ -143,3 +144,39 @@ def _matches(folder: Path, choice: str | tuple[str, ...]) -> list[Path]:
         return sorted(folder.glob(choice))
     paths = [folder / name for name in choice]
     return paths if all(path.exists() for path in paths) else []
+
+
+class SourceSettings(Strict):
+    """`sources.NAME` of params.yaml: a folder, a source for each file, or both.
+
+    `folder` holds files under their usual names.
+    """
+
+    folder: str | None = None
+
+    def gatherer(
+        self,
+        name: str,
+        raw: Path,
+        usual: Usual,
+        optional: Sequence[str] = (),
+        has_all: Callable[[Path], bool] = lambda path: True,
+    ) -> Gatherer:
+        """Return what obtains the files of dataset `name`.
+
+        Args:
+            usual: the keys of these settings that name files, with the files' usual names.
+            optional: further keys, whose files have no usual name.
+            has_all: see `Gatherer`.
+        """
+        given = {key: getattr(self, key) for key in (*usual, *optional)}
+        return Gatherer(name, raw, self.folder, usual, given, has_all)
+
+
+class ImageSettings(SourceSettings):
+    """Settings of a dataset whose images may be absent or incomplete."""
+
+    without_images: bool = False
+    """Use the dataset without images, with published features."""
+    only_present: bool = False
+    """Leave out images whose image file is missing."""

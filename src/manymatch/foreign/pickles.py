@@ -102,42 +102,28 @@ def _array(data: Any, kind: Any, shape: Any, order: Any) -> NDArray[Any]:
     return array
 
 
-def _reconstruct(*_: Any) -> PickledArray:
-    return PickledArray()
-
-
 def _frombuffer(data: Any, kind: Any, shape: Any, order: Any) -> PickledArray:
     array = PickledArray()
     array.__setstate__((1, shape, kind, order == "F", data))
     return array
 
 
-def _scalar(kind: Any, data: Any) -> Any:
-    return _array(data, kind, (), "C")[()].item()
-
-
-def _encode(text: str, _: str = "latin1") -> bytes:
-    """Replaces the call by which pickles of old protocols write bytes."""
-    return text.encode("latin1")
-
-
-def _no_bytes() -> bytes:
-    return b""
-
-
-def _no_items() -> dict[Any, Any]:
-    return {}
-
-
 _CALLS: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): PickledArray,
     ("numpy", "dtype"): _Kind,
-    ("_codecs", "encode"): _encode,
-    ("collections", "OrderedDict"): _no_items,
-    ("__builtin__", "bytes"): _no_bytes,
-    **{(f"numpy.{core}.multiarray", "_reconstruct"): _reconstruct for core in ("core", "_core")},
-    **{(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
-    **{(f"numpy.{core}.numeric", "_frombuffer"): _frombuffer for core in ("core", "_core")},
+    # Pickles of old protocols write bytes by these two calls.
+    ("_codecs", "encode"): lambda text, _="latin1": text.encode("latin1"),
+    ("__builtin__", "bytes"): lambda: b"",
+    ("collections", "OrderedDict"): dict,
+    **{
+        (f"numpy.{core}.{name}", call): ours
+        for core in ("core", "_core")
+        for name, call, ours in (
+            ("multiarray", "_reconstruct", lambda *_: PickledArray()),
+            ("multiarray", "scalar", lambda kind, data: _array(data, kind, (), "C")[()].item()),
+            ("numeric", "_frombuffer", _frombuffer),
+        )
+    },
 }
 
 

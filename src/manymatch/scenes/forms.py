@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from manymatch.scenes.kinds import KINDS, is_a
@@ -43,11 +43,7 @@ class Form:
     relations: list[tuple[int, str, int]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "background": self.background,
-            "objects": [vars(item) for item in self.objects],
-            "relations": [list(relation) for relation in self.relations],
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Form:

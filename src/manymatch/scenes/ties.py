@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manymatch.scenes.kinds import (
-    BEASTS,
-    CLOTHES,
-    KINDS,
-    LAND,
-    PEOPLE,
-    SEA,
-    Kind,
-)
+from manymatch.scenes.kinds import BEASTS, CLOTHES, KINDS, LAND, PEOPLE, SEA, Kind
 from manymatch.scenes.world import Blueprint, Spec, Tie
 
 ANY = ("*",)

@@ -98,11 +98,7 @@ class _Watch:
             offset += len(page)
 
     def _filter(self, after: Any) -> Any:
-        from prefect.client.schemas.filters import (
-            LogFilter,
-            LogFilterFlowRunId,
-            LogFilterTimestamp,
-        )
+        from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId, LogFilterTimestamp
 
         run = LogFilterFlowRunId(any_=[self._run_id])
         return LogFilter(flow_run_id=run, timestamp=LogFilterTimestamp(after_=after))

@@ -26,7 +26,6 @@ from manymatch.datasets.image_files import Image, caption_rows, settle_images
 from manymatch.datasets.image_folder import read_image_folder
 from manymatch.datasets.karpathy import copy_karpathy, holds_karpathy, read_by_split, whole_karpathy
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, copy_precomp, is_precomp, read_precomp
-from manymatch.datasets.source_settings import ImageSettings
 from manymatch.fetching.archives import (
     extract,
     is_archive,
@@ -35,7 +34,7 @@ from manymatch.fetching.archives import (
     whole_members,
 )
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Gatherer, Sources, Usual
+from manymatch.fetching.gather import Gatherer, ImageSettings, Sources, Usual
 from manymatch.fetching.sources import Source
 from manymatch.fetching.transfer import Check
 from manymatch.foreign.json_file import read_object

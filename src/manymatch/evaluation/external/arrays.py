@@ -90,7 +90,9 @@ def _path_and_key(text: str) -> tuple[Path, str | None]:
 def _npy(path: Path, key: str | None) -> Array:
     if key is not None:
         raise DataError(f"{path}: a .npy file has one array without a name. Leave out ':KEY'.")
-    return _of_numpy(str(path), load_array(path, mapped=True))
+    array = load_array(path, mapped=True)
+    _check_kind(str(path), array.dtype)
+    return Array(str(path), array.shape, lambda *part: _unrounded(np.array(array[part])))
 
 
 def _npz(path: Path, key: str | None) -> Array:
@@ -118,11 +120,6 @@ def _arrays(file: BinaryIO, path: Path) -> Any:
     if not isinstance(arrays, np.lib.npyio.NpzFile):
         raise DataError(f"{path}: cannot be read as .npz: not an archive of arrays")
     return arrays
-
-
-def _of_numpy(where: str, array: np.ndarray) -> Array:
-    _check_kind(where, array.dtype)
-    return Array(where, array.shape, lambda *part: _unrounded(np.array(array[part])))
 
 
 def _safetensors(path: Path, key: str | None) -> Array:

@@ -1,14 +1,19 @@
-"""Retrieval of the right class on CUB: R-Precision and R@1 in both settings."""
+"""Precision at R and R@1 if all items with a common property are positives: too many to list. CUB's
+retrieval of the right class is scored so, and COCO's plausible matches.
+
+R is the number of a query's positives in the gallery.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.protocols.precision_at_r import both_ways
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject
+from manymatch.evaluation.ranking.blocks import SCORES_AT_ONCE, Score, whole_rows
+from manymatch.methods.base import Embeddings
 
 SETTINGS = ("all_classes", "zero_shot")
 
@@ -41,3 +46,89 @@ def _setting(subject: Subject, class_of: Tensor, gallery: Tensor) -> dict[str, d
         way: dict(zip(("r_precision", "r1"), values[0].tolist(), strict=True))
         for way, values in both_ways(subject, gallery, same_class).items()
     }
+
+
+Relevant = Callable[[Tensor, Tensor], Iterator[Tensor]]
+"""`(rows (q,) of queries, rows (g,) of items) -> masks (q, g)`, one for each kind of relevance.
+Each query has a positive."""
+
+
+def both_ways(subject: Subject, included: Tensor, relevant: Relevant) -> dict[str, Tensor]:
+    """`precision_and_first` of `i2t` and `t2i` if the images decide whether two items match.
+
+    Args:
+        included: `(n,)` mask of the images that count, as queries and as items, with their
+            captions.
+        relevant: takes rows of images on both sides.
+    """
+    embedded, image_index = subject.embedded, subject.embedded.image_index
+    included_texts = included[image_index]
+    i2t = precision_and_first(
+        subject.score,
+        embedded.images,
+        embedded.texts,
+        lambda images, texts: relevant(images, image_index[texts]),
+        queries_included=included,
+        items_included=included_texts,
+    )
+    t2i = precision_and_first(
+        subject.from_texts,
+        embedded.texts,
+        embedded.images,
+        lambda texts, images: relevant(image_index[texts], images),
+        queries_included=included_texts,
+        items_included=included,
+    )
+    return {"i2t": i2t, "t2i": t2i}
+
+
+def precision_and_first(
+    score: Score,
+    queries: Embeddings,
+    gallery: Embeddings,
+    relevant: Relevant,
+    *,
+    queries_included: Tensor,
+    items_included: Tensor,
+    scores_at_once: int = SCORES_AT_ONCE,
+) -> Tensor:
+    """Means over the queries `(kinds, 2)`: precision at R and R@1, in percent, float64.
+
+    Args:
+        score: `(queries, gallery) -> (q, g)`.
+        queries_included: `(queries,)` mask of the queries that count.
+        items_included: `(gallery,)` mask of the items that are ranked.
+
+    Ties are pessimistic: an irrelevant item of equal score ranks before a positive.
+
+    Raises:
+        DataError: a score is not finite.
+    """
+    items = items_included.nonzero()[:, 0]
+    parts = []
+    for query_rows, all_scores in whole_rows(
+        score, queries, gallery, queries_included, scores_at_once
+    ):
+        scores = all_scores[:, items.to(all_scores.device)]
+        ordered = scores.sort(1, descending=True).values
+        kinds = [_per_query(scores, ordered, mask) for mask in relevant(query_rows, items)]
+        parts.append(torch.stack(kinds))
+    return 100 * torch.cat(parts, 1).mean(1)
+
+
+def _per_query(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
+    """`(q, 2)` from `scores (q, g)`, the same scores in descending order, and the mask `relevant`.
+
+    The items with at least the score of the R-th item compete for the first R places. Irrelevant
+    items take the places that positives of a higher score leave.
+    """
+    relevant = relevant.to(scores.device)
+    count = relevant.sum(1)
+    least = ordered.gather(1, count[:, None] - 1)
+    higher = ((scores > least) & relevant).sum(1)
+    wrong = ((scores >= least) & ~relevant).sum(1)
+    retrieved = torch.maximum(higher, count - wrong)
+    best_right = scores.masked_fill(~relevant, -torch.inf).amax(1)
+    best_wrong = scores.masked_fill(relevant, -torch.inf).amax(1)
+    first = (best_right > best_wrong).double()
+    return torch.stack([retrieved.double() / count, first], 1).cpu()

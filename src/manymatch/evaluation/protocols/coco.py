@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manymatch.evaluation.protocols.class_matches import both_ways
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.precision_at_r import both_ways
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject, part
 from manymatch.evaluation.ranking.blocks import runs

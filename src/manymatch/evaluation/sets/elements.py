@@ -5,7 +5,7 @@ DivE's figures 4, A2, A3 and MaxMatch's figures 5 to 7)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -33,33 +33,26 @@ class Selection:
 
     def apply(self, images: Embeddings, texts: Embeddings) -> tuple[Embeddings, Embeddings]:
         """Images and texts with only the selected elements."""
+        rows = [element - 1 for element in self.elements]
         if self.modality == "images":
-            return select(images, self.elements), texts
-        return images, select(texts, self.elements)
-
-
-def select(embeddings: Embeddings, elements: Sequence[int]) -> Embeddings:
-    """The embeddings with only the given elements (from 1) of their sets."""
-    return embeddings.elements([element - 1 for element in elements])
+            return images.elements(rows), texts
+        return images, texts.elements(rows)
 
 
 def selections(images: Embeddings, texts: Embeddings, requested: Elements) -> list[Selection]:
     """Every single element of each modality with several elements, then those of the `requested`
     selections whose elements exist."""
-    return [
-        *_selections("images", images.vectors.shape[1], requested.images),
-        *_selections("texts", texts.vectors.shape[1], requested.texts),
-    ]
-
-
-def _selections(
-    modality: Modality, size: int, requested: Iterable[tuple[int, ...]]
-) -> list[Selection]:
-    if size == 1:
-        return []
-    single = [(element,) for element in range(1, size + 1)]
-    existing = [elements for elements in requested if max(elements) <= size]
-    return [Selection(modality, elements) for elements in dict.fromkeys([*single, *existing])]
+    sides: tuple[tuple[Modality, Embeddings, Iterable[tuple[int, ...]]], ...]
+    sides = ("images", images, requested.images), ("texts", texts, requested.texts)
+    result = []
+    for modality, embeddings, wanted in sides:
+        size = embeddings.vectors.shape[1]
+        single = [(element,) for element in range(1, size + 1)] if size > 1 else []
+        existing = [elements for elements in wanted if 1 < size >= max(elements)]
+        result += [
+            Selection(modality, elements) for elements in dict.fromkeys([*single, *existing])
+        ]
+    return result
 
 
 _SETS_AT_ONCE = 4096

@@ -37,8 +37,7 @@ def project(images: Tensor, texts: Tensor, most: int | None) -> Projection:
     places = plane(normalize(vectors.float(), dim=1).cpu().numpy())
     first_text = drawn[0].shape[:2].numel()
     return Projection(
-        images=_projected(images, places[:first_text]),
-        texts=_projected(texts, places[first_text:]),
+        images=_projected(images, places[:first_text]), texts=_projected(texts, places[first_text:])
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from manymatch.features.backbone import Sources
 from manymatch.features.butd.detector import ButdDetector
-from manymatch.features.butd.weights import load_network
+from manymatch.features.butd.network import load_network
 from manymatch.system.files import sha256
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.features.backbone import Detector, Regions
-from manymatch.features.butd import boxes as box
 from manymatch.features.butd import operations
 from manymatch.features.butd.network import Network
 from manymatch.system.errors import ConfigError
@@ -81,7 +80,7 @@ class ButdDetector(Detector):
         maps = self.network.backbone(pixels[None])
         proposals = self._propose(maps, *pixels.shape[1:])
         features, scores = self._describe(maps[0], proposals)
-        stays = box.surviving(proposals, scores, self._limits.class_overlap)
+        stays = operations.surviving(proposals, scores, self._limits.class_overlap)
         best = self._select(scores.where(stays, 0).amax(dim=1))
         height, width = pixels.shape[1:]
         sides = torch.tensor([width, height, width, height], device=proposals.device)
@@ -92,9 +91,9 @@ class ButdDetector(Detector):
         generator = self.network.proposal_generator
         objectness, deltas = generator.rpn_head(maps)
         around = generator.anchor_generator.cell_anchors[0]
-        anchors = box.anchor_grid(around, maps.shape[2], maps.shape[3], STRIDE)
+        anchors = operations.anchor_grid(around, maps.shape[2], maps.shape[3], STRIDE)
         best = objectness.argsort(descending=True, stable=True)[: self._limits.anchors]
-        boxes = box.clipped(box.moved(anchors[best], deltas[best]), height, width)
+        boxes = operations.clipped(operations.moved(anchors[best], deltas[best]), height, width)
         valid = (boxes[:, :2] < boxes[:, 2:]).all(dim=1)
         boxes, scores = boxes[valid], objectness[best][valid]
         limits = self._limits

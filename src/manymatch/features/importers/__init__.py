@@ -19,7 +19,7 @@ FORMATS = {
     "butd_tsv": "butd_tsv",
     "scan": "precomp",
     "vse_infinity": "precomp",
-    "npy_folder": "npy_folder",
+    "npy_folder": "precomp",
     "clips": "clip_vectors",
 }
 """Name in the configuration -> module of this package."""

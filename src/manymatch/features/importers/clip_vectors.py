@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
-from manymatch.features.importers.vector_files import (
-    Streams,
-    is_vector_file,
-    open_vectors,
-    vector,
-)
+from manymatch.features.importers.vector_files import Streams, is_vector_file, open_vectors, vector
 from manymatch.system.errors import DataError
 
 Contents = dict[Path, dict[str, int]]

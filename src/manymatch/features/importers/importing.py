@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.features.importers import open_published
-from manymatch.features.importers.published import Published, Row, read_image_table
+from manymatch.features.importers.published import Published, read_image_table
 from manymatch.features.store import FeatureWriter
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.prefetch import ahead
@@ -25,12 +25,7 @@ from manymatch.system.progress import track
 
 
 def import_features(
-    name: str,
-    format: str,
-    path: Path,
-    captions: Path,
-    store: Path,
-    max_regions: int | None = None,
+    name: str, format: str, path: Path, captions: Path, store: Path, max_regions: int | None = None
 ) -> None:
     """Write the published features of all images in the caption table `captions` to `store`.
 
@@ -56,14 +51,10 @@ def import_features(
         left = len(writer.rows_left())
         with closing(ahead(published.rows(lambda row: not writer.done[row]))) as rows:
             for row in track(rows, f"import {format} {path}", left):
-                _write(writer, row)
-
-
-def _write(writer: FeatureWriter, row: Row) -> None:
-    try:
-        writer.write(row.number, halves(row.features), row.boxes)
-    except DataError as error:
-        raise DataError(f"{row.where}: {error}") from None
+                try:
+                    writer.write(row.number, halves(row.features), row.boxes)
+                except DataError as error:
+                    raise DataError(f"{row.where}: {error}") from None
 
 
 def halves(features: NDArray[Any]) -> NDArray[np.float16]:

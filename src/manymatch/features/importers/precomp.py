@@ -1,4 +1,5 @@
-"""SCAN's folder of precomputed features (Lee et al., ECCV 2018), which later work reuses.
+"""SCAN's folder of precomputed features (Lee et al., ECCV 2018), which later work reuses; and
+folders with one file per image.
 
 A folder has these files for each split:
 
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE as CAPTIONS
+from manymatch.datasets.precomp import image_ids
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
 from manymatch.foreign.json_file import read_object
@@ -86,7 +88,10 @@ def open_vse_infinity(path: Path, images: ImageTable, max_regions: int | None) -
     """
     mapping = read_mapping(path / MAPPING)
     splits = _open_splits(path / FOLDER)
-    ids = {split.name: _ids(split) for split in splits}
+    ids = {
+        split.name: image_ids(split.folder / f"{split.name}_ids.txt", split.images)
+        for split in splits
+    }
 
     def find_row(split: Split, image: int) -> int:
         name = ids[split.name][image]
@@ -139,23 +144,6 @@ def _open(folder: Path, name: str) -> Split:
             f"expected one row for each caption, or one for every {CAPTIONS}"
         )
     return Split(folder, name, rows, captions, copies)
-
-
-def _ids(split: Split) -> list[str]:
-    """Return one id for each image; the file has one id for each row, or for each image."""
-    path = split.folder / f"{split.name}_ids.txt"
-    ids = _lines(path)
-    if len(ids) == split.images:
-        return ids
-    if len(ids) != len(split.rows):
-        raise DataError(f"{path}: {len(ids)} ids for {len(split.rows)} rows")
-    groups = [ids[first : first + split.copies] for first in range(0, len(ids), split.copies)]
-    for number, group in enumerate(groups):
-        if len(set(group)) > 1:
-            raise DataError(
-                f"{path}:{split.copies * number + 1}: different ids for the rows of one image"
-            )
-    return [group[0] for group in groups]
 
 
 def _lines(path: Path) -> list[str]:
@@ -219,3 +207,61 @@ def _check_copies(split: Split, image: int) -> None:
     for row in rows[1:]:
         if split.rows.read(row, first=1).tobytes() != first:
             raise DataError(f"{split.rows.path}: row {row}: not a copy of row {rows[0]}")
+
+
+# --- one file for each image ----------------------------------------------------------------------
+
+
+def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> Published:
+    """Open a folder with one `.npy` file (R, F) per image; see `importers.open_published`.
+
+    The files are named by the image's id, file or number. If `id_mapping.json` is in the folder or
+    its parent, the names are ids of that file.
+    """
+    files = _files(path, images)
+    images.require_all(files, path)
+    shapes = [_shape(file) for file in files.values()]
+    return Published(
+        files=tuple(files.values()),
+        width=shapes[0][1],
+        max_regions=max_regions or max(regions for regions, _ in shapes),
+        has_boxes=False,
+        rows=lambda wanted: _file_rows(files, wanted),
+    )
+
+
+def _files(folder: Path, images: ImageTable) -> dict[int, Path]:
+    """Return the file of each row of the store."""
+    mappings = [path for path in (folder / MAPPING, folder.parent / MAPPING) if path.is_file()]
+    mapping = read_mapping(mappings[0]) if mappings else {}
+    files: dict[int, Path] = {}
+    for file in sorted(folder.glob("*.npy")):
+        row = images.row_named(mapping.get(file.stem, file.stem))
+        if row is None:
+            continue
+        if row in files:
+            image_id = images.image_ids[row]
+            raise DataError(f"{file}: a second file of image '{image_id}', after {files[row].name}")
+        files[row] = file
+    return files
+
+
+def _open_file(file: Path) -> NpyRows:
+    rows = NpyRows(file)
+    if len(rows.shape) != 2:
+        raise DataError(f"{file}: shape {rows.shape}, not (regions, width)")
+    return rows
+
+
+def _shape(file: Path) -> tuple[int, ...]:
+    rows = _open_file(file)
+    rows.close()
+    return rows.shape
+
+
+def _file_rows(files: dict[int, Path], wanted: Wanted) -> Iterator[Row]:
+    for number, file in files.items():
+        if wanted(number):
+            rows = _open_file(file)
+            yield Row(number, rows.read_all(), None, str(file))
+            rows.close()

@@ -86,11 +86,7 @@ class ImageTable:
             DataError: several images have this name.
         """
         stem = PurePosixPath(name).stem
-        for rows, key in (
-            (self._names, name),
-            (self._names, stem),
-            (self._numbers, _number(stem)),
-        ):
+        for rows, key in ((self._names, name), (self._names, stem), (self._numbers, _number(stem))):
             if key is not None and key in rows:
                 row = rows[key]
                 if row is None:

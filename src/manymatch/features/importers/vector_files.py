@@ -14,8 +14,8 @@ import io
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +71,6 @@ def vector(value: Any, where: str) -> NDArray[np.float32]:
     if not np.isfinite(pooled).all():
         raise DataError(f"{where}: contains NaN or infinity")
     return pooled
-
-
-@contextmanager
-def _pickled(path: Path) -> Iterator[Streams]:
-    yield _streams(read_pickle(path), path)
-
-
-@contextmanager
-def _saved(path: Path) -> Iterator[Streams]:
-    yield _streams(load_tensors(path), path)
 
 
 def _streams(value: Any, path: Path) -> Streams:
@@ -194,10 +184,6 @@ def _read_tensor(tensor: Tensor, where: str) -> NDArray[Any]:
     return array
 
 
-def _read_array(array: PickledArray, where: str) -> NDArray[Any]:
-    return np.asarray(array)
-
-
 def _refused(value: Any, where: str) -> NDArray[Any]:
     raise DataError(f"{where}: {type(value).__name__} is not an array of numbers")
 
@@ -207,17 +193,17 @@ def _bounded(size: int, where: str) -> None:
         raise DataError(f"{where}: {size:,} B is too large for one clip")
 
 
-_READERS = {
-    ".pkl": _pickled,
-    ".pickle": _pickled,
-    ".pth": _saved,
-    ".pt": _saved,
+_READERS: dict[str, Callable[[Path], AbstractContextManager[Streams]]] = {
+    **dict.fromkeys(
+        (".pkl", ".pickle"), lambda path: nullcontext(_streams(read_pickle(path), path))
+    ),
+    **dict.fromkeys((".pth", ".pt"), lambda path: nullcontext(_streams(load_tensors(path), path))),
     ".npz": _zipped,
     ".h5": _hdf5,
     ".hdf5": _hdf5,
 }
 _READS: dict[type, Any] = {
-    PickledArray: _read_array,
+    PickledArray: lambda array, where: np.asarray(array),
     Tensor: _read_tensor,
     _Member: _read_member,
     h5py.Dataset: _read_dataset,
