@@ -125,15 +125,6 @@ def test_numbers_keep_the_digits_that_count(value: float, digits: int, text: str
     assert costs.number(value, digits) == text
 
 
-def test_counts_are_scaled() -> None:
-    assert [costs.scaled(value) for value in (256, 16_384, 1_253_376, 3.2e9)] == [
-        "256",
-        "16.4 K",
-        "1.25 M",
-        "3.2 G",
-    ]
-
-
 def test_a_query_is_drawn_in_parts_over_the_gallery(tmp_path: Path) -> None:
     charts = query_charts(measured(tmp_path))
     drawn = {chart.title: [line.name for line in chart.lines] for chart in charts.ours}
