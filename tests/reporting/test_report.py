@@ -148,7 +148,7 @@ def test_a_section_is_added_by_one_function(reports: Path, monkeypatch: pytest.M
         names = ", ".join(run.preset for run in results.runs)
         return View("All presets", "Presets", [Note(names)]) if names else None
 
-    monkeypatch.setattr(page, "PARTS", [*page.PARTS, page.Part("Names", (section,))])
+    monkeypatch.setattr(page, "PARTS", [*page.PARTS, page.Part("Names", {"names": section})])
     pages = pages_of(reports)
     assert '<p class="note">cora, vsepp</p>' in pages["scenes-names"]
     assert "<h3>All presets</h3>" in pages["flickr8k-names"]

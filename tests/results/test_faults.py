@@ -19,10 +19,10 @@ from manymatch.results.ablations import Ablation
 from manymatch.results.base import Result
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
+from manymatch.results.over_seeds import SyntheticExperiment
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.results.studies import Studies
-from manymatch.results.synthetic import SyntheticExperiment
 from manymatch.system.errors import DataError
 
 JPEG = "/9j/AA=="

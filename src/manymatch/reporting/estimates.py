@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from scipy.stats import t as student_t
-
-from manymatch.reporting.blocks import Block, Bullets, Heading, Note, View
-from manymatch.reporting.table import Table
 
 
 @dataclass(frozen=True)
@@ -94,44 +91,3 @@ class Difference:
             return f"{self.mean:+.{digits}f} (no interval)"
         low, high = self.mean - self.half_width, self.mean + self.half_width
         return f"{self.mean:+.{digits}f} (95% interval {low:.{digits}f} to {high:.{digits}f})"
-
-
-def differences(
-    points: Mapping[str, Mapping[str, Mapping[int, float]]], baseline: str | None
-) -> list[str]:
-    """A sentence for each measure of each point but the `baseline`: by how much the point is ahead
-    of the baseline, and the verdict. The values of `points` are by label, measure and seed."""
-    return [
-        f"{label} against {baseline}, {measure}: {difference.text()}: {difference.verdict}."
-        for label, measures in points.items()
-        if label != baseline
-        for measure, other in points.get(baseline or "", {}).items()
-        for difference in [Difference.of(measures[measure], other)]
-    ]
-
-
-@dataclass(frozen=True)
-class ExperimentTable:
-    """An experiment over seeds: its table, what the columns mean, and how each point differs from
-    the baseline."""
-
-    name: str
-    about: str
-    table: Table
-    note: str
-    differences: list[str]
-
-    def blocks(self) -> list[Block]:
-        return [
-            Heading(self.name),
-            Note(self.about),
-            self.table,
-            Note(self.note),
-            Bullets(self.differences),
-        ]
-
-
-def section_of(title: str, experiments: Iterable[ExperimentTable]) -> View | None:
-    """The section with all experiments of one kind."""
-    blocks = [block for experiment in experiments for block in experiment.blocks()]
-    return View(title, title, blocks) if blocks else None

@@ -15,7 +15,7 @@ from manymatch.reporting.chart import STYLES
 from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
-from manymatch.results.runs import Kind, Run
+from manymatch.results.runs import WAYS, Kind, Run
 
 MEANING = {
     "small-scale": "our own data, features or settings, so compare within the table, "
@@ -47,21 +47,19 @@ class Metric:
         return f"{value:g}" if self.lower_is_better else f"{value:.1f}"
 
 
-_DIRECTIONS = (("i2t", "Image → text"), ("t2i", "Text → image"))
-
 METRICS = [
     Metric("rsum", "rsum", "Both ways"),
     *(
         metric
-        for way, group in _DIRECTIONS
+        for way, group in comparison.WAY_LABELS.items()
         for metric in (
             *(Metric(f"{way}.r{k}", f"R@{k}", group) for k in (1, 5, 10)),
             Metric(f"{way}.medr", "MedR", group, lower_is_better=True),
         )
     ),
     *(
-        Metric(f"multi.{way}.{key}", label, f"Multi-match, {group[0].lower()}{group[1:]}")
-        for way, group in _DIRECTIONS
+        Metric(f"multi.{way}.{key}", label, f"Multi-match, {group}")
+        for way, group in WAYS.items()
         for key, label in (("map_at_r", "mAP@R"), ("r_precision", "R-P"))
     ),
     Metric("coco_1k.rsum", "rsum", "1K"),
@@ -81,8 +79,8 @@ _COMPACT = {
     "mAP@R": ["multi.i2t.map_at_r", "multi.t2i.map_at_r"],
     "R-P": ["multi.i2t.r_precision", "multi.t2i.r_precision"],
     "1K rsum": ["coco_1k.rsum"],
-    "All classes R-P": [f"classes.all_classes.{way}.r_precision" for way, _ in _DIRECTIONS],
-    "Zero-shot R-P": [f"classes.zero_shot.{way}.r_precision" for way, _ in _DIRECTIONS],
+    "All classes R-P": [f"classes.all_classes.{way}.r_precision" for way in WAYS],
+    "Zero-shot R-P": [f"classes.zero_shot.{way}.r_precision" for way in WAYS],
 }
 """The columns of the Markdown and LaTeX tables, each with its metrics."""
 

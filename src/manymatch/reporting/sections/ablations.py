@@ -45,13 +45,15 @@ def section(results: AllResults) -> View | None:
     return View("Experiments", "Experiments", [note, *blocks])
 
 
+def methods(results: AllResults) -> View | None:
+    """The tables of whole methods alone; `section` has the charts."""
+    compared = [ablation for ablation in results.ablations if ablation.of_methods]
+    blocks = [block for ablation in compared for block in ablations.summary(ablation)]
+    return View("Methods over several seeds", "Seeds", blocks) if blocks else None
+
+
 def _blocks(ablation: Ablation) -> list[Block]:
-    heading = Heading(
-        ablation.name, ablations.sizes(ablation), f"experiment-{anchor(ablation.name)}"
-    )
-    blocks: list[Block] = [heading]
-    blocks += [Note(ablation.about)] if ablation.about else []
-    blocks.append(ablations.table(ablation))
+    blocks = ablations.summary(ablation, f"experiment-{anchor(ablation.name)}")
     blocks += [Folded(table.title, [table], "published") for table in tables_beside(ablation.name)]
     blocks.append(Grid(line_charts(ablation) or dot_charts(ablation)))
     heats = [
