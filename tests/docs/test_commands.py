@@ -15,7 +15,7 @@ from manymatch.config.layout import Layout
 from manymatch.evaluation.protocols.suite import PROTOCOLS
 from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
-from manymatch.experiments.studies import STUDIES
+from manymatch.experiments.studies.study import STUDIES
 
 ROOT = Path(__file__).parents[2]
 PAGES = {

@@ -23,8 +23,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.preset import Training
 from manymatch.experiments.costs import measure
 from manymatch.experiments.costs.measure import Source
-from manymatch.experiments.costs.timing import median_seconds
-from manymatch.experiments.costs.training_step import step_seconds, training_step
+from manymatch.experiments.costs.timing import median_seconds, step_seconds, training_step
 from manymatch.results.costs import Costs
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.read import batches

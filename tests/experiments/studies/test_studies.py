@@ -11,7 +11,7 @@ import torch
 from tiny_data import TinyData
 from untrained import save_untrained
 
-from manymatch.experiments.studies import STUDIES, study
+from manymatch.experiments.studies import study
 from manymatch.experiments.studies.entity_retrieval import (
     EntityVocabulary,
     entity_retrieval,
@@ -46,7 +46,7 @@ def run(model: Path, data: TinyData, target: Path, *only: str) -> dict[str, Any]
 def test_all_studies_of_one_model(models: dict[str, Path], data: TinyData, tmp_path: Path) -> None:
     result = run(models["cora"], data, tmp_path / "cora.json")
     assert (result["preset"], result["method"], result["split"]) == ("cora", "cora", "test")
-    assert set(result["studies"]) == set(STUDIES)
+    assert set(result["studies"]) == set(study.STUDIES)
     for findings in result["studies"].values():
         assert set(findings) == {"title", "about", "tables", "samples"}
         for table in findings["tables"]:

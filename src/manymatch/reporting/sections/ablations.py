@@ -7,6 +7,7 @@ from typing import Any
 
 from manymatch.reporting import ablations
 from manymatch.reporting.ablations import MEASURES, Measure, estimate, value_text
+from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
 from manymatch.reporting.chart import (
     STYLES,
@@ -18,7 +19,6 @@ from manymatch.reporting.chart import (
     line_chart,
 )
 from manymatch.reporting.estimates import Estimate
-from manymatch.reporting.heats import PAIRS_NOTE, pair_heats
 from manymatch.reporting.leaderboard import anchor
 from manymatch.reporting.published import tables_beside
 from manymatch.results.ablations import Ablation, AblationPoint
