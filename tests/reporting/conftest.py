@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_ablations import write_ablation
-from made_experiments import write_clusters, write_experiment
+from made_results import write_ablation, write_clusters, write_experiment, written
 from PIL import Image
 
 COLOURS = ["red", "blue", "green", "yellow"]
@@ -132,11 +130,6 @@ USAGE = {
 }
 
 
-def write_json(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
-
-
 def write_curve(folder: Path, name: str, values: list[float]) -> None:
     """As dvclive does."""
     path = folder / "plots" / "metrics" / f"{name}.tsv"
@@ -148,10 +141,10 @@ def write_curve(folder: Path, name: str, values: list[float]) -> None:
 def write_result(reports: Path, dataset: str, preset: str, *, judged: bool = True) -> None:
     """All files of one result."""
     noise = METHODS[preset]
-    write_json(reports / "results" / dataset / f"{preset}.json", metrics(noise, judged))
-    write_json(reports / "provenance" / dataset / f"{preset}.json", provenance(dataset, preset))
-    write_json(reports / "machine" / dataset / f"{preset}.json", {"train": USAGE})
-    write_json(reports / "runs" / dataset / preset / "samples.json", samples(noise, judged))
+    written(reports / "results" / dataset / f"{preset}.json", metrics(noise, judged))
+    written(reports / "provenance" / dataset / f"{preset}.json", provenance(dataset, preset))
+    written(reports / "machine" / dataset / f"{preset}.json", {"train": USAGE})
+    written(reports / "runs" / dataset / preset / "samples.json", samples(noise, judged))
     curves = reports / "curves" / dataset / preset
     terms = ["loss", "triplet"] if preset == "vsepp" else ["loss", "global", "entity", "specific"]
     for i, term in enumerate(terms, start=1):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_ablations import write_ablation
+from made_results import write_ablation
 from report_pages import edit, pages_of
 
 from manymatch.reporting import ablations

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_ablations import write_ablation
+from made_results import write_ablation
 from plans import plan_of
 from report_pages import pages_of, section_of
 from scipy import stats

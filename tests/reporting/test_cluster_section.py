@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from made_experiments import write_clusters
+from made_results import write_clusters
 
 from manymatch.reporting.blocks import Heading
 from manymatch.reporting.sections.clusters import MAX_CAPTIONS, ClusterGrid, section

@@ -3,13 +3,12 @@ the papers' rows beside ours."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_experiments import write_experiment
+from made_results import write_experiment, written
 
 from manymatch.reporting import over_seeds, page
 from manymatch.reporting.blocks import Block, Bullets, Note
@@ -117,10 +116,7 @@ def write_sketches(reports: Path, name: str = "made", **change: Any) -> Path:
         "seeds": [0, 1],
         "points": points,
     }
-    path = reports / "sketches" / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record | change))
-    return path
+    return written(reports / "sketches" / f"{name}.json", record | change)
 
 
 def one_run(seed: int, value: float) -> dict[str, Any]:

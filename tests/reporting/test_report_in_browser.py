@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from chromium import CHROMIUM
-from made_ablations import write_ablation
-from made_costs import write_costs
+from made_results import write_ablation, write_costs
 from made_sets import add_sets
 from made_studies import write_studies
 from report_pages import paths_of

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from manymatch.reporting import comparison
@@ -131,16 +131,13 @@ def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
 
 def blocks(runs: Sequence[Run]) -> list[Block]:
     """The compact tables of all data sets for a terminal, each below its setting and sizes."""
-    return [
-        block
-        for name, group in by_dataset(runs)
-        for table in tables(group, compact=True)
-        for of_table in [_of_table(group, table)]
-        for block in (
-            Heading(f"{name}, {of_table[0].provenance.setting}", sizes(of_table)),
-            table.without("Setting"),
-        )
-    ]
+    blocks: list[Block] = []
+    for name, group in by_dataset(runs):
+        for table in tables(group, compact=True):
+            shown = _of_table(group, table)
+            heading = Heading(f"{name}, {shown[0].provenance.setting}", sizes(shown))
+            blocks += [heading, table.without("Setting")]
+    return blocks
 
 
 def both_ways(metrics: Metrics) -> Table:
@@ -172,11 +169,7 @@ def both_ways(metrics: Metrics) -> Table:
 
 def _compact_metrics() -> list[Metric]:
     known = {metric.key: metric for metric in METRICS}
-    return [
-        Metric(key, known[key].label, group, known[key].lower_is_better)
-        for group, keys in _COMPACT.items()
-        for key in keys
-    ]
+    return [replace(known[key], group=group) for group, keys in _COMPACT.items() for key in keys]
 
 
 def _details(run: Run) -> str:
