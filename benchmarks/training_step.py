@@ -28,8 +28,7 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile
 
 from manymatch.config.preset import Preset, read_preset
-from manymatch.experiments.costs.timing import seconds
-from manymatch.experiments.costs.training_step import training_step
+from manymatch.experiments.costs.timing import seconds, training_step
 from manymatch.methods import METHODS, build_method
 from manymatch.scene_graphs.graph import Relation, SceneGraph
 from manymatch.shards.batch import Batch

@@ -1,10 +1,16 @@
-"""Runs that the server counts as running although their processes are gone.
+"""Runs without their worker. A run ends with its worker, because without the worker nobody could
+see or cancel the run.
 
-After a power cut no process is left to report how a run ended. The run would block its queue for
-ever.
+After a power cut no process is left to report how a run ended: the server counts the run as
+running, and the run would block its queue for ever.
 """
 
 from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
 
 import psutil
 from prefect.client.orchestration import PrefectClient
@@ -16,7 +22,8 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import StateType
 from prefect.states import Crashed
 
-from pipelines.orphan import NEXT
+from manymatch.system.parent import call_when_parent_ends
+from pipelines.engine import STARTER
 
 _OPEN = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 _WORKER = "prefect.worker.name"
@@ -43,3 +50,31 @@ def running_ids() -> set[str]:
     processes = [process.info for process in psutil.process_iter(["cmdline", "environ"])]
     engines = [facts for facts in processes if "prefect.engine" in (facts["cmdline"] or ())]
     return {(facts["environ"] or {}).get("PREFECT__FLOW_RUN_ID", "") for facts in engines}
+
+
+NEXT = (
+    "Next: start a new worker with 'make serve', then start the same run again. An unfinished "
+    "stage continues from its own checkpoints."
+)
+
+
+@contextlib.contextmanager
+def ended_with_worker(tell: Callable[[str], None]) -> Iterator[None]:
+    """While the block runs, terminate this process if the worker that started it ends.
+
+    Prefect turns the signal into the state Crashed. A process without a worker is left alone.
+    """
+    if STARTER not in os.environ:
+        yield
+        return
+
+    def end() -> None:
+        tell(f"the worker has ended, and so does the run. {NEXT}")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    # `pipelines/engine.py` is the parent of this process until it or its worker ends.
+    watch = call_when_parent_ends(end, int(os.environ[STARTER]))
+    try:
+        yield
+    finally:
+        watch.set()

@@ -31,9 +31,9 @@ from manymatch.system.errors import ConfigError, ManyMatchError, nearest
 from manymatch.system.run_watch import PROGRESS
 from pipelines import artifacts, experiment, gpus, settings, sharing
 from pipelines.artifacts import METRICS
+from pipelines.crashed_runs import ended_with_worker
 from pipelines.experiment import Experiment, experiment_name
 from pipelines.graph import Graph, Stage, read_graph
-from pipelines.orphan import ended_with_worker
 from pipelines.plain import progress, speak_plainly
 from pipelines.settings import Change
 from pipelines.stage import CACHED, task_of

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
+
+from made_results import written
 
 GRAPH: dict[str, Any] = {
     "objects": ["dog", "red ball"],
@@ -34,10 +35,7 @@ def write_studies(
         "checkpoint_sha256": "0" * 64,
         "studies": studies,
     }
-    path = reports / "studies" / dataset / f"{preset}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record), encoding="utf-8")
-    return path
+    return written(reports / "studies" / dataset / f"{preset}.json", record)
 
 
 def _study(title: str, about: str, tables: list[dict], samples: list[dict]) -> dict[str, Any]:

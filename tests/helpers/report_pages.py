@@ -18,8 +18,11 @@ def pages_of(reports: Path) -> dict[str, str]:
 
 def written_pages(reports: Path) -> dict[str, str]:
     """The HTML of each page that a report has written."""
-    paths = [reports / "index.html", *sorted((reports / "pages").iterdir())]
-    return {path.stem: path.read_text(encoding="utf-8") for path in paths}
+    return {path.stem: path.read_text(encoding="utf-8") for path in paths_of(reports)}
+
+
+def paths_of(reports: Path) -> list[Path]:
+    return [reports / "index.html", *sorted((reports / "pages").iterdir())]
 
 
 def section_of(page: str, anchor: str) -> str:

@@ -37,10 +37,6 @@ def test_a_run_leaves_every_result(finished: Workspace) -> None:
     assert "scenes" in (reports / "leaderboard.md").read_text()
 
 
-def test_a_second_run_runs_no_stage(finished: Workspace) -> None:
-    assert stages_run(finished.run("dvc", "repro")) == []
-
-
 def test_a_setting_reruns_what_it_changes_and_changed_back_nothing(committed: Workspace) -> None:
     """As an experiment of DVC, whose metrics differ from those of the commit."""
     changed = "presets/scenes/cora.yaml:training.optimizer.lr=0.0007"
@@ -116,12 +112,6 @@ def _first_begun(process: subprocess.Popen[str], rooms: list[str]) -> tuple[str 
             if f"Running stage '{room}" in line:
                 return room, message
     return None, message
-
-
-def test_by_hand_a_stage_says_what_is_wrong_in_one_line(committed: Workspace) -> None:
-    output = committed.run("manymatch", "train", "scenes", "corra", code=1)
-    assert output.startswith("error: ") and output.count("\n") == 1
-    assert "did you mean 'cora'?" in output
 
 
 def test_a_new_dataset_reruns_nothing_of_scenes(committed: Workspace) -> None:

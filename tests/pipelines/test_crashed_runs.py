@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,6 +17,8 @@ from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import State
 
 from pipelines import crashed_runs
+from pipelines.crashed_runs import ended_with_worker
+from pipelines.engine import STARTER
 
 
 @dataclass
@@ -68,3 +72,34 @@ def test_a_live_engine_tells_its_run() -> None:
     finally:
         engine.communicate()
     assert "abc" not in crashed_runs.running_ids()
+
+
+def test_a_run_without_its_starter_is_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the starter was gone before the flow began: importing takes its time."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    monkeypatch.setenv(STARTER, str(gone.pid))
+    lines: list[str] = []
+
+    def terminated(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, terminated)
+    try:
+        with pytest.raises(KeyboardInterrupt), ended_with_worker(lines.append):
+            time.sleep(10)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert lines[0].startswith("the worker has ended") and "'make serve'" in lines[0]
+
+
+def test_a_run_with_its_starter_or_without_any_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for starter in (str(os.getppid()), None):
+        if starter:
+            monkeypatch.setenv(STARTER, starter)
+        else:
+            monkeypatch.delenv(STARTER)
+        with ended_with_worker(pytest.fail):
+            time.sleep(0.01)

@@ -22,22 +22,6 @@ def test_the_order_is_that_of_dvc_repro(root: Path, graph: Graph) -> None:
     assert [stage.name for stage in graph.stages] == planned
 
 
-def test_every_stage_comes_behind_what_it_needs(graph: Graph) -> None:
-    seen: set[str] = set()
-    for stage in graph.stages:
-        assert set(stage.needs) <= seen
-        seen.add(stage.name)
-    assert "report" in seen
-
-
-def test_a_method_needs_its_data_and_no_other_method(graph: Graph) -> None:
-    places = Path("models/scenes/cora"), Path("reports/metrics/scenes/cora.json")
-    names = [stage.name for stage in graph.with_needs(graph.writing(*places))]
-    assert names[:2] == ["code", "download@scenes"]
-    assert names[-2:] == ["train@scenes-cora", "evaluate@scenes-cora"]
-    assert len(names) == 8
-
-
 def test_the_kinds_that_use_a_network_exist(graph: Graph) -> None:
     assert {stage.kind for stage in graph.stages} >= NETWORK
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import math
-import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_ablations import write_ablation
-from made_experiments import write_clusters, write_experiment
+from made_results import write_ablation, write_clusters, write_experiment, written
 from PIL import Image
 
 COLOURS = ["red", "blue", "green", "yellow"]
@@ -20,15 +18,6 @@ KINDS = ["ball", "house", "tree", "car"]
 SIDES = ["to the left of", "above", "behind", "near"]
 METHODS = {"vsepp": 0.55, "cora": 0.25}
 """Preset and how noisy its scores are."""
-
-Thing = tuple[str, str]
-
-
-def scene(number: int) -> list[Thing]:
-    """Two or three things, each a colour and a kind."""
-    rng = random.Random(number)
-    kinds = rng.sample(KINDS, rng.choice([2, 2, 3]))
-    return [(rng.choice(COLOURS), kind) for kind in kinds]
 
 
 def thumbnail(number: int) -> str:
@@ -39,91 +28,51 @@ def thumbnail(number: int) -> str:
     return base64.b64encode(stream.getvalue()).decode()
 
 
-def _phrase(thing: Thing) -> str:
-    return f"a {thing[0]} {thing[1]}"
+def _caption(image: int, k: int) -> dict:
+    """One of the image's five captions."""
+    objects = [f"{COLOURS[n % 4]} {KINDS[(n + image) % 4]}" for n in (image, image + k + 1)]
+    text = f"A {objects[0]} {SIDES[k % 4]} a {objects[1]}."
+    return {"caption_id": f"{image:06d}#{k}", "caption": text}
 
 
-def caption(image: int, k: int) -> str:
-    """One of the image's five captions, each telling a part of it."""
-    things = scene(image)
-    rng = random.Random(image * 7 + k)
-    first, second = rng.sample(things, 2)
-    if k == 0:
-        return f"There is {_phrase(first)}."
-    if k == 1:
-        return f"{_phrase(first)}, and {' and '.join(_phrase(t) for t in things if t != first)}"
-    return f"{_phrase(first)} {SIDES[k % 4]} {_phrase(second)}".capitalize() + "."
-
-
-def graph(image: int, k: int) -> dict:
-    things = [t for t in scene(image) if f"{t[0]} {t[1]}" in caption(image, k).lower()]
-    edges = [
-        {"subject": i, "label": SIDES[(k + i) % 4], "object": i + 1} for i in range(len(things) - 1)
-    ]
-    if len(things) == 3:
-        edges.append({"subject": 2, "label": "next to", "object": 0})
+def _graph(image: int, k: int) -> dict:
+    edges = [(0, SIDES[k % 4], 1), (2, "next to", 0)]
     return {
-        "objects": [kind for _, kind in things],
-        "names": [kind for _, kind in things],
-        "attributes": [[colour] for colour, _ in things],
-        "relations": edges,
+        "objects": KINDS[:3],
+        "names": KINDS[:3],
+        "attributes": [[COLOURS[image % 4]], [], []],
+        "relations": [dict(zip(("subject", "label", "object"), e, strict=True)) for e in edges],
     }
 
 
-def _mark(image: int, owner: int, text: str, judged: bool) -> str:
-    if image == owner:
-        return "own"
-    message = [t for t in scene(owner) if f"{t[0]} {t[1]}" in text.lower()]
-    return "true" if judged and all(thing in scene(image) for thing in message) else "wrong"
+def _image(image: int) -> dict:
+    return {"image_id": f"{image:06d}", "thumbnail": thumbnail(image)}
 
 
-def _score(image: int, owner: int, k: int, noise: float) -> float:
-    rng = random.Random(f"{image}/{owner}/{k}/{noise}")
-    shared = len(set(scene(image)) & set(scene(owner))) / 3
-    return 0.4 * shared + 0.25 * (image == owner) + noise * 0.4 * rng.random()
+def samples(noise: float, judged: bool, queries: int = 12) -> dict:
+    """What the evaluation writes: sample queries and their ten best answers. More noise moves the
+    query's own pair further down."""
 
+    def retrieved(query: int, answer: Callable[[int], dict]) -> list[dict]:
+        owners = [(query + place - int(10 * noise)) % 40 for place in range(10)]
+        others = ["true" if judged and place < 2 else "wrong" for place in range(10)]
+        return [
+            {**answer(owner), "score": 1 - place / 10, "mark": "own" if owner == query else other}
+            for place, (owner, other) in enumerate(zip(owners, others, strict=True))
+        ]
 
-def samples(noise: float, judged: bool, images: int = 40, queries: int = 12) -> dict:
-    """What the evaluation writes: sample queries and their ten best answers."""
-    pairs = [(image, k) for image in range(images) for k in range(5)]
     return {
-        "images": [_image_query(i, pairs, noise, judged) for i in range(queries)],
-        "captions": [_caption_query(i, i % 5, images, noise, judged) for i in range(queries)],
-    }
-
-
-def _image_query(image: int, pairs: list[tuple[int, int]], noise: float, judged: bool) -> dict:
-    best = sorted(pairs, key=lambda pair: -_score(image, *pair, noise))[:10]
-    return {
-        "image_id": f"{image:06d}",
-        "thumbnail": thumbnail(image),
-        "captions": [caption(image, k) for k in range(5)],
-        "retrieved": [
+        "images": [
             {
-                "caption_id": f"{owner:06d}#{k}",
-                "caption": caption(owner, k),
-                "score": _score(image, owner, k, noise),
-                "mark": _mark(image, owner, caption(owner, k), judged),
+                **_image(n),
+                "captions": [_caption(n, k)["caption"] for k in range(5)],
+                "retrieved": retrieved(n, lambda owner: _caption(owner, owner % 5)),
             }
-            for owner, k in best
+            for n in range(queries)
         ],
-    }
-
-
-def _caption_query(owner: int, k: int, images: int, noise: float, judged: bool) -> dict:
-    best = sorted(range(images), key=lambda image: -_score(image, owner, k, noise))[:10]
-    return {
-        "caption_id": f"{owner:06d}#{k}",
-        "caption": caption(owner, k),
-        "graph": graph(owner, k),
-        "retrieved": [
-            {
-                "image_id": f"{image:06d}",
-                "thumbnail": thumbnail(image),
-                "score": _score(image, owner, k, noise),
-                "mark": _mark(image, owner, caption(owner, k), judged),
-            }
-            for image in best
+        "captions": [
+            {**_caption(n, n % 5), "graph": _graph(n, n % 5), "retrieved": retrieved(n, _image)}
+            for n in range(queries)
         ],
     }
 
@@ -181,11 +130,6 @@ USAGE = {
 }
 
 
-def write_json(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
-
-
 def write_curve(folder: Path, name: str, values: list[float]) -> None:
     """As dvclive does."""
     path = folder / "plots" / "metrics" / f"{name}.tsv"
@@ -197,10 +141,10 @@ def write_curve(folder: Path, name: str, values: list[float]) -> None:
 def write_result(reports: Path, dataset: str, preset: str, *, judged: bool = True) -> None:
     """All files of one result."""
     noise = METHODS[preset]
-    write_json(reports / "results" / dataset / f"{preset}.json", metrics(noise, judged))
-    write_json(reports / "provenance" / dataset / f"{preset}.json", provenance(dataset, preset))
-    write_json(reports / "machine" / dataset / f"{preset}.json", {"train": USAGE})
-    write_json(reports / "runs" / dataset / preset / "samples.json", samples(noise, judged))
+    written(reports / "results" / dataset / f"{preset}.json", metrics(noise, judged))
+    written(reports / "provenance" / dataset / f"{preset}.json", provenance(dataset, preset))
+    written(reports / "machine" / dataset / f"{preset}.json", {"train": USAGE})
+    written(reports / "runs" / dataset / preset / "samples.json", samples(noise, judged))
     curves = reports / "curves" / dataset / preset
     terms = ["loss", "triplet"] if preset == "vsepp" else ["loss", "global", "entity", "specific"]
     for i, term in enumerate(terms, start=1):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_ablations import write_ablation
+from made_results import write_ablation
 from report_pages import edit, pages_of
 
 from manymatch.reporting import ablations
@@ -38,15 +38,6 @@ def with_rsums(
 
     edit(path, change)
     return Ablation.read(path)
-
-
-def test_mean_and_spread_are_those_of_the_seeds(tmp_path: Path) -> None:
-    point = with_rsums(tmp_path, [[1.0, 2.0, 6.0]]).points[0]
-    estimate = ablations.estimate(point, "rsum")
-    assert estimate is not None
-    assert (estimate.mean, estimate.deviation) == (3.0, pytest.approx(7**0.5))
-    assert estimate.text() == "3.0 ± 2.6"
-    assert ablations.estimate(point, "nothing.like.it") is None
 
 
 def test_a_single_seed_has_no_spread(tmp_path: Path) -> None:

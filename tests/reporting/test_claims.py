@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_ablations import write_ablation
+from made_results import write_ablation
 from plans import plan_of
 from report_pages import pages_of, section_of
 from scipy import stats
@@ -168,9 +168,3 @@ def test_claims_stand_on_the_page_and_below_the_table(reports: Path) -> None:
     assert re.search(r"against pcme 100\.0 ± 0\.0 \(3 seeds\), \+11\.0 .*: \*\*better\*\*;", line)
     assert board.count(claims.MEANING) == 1
     assert board.index("| msrm |") < board.index("- MSRM over PCME")
-
-
-def test_without_ablations_there_is_no_word_of_claims() -> None:
-    none: list[Ablation] = []
-    assert claims.check("scenes", none) == []
-    assert claims.to_markdown(none) == []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from made_experiments import write_clusters
-from report_pages import pages_of
+from made_results import write_clusters
 
 from manymatch.reporting.blocks import Heading
 from manymatch.reporting.sections.clusters import MAX_CAPTIONS, ClusterGrid, section
@@ -28,13 +27,3 @@ def test_a_class_has_its_keywords_captions_and_pictures(tmp_path: Path) -> None:
     assert (first.nouns, first.verbs) == ("dog (6), ball (6)", "chase (6)")
     assert len(first.captions) == MAX_CAPTIONS
     assert first.pictures == [("1", JPEG), ("2", None)]
-
-
-def test_the_page_of_the_data_set_shows_them(reports: Path) -> None:
-    pages = pages_of(reports)
-    assert (
-        'id="clusters"' in pages["scenes-studies"] and 'href="#clusters"' in pages["scenes-studies"]
-    )
-    assert "flickr8k-studies" not in pages
-    assert "Class 17: 6 captions" in pages["scenes-studies"]
-    assert "A dog chases ball 0." in pages["scenes-studies"]

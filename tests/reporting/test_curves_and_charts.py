@@ -24,10 +24,6 @@ def test_what_dvclive_writes_is_read(tmp_path: Path) -> None:
     assert set(curves) == {"train/loss", "epoch"}
 
 
-def test_folder_without_curves_has_none(tmp_path: Path) -> None:
-    assert read_curves(tmp_path / "nowhere") == {}
-
-
 def test_best_is_the_first_highest_point() -> None:
     assert Curve("c", ((0, 1.0), (1, 5.0), (2, 5.0))).best == (1, 5.0)
 
@@ -75,10 +71,6 @@ def test_only_training_terms_become_loss_charts() -> None:
     drawn = loss_charts(curves, style=0)
     assert [chart.title for chart in drawn] == ["loss", "triplet"]
     assert drawn[0].lines[0].summary == "2 to 1"
-
-
-def test_no_run_with_validation_has_no_chart() -> None:
-    assert validation_chart([("cora", 0, {})]) is None
 
 
 def test_a_logarithmic_axis_ends_on_powers_of_ten() -> None:

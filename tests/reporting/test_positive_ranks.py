@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from report_pages import pages_of, section_of
 
-from manymatch.reporting.sections import hardest, recall_curve
+from manymatch.reporting.sections import ranks as sections
 from manymatch.reporting.table import Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.rankings import read_positive_ranks
@@ -73,7 +73,7 @@ def test_a_run_file_is_drawn_if_it_agrees_with_the_metrics(
 ) -> None:
     write_run(reports, recalls)
     results = AllResults([run for run in read_runs(reports) if run.dataset == "scenes"])
-    view = recall_curve.section(results)
+    view = sections.recall_curve(results)
     assert view is not None
     _, t2i = view.blocks[0].blocks  # type: ignore[attr-defined]
     lines = {line.name: line for line in t2i.lines}
@@ -84,7 +84,7 @@ def test_a_run_file_is_drawn_if_it_agrees_with_the_metrics(
 def test_the_hardest_queries_come_first(reports: Path) -> None:
     write_run(reports, (50, 80, 90))
     runs = [run for run in read_runs(reports) if run.dataset == "scenes"]
-    view = hardest.section(AllResults(runs))
+    view = sections.hardest(AllResults(runs))
     assert view is not None
     tables = [block for block in view.blocks if isinstance(block, Table)]
     assert [table.title for table in tables] == ["Hardest images", "Hardest captions"]

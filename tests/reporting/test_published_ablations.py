@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from made_ablations import write_ablation
+from made_results import write_ablation
 from report_pages import pages_of
 
 from manymatch.reporting import ablations, published

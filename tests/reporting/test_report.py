@@ -130,8 +130,12 @@ def test_pages_show_every_part_of_every_result(documents: dict[str, Document]) -
         "scenes-studies": ("clusters",),
         "other-experiments": ("synthetic",),
     }
+    assert set(documents) == {"index", "flickr8k", "flickr8k-queries", *parts}
     for name, anchors in parts.items():
         assert set(anchors) <= set(documents[name].ids)
+    assert not any(
+        {"published", "studies", "sets"} & set(document.ids) for document in documents.values()
+    )
     assert "3f79bb7b435b" in documents["scenes"].text
     assert "best 277.8 in epoch 29" in documents["scenes"].text
     assert "plausible" in documents["scenes-queries"].text
@@ -144,7 +148,7 @@ def test_a_section_is_added_by_one_function(reports: Path, monkeypatch: pytest.M
         names = ", ".join(run.preset for run in results.runs)
         return View("All presets", "Presets", [Note(names)]) if names else None
 
-    monkeypatch.setattr(page, "PARTS", [*page.PARTS, page.Part("Names", (section,))])
+    monkeypatch.setattr(page, "PARTS", [*page.PARTS, page.Part("Names", {"names": section})])
     pages = pages_of(reports)
     assert '<p class="note">cora, vsepp</p>' in pages["scenes-names"]
     assert "<h3>All presets</h3>" in pages["flickr8k-names"]
@@ -241,20 +245,16 @@ def test_bare_clone_has_its_leaderboard_and_says_what_is_missing(reports: Path) 
     assert "image-1" not in pages["scenes-queries"].ids
 
 
-def test_query_that_one_run_did_not_sample_is_told(reports: Path) -> None:
-    edit(samples_of(reports, "vsepp"), lambda samples: samples["images"].pop(0))
-    assert "not sampled by this run" in pages_of(reports)["scenes-queries"]
-
-
-def test_image_without_a_picture_and_caption_without_a_graph_are_shown(reports: Path) -> None:
+def test_what_a_sample_lacks_is_told(reports: Path) -> None:
     def strip(samples: dict) -> None:
         samples["images"][0]["thumbnail"] = None
         samples["captions"][0]["graph"] = None
 
     edit(samples_of(reports, "cora"), strip)
+    edit(samples_of(reports, "vsepp"), lambda samples: samples["images"].pop(0))
     page = pages_of(reports)["scenes-queries"]
-    assert "no picture" in page
-    assert "no scene graph" in page
+    for words in ("not sampled by this run", "no picture", "no scene graph"):
+        assert words in page
 
 
 FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {

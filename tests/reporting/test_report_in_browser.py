@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chromium import CHROMIUM
-from made_ablations import write_ablation
-from made_costs import write_costs
+from made_results import write_ablation, write_costs
 from made_sets import add_sets
 from made_studies import write_studies
+from report_pages import paths_of
 from small_methods import NAMES as METHODS
 
 from manymatch.reporting.dvc_plots import offline_page
 from manymatch.reporting.report import report
 
-client = pytest.importorskip("websockets.sync.client")
+playwright = pytest.importorskip("playwright.sync_api")
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
@@ -32,86 +29,31 @@ pytestmark = [
 
 
 class Page:
-    """A tab of a headless Chromium, driven over its DevTools protocol."""
+    """A tab of a headless Chromium, with what its console says and which addresses it asks for."""
 
-    def __init__(self, address: str) -> None:
-        self._socket = client.connect(address, max_size=None)
-        self._ids = itertools.count(1)
-        self.events: list[dict[str, Any]] = []
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+    def __init__(self, tab: Any) -> None:
+        self._tab = tab
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        tab.on("console", lambda message: self.complaints.append(message.text))
+        tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        tab.on("request", lambda request: self.requests.append(request.url))
 
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
-        number = next(self._ids)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        while (message := self._receive()).get("id") != number:
-            self.events.append(message)
-        assert "error" not in message, message
-        return message["result"]
-
-    def _receive(self) -> dict[str, Any]:
-        return json.loads(self._socket.recv(timeout=30))
-
-    def open(self, address: str, width: int) -> None:
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
-        self.call("Page.navigate", url=address)
-        while self._seen("Page.loadEventFired") == 0:
-            self.events.append(self._receive())
-
-    def _seen(self, method: str) -> int:
-        return sum(event.get("method") == method for event in self.events)
+    def open(self, path: Path, width: int = 1400) -> None:
+        self.requests.clear()
+        self._tab.set_viewport_size({"width": width, "height": 900})
+        self._tab.goto(path.as_uri())
 
     def value(self, expression: str) -> Any:
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
-
-    def complaints(self) -> list[dict[str, Any]]:
-        """All that stands in the console."""
-        kinds = {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}
-        return [event for event in self.events if event.get("method") in kinds]
-
-    def requests(self) -> list[str]:
-        """The addresses that were asked for."""
-        return [
-            event["params"]["request"]["url"]
-            for event in self.events
-            if event.get("method") == "Network.requestWillBeSent"
-        ]
+        return self._tab.evaluate(expression)
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
-    profile = tmp_path / "profile"
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    command = [CHROMIUM, *flags, *quiet, "--remote-debugging-port=0", f"--user-data-dir={profile}"]
-    browser = subprocess.Popen(
-        [*map(str, command), "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield Page(_tab(profile / "DevToolsActivePort"))
-    finally:
-        browser.terminate()
-        browser.wait(timeout=20)
-
-
-def _tab(port_file: Path) -> str:
-    for _ in range(300):
-        if port_file.is_file() and port_file.read_text():
-            break
-        time.sleep(0.1)
-    port = port_file.read_text().split()[0]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
-        return next(tab for tab in json.load(answer) if tab["type"] == "page")[
-            "webSocketDebuggerUrl"
-        ]
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield Page(browser.new_page())
+        browser.close()
 
 
 @pytest.fixture
@@ -126,29 +68,24 @@ def complete(reports: Path) -> Path:
     return reports
 
 
-def paths_of(reports: Path) -> list[Path]:
-    return [reports / "index.html", *sorted((reports / "pages").iterdir())]
-
-
 @pytest.mark.parametrize("width", [1400, 400])
 def test_every_page_opens_silently_offline_and_fits(page: Page, complete: Path, width: int) -> None:
     paths = paths_of(complete)
     assert len(paths) > 8
     for path in paths:
-        page.events.clear()
-        page.open(path.as_uri(), width)
+        page.open(path, width)
         assert page.value("document.documentElement.scrollWidth") <= width
         if width == 1400:
             assert page.value("document.documentElement.scrollHeight") <= 8000, path
-        assert page.complaints() == []
-        requests = [url for url in page.requests() if not url.startswith("data:")]
+        assert page.complaints == []
+        requests = [url for url in page.requests if not url.startswith("data:")]
         assert requests == [path.as_uri(), (complete / "machine" / "machine.js").as_uri()]
         made = page.value("document.getElementById('made').textContent")
         assert made.startswith("Made on 20")
 
 
 def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Path) -> None:
-    page.open((complete / "index.html").as_uri(), 1400)
+    page.open(complete / "index.html")
     board = "document.querySelector('#scenes-leaderboard .scroll')"
     assert page.value(f"{board}.scrollWidth <= {board}.clientWidth")
     names = f"[...{board}.querySelectorAll('tbody th')].map(head => head.textContent.trim())"
@@ -159,14 +96,14 @@ def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Pat
 
 
 def test_the_facts_of_the_machine_stand_below_the_provenance(page: Page, complete: Path) -> None:
-    page.open((complete / "pages" / "scenes.html").as_uri(), 1400)
+    page.open(complete / "pages" / "scenes.html")
     used = page.value("document.querySelector('[data-machine=scenes]').textContent")
     assert "cora: train (3 min 12 s, 1,235 MiB, cpu (2 threads), here, 2026-01-02" in used
 
 
 def test_one_query_shows_and_the_next_is_chosen(page: Page, reports: Path) -> None:
     report(reports)
-    page.open((reports / "pages" / "scenes-queries.html").as_uri(), 1400)
+    page.open(reports / "pages" / "scenes-queries.html")
     shown = "[...document.querySelectorAll('#image-queries .query:not([hidden])')].map(e => e.id)"
     assert page.value(shown) == ["image-1"]
     page.value("document.querySelector('#image-queries [data-step=\"1\"]').click()")
@@ -190,7 +127,7 @@ OVERLAPS = """
 
 def test_no_text_of_a_scene_graph_meets_another(page: Page, reports: Path) -> None:
     report(reports)
-    page.open((reports / "pages" / "scenes-queries.html").as_uri(), 1400)
+    page.open(reports / "pages" / "scenes-queries.html")
     assert page.value("document.querySelectorAll('.drawing .relation').length") > 10
     assert page.value(OVERLAPS) == []
 
@@ -206,9 +143,9 @@ def test_the_charts_of_dvc_are_drawn_without_a_network(
     shutil.copytree(root / ".dvc" / "plots", project / ".dvc" / "plots")
     (project / ".dvc" / "plots.html").write_text(offline_page(), encoding="utf-8")
     subprocess.run(["dvc", "plots", "show"], cwd=project, check=True)
-    page.open((project / "dvc_plots" / "index.html").as_uri(), 1400)
+    page.open(project / "dvc_plots" / "index.html")
     values = [path.relative_to(complete) for path in (complete / "plots").rglob("*.tsv")]
     assert page.value("document.querySelectorAll('canvas').length") == len(values) > 5
     drawn = "[...document.querySelectorAll('canvas')].every(c => c.width > 100)"
-    assert page.value(drawn) and page.complaints() == []
-    assert {address.partition(":")[0] for address in page.requests()} <= {"file", "data", "blob"}
+    assert page.value(drawn) and page.complaints == []
+    assert {address.partition(":")[0] for address in page.requests} <= {"file", "data", "blob"}

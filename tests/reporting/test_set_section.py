@@ -42,12 +42,6 @@ def page_of(reports: Path) -> str:
     return pages_of(reports)["scenes-sets"]
 
 
-def test_a_data_set_without_sets_has_no_such_page(reports: Path) -> None:
-    pages = pages_of(reports)
-    assert not {"scenes-sets", "flickr8k-sets"} & set(pages)
-    assert not any("Sets of elements" in page for page in pages.values())
-
-
 def test_page_shows_the_sets_of_all_methods(page: str) -> None:
     ids = re.findall(r'id="([^"]+)"', page)
     assert len(ids) == len(set(ids))

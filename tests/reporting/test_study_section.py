@@ -42,10 +42,6 @@ def tables_of(blocks: Sequence[Block]) -> list[list[list[str]]]:
     ]
 
 
-def test_a_data_set_without_studies_has_no_such_section(reports: Path) -> None:
-    assert not any('id="studies"' in page for page in pages_of(reports).values())
-
-
 def test_the_page_shows_all_studies_of_the_dataset_that_has_them(studied: Path) -> None:
     pages = pages_of(studied)
     page = pages["scenes-studies"]

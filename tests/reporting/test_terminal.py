@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.reporting import ablations, leaderboard, synthetic
+from manymatch.reporting import ablations, leaderboard, over_seeds
 from manymatch.reporting.blocks import Heading, Note
 from manymatch.reporting.sections.clusters import table as class_table
 from manymatch.reporting.sections.studies import blocks_of
@@ -33,7 +33,7 @@ def test_everything_fits_the_width(
     monkeypatch.setenv("COLUMNS", str(width))
     show(leaderboard.blocks(results.runs))
     show([block for ablation in results.ablations for block in ablations.blocks(ablation)])
-    show([block for item in results.synthetic for block in synthetic.view(item).blocks()])
+    show([block for item in results.synthetic for block in over_seeds.synthetic(item)])
     show([class_table(model) for model in results.clusters])
     show(blocks_of(results.studies))
     text = capsys.readouterr().out

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from manymatch.results.over_seeds import SyntheticRecall, SyntheticRun
 from manymatch.results.provenance import Provenance
 from manymatch.results.retrieval import Recall
-from manymatch.results.synthetic import SyntheticRecall, SyntheticRun
 from manymatch.system.errors import DataError
 
 VALUES = {

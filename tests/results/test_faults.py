@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_ablations import write_ablation
-from made_costs import write_costs
-from made_experiments import write_clusters, write_experiment
+from made_results import write_ablation, write_clusters, write_costs, write_experiment, written
 from made_sets import shown_sets
 from made_studies import write_studies
 
@@ -19,10 +17,10 @@ from manymatch.results.ablations import Ablation
 from manymatch.results.base import Result
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
+from manymatch.results.over_seeds import SyntheticExperiment
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.results.studies import Studies
-from manymatch.results.synthetic import SyntheticExperiment
 from manymatch.system.errors import DataError
 
 JPEG = "/9j/AA=="
@@ -36,10 +34,7 @@ SAMPLES: dict[str, Any] = {
 
 
 def write_run(reports: Path, name: str, value: dict[str, Any]) -> Path:
-    path = reports / "runs" / "scenes" / "cora" / f"{name}.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(value))
-    return path
+    return written(reports / "runs" / "scenes" / "cora" / f"{name}.json", value)
 
 
 WRITERS: dict[type[Result], Callable[[Path], Path]] = {

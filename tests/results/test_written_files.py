@@ -11,12 +11,11 @@ from manymatch.results.base import Result
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
 from manymatch.results.metrics import Headline, Metrics
+from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
-from manymatch.results.sketches import SketchExperiment
 from manymatch.results.studies import Studies
-from manymatch.results.synthetic import SyntheticExperiment
 
 REPORTS = Path(__file__).parents[2] / "reports"
 KINDS: list[type[Result]] = [

@@ -5,19 +5,21 @@ A command imports its libraries when it runs, so `--help` and small stages start
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO
 
 import typer
 
-from manymatch.cli import check, code, data, external, init, models, results, search, serve, studies
-from manymatch.cli.startup import loading
+from manymatch.cli import check, code, data, external, init, models, results, search, studies
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.files import storage_error
 from manymatch.system.parent import end_with_dvc
-from manymatch.system.progress import say
+from manymatch.system.progress import say, working
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -28,7 +30,7 @@ app = typer.Typer(
     "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
     "that holds params.yaml.",
 )
-for _group in (init, check, code, data, models, external, studies, results, search, serve):
+for _group in (init, check, code, data, models, external, studies, results, search):
     app.add_typer(_group.commands)
 
 _INTERRUPTED = 130
@@ -77,3 +79,32 @@ def _failed(error: ManyMatchError) -> NoReturn:
 def _interrupted() -> NoReturn:
     say("interrupted; finished work is kept. Run the same command to go on.")
     sys.exit(_INTERRUPTED)
+
+
+class _Watched:
+    """A stream that calls `before_write` before the main thread writes."""
+
+    def __init__(self, stream: TextIO, before_write: Callable[[], None]) -> None:
+        self._stream, self._before_write = stream, before_write
+
+    def write(self, text: str) -> int:
+        if threading.current_thread() is threading.main_thread():
+            self._before_write()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def loading(command: str) -> Iterator[None]:
+    """Say after ten seconds, then at most every minute, that `command` loads its libraries and
+    inputs, until the command itself prints something on standard error."""
+    stream = sys.stderr
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(working(f"{command}: loading libraries and inputs"))
+        sys.stderr = _Watched(stream, stack.close)
+        try:
+            yield
+        finally:
+            sys.stderr = stream

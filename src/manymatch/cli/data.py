@@ -12,7 +12,6 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, FeaturesName, PartName
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
-from manymatch.config.params import Published
 from manymatch.system.errors import ConfigError
 
 commands = typer.Typer()
@@ -66,7 +65,12 @@ def features(
             raise ConfigError(
                 f"--part {part}: imported features have no parts. Run the command without --part."
             )
-        _import_features(dataset, features, settings.published[dataset])
+        from manymatch.features.importers.importing import import_features
+
+        published = settings.published[dataset]
+        source, table = Path(published.path), _captions(dataset)
+        regions = published.max_regions
+        import_features(features, published.format, source, table, store, max_regions=regions)
         return
 
     from manymatch.features import extract as stage
@@ -85,11 +89,7 @@ def features(
 
 
 def _captions(dataset: str) -> Path:
-    """The caption table.
-
-    Raises:
-        ConfigError: there is neither this table nor a dataset of this name.
-    """
+    """The caption table; without it, an unknown dataset is a `ConfigError`."""
     from manymatch import datasets
 
     table = LAYOUT.captions(dataset)
@@ -97,19 +97,6 @@ def _captions(dataset: str) -> Path:
         settings = project.params().sources.get(dataset, {})
         datasets.entry_point(datasets.kind(dataset, settings))
     return table
-
-
-def _import_features(dataset: str, features: str, published: Published) -> None:
-    from manymatch.features.importers import importing as stage
-
-    stage.import_features(
-        features,
-        published.format,
-        Path(published.path),
-        _captions(dataset),
-        LAYOUT.features(dataset, features),
-        max_regions=published.max_regions,
-    )
 
 
 @commands.command("scene-graphs")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import DatasetName, check_name
+from manymatch.cli.options import DatasetName, check_name, new_name
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
 
@@ -63,13 +63,7 @@ def score(
         ),
     ] = None,
     name: Annotated[
-        str | None,
-        typer.Option(
-            "--as",
-            callback=check_name,
-            metavar="NAME",
-            help="Keep the result: reports/results/DATASET/NAME.json.",
-        ),
+        str | None, new_name("Keep the result: reports/results/DATASET/NAME.json.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all metrics as JSON instead of a table.")

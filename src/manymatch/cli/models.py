@@ -13,8 +13,8 @@ from manymatch.cli.options import (
     Overrides,
     PresetName,
     Split,
-    check_name,
-    check_names,
+    new_name,
+    trained_models,
 )
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
@@ -60,15 +60,7 @@ def train(
     dataset: DatasetName,
     preset: PresetName,
     overrides: Overrides = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--as",
-            callback=check_name,
-            metavar="NAME",
-            help="Call the model NAME: --set seed=1 --as cora-1.",
-        ),
-    ] = None,
+    name: Annotated[str | None, new_name("Call the model NAME: --set seed=1 --as cora-1.")] = None,
 ) -> None:
     """Train one preset: models/DATASET/PRESET. A run that was killed continues where it stopped."""
     from manymatch.training.torchrun import relaunch
@@ -127,12 +119,7 @@ def evaluate(
 def rerank(
     dataset: DatasetName,
     preset: Annotated[
-        str,
-        typer.Argument(
-            callback=check_names,
-            metavar="PRESET",
-            help="A trained CORA, or several as an ensemble: cora+cora-1.",
-        ),
+        str, trained_models("A trained CORA, or several as an ensemble: cora+cora-1.")
     ],
     split: Split = None,
 ) -> None:
@@ -157,14 +144,7 @@ def rerank(
 @writes(_joined_result, reads=[_models, _data])
 def ensemble(
     dataset: DatasetName,
-    presets: Annotated[
-        list[str],
-        typer.Argument(
-            callback=check_names,
-            metavar="PRESET",
-            help="Trained models: cora cora-1, or cora+cora-1.",
-        ),
-    ],
+    presets: Annotated[list[str], trained_models("Trained models: cora cora-1, or cora+cora-1.")],
     split: Split = None,
 ) -> None:
     """Rank with the mean of several models' scores: reports/results/DATASET/A+B.json.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,6 +29,16 @@ def check_names(
         for name in _BETWEEN_NAMES.split(text):
             checked_name(name, parameter.opts[-1])
     return value
+
+
+def new_name(help: str) -> Any:
+    """The option `--as`, with which a command writes under another name."""
+    return typer.Option("--as", callback=check_name, metavar="NAME", help=help)
+
+
+def trained_models(help: str) -> Any:
+    """The argument for trained models, several of which may be joined."""
+    return typer.Argument(callback=check_names, metavar="PRESET", help=help)
 
 
 DatasetName = Annotated[

@@ -87,11 +87,10 @@ def experiment(
     from manymatch.experiments.engine import perform
     from manymatch.experiments.experiment import Options
     from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
-    from manymatch.reporting import ablations, sketches, synthetic
+    from manymatch.reporting import ablations, over_seeds
     from manymatch.reporting.terminal import show
     from manymatch.results.ablations import Ablation
-    from manymatch.results.sketches import SketchExperiment
-    from manymatch.results.synthetic import SyntheticExperiment
+    from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 
     file = Path(subject) if subject.endswith((".yaml", ".yml")) else None
     if file and (presets or over):
@@ -112,8 +111,8 @@ def experiment(
     written = perform(described)
     blocks = {
         "presets": lambda: ablations.blocks(Ablation.read(written)),
-        "synthetic": lambda: synthetic.view(SyntheticExperiment.read(written)).blocks(),
-        "sketches": lambda: sketches.view(SketchExperiment.read(written)).blocks(),
+        "synthetic": lambda: over_seeds.synthetic(SyntheticExperiment.read(written)),
+        "sketches": lambda: over_seeds.sketches(SketchExperiment.read(written)),
     }
     show(blocks[described.kind](), written)
 

@@ -11,6 +11,7 @@ from manymatch.reporting.estimates import Estimate
 from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
+from manymatch.results.runs import WAYS
 from manymatch.results.sets import COLLAPSED
 
 _SECONDS = "seconds"
@@ -36,14 +37,13 @@ class Measure:
         return f"{self.label}, {self.way}" if self.way else self.label
 
 
-_WAYS = (("i2t", "image → text"), ("t2i", "text → image"))
 MEASURES = [
     Measure("rsum", "rsum"),
-    *(Measure(f"{way}.r1", "R@1", shown) for way, shown in _WAYS),
+    *(Measure(f"{way}.r1", "R@1", shown) for way, shown in WAYS.items()),
     *(
         Measure(f"multi.{way}.{key}", label, shown)
         for key, label in (("map_at_r", "mAP@R"), ("r_precision", "R-P"))
-        for way, shown in _WAYS
+        for way, shown in WAYS.items()
     ),
     *(
         Measure(f"sets.{side}.{key}", label, shown, ranked=False, digits=digits, collapsed=limit)
@@ -144,15 +144,20 @@ def sizes(ablation: Ablation) -> str:
     return f"{gallery(ablation)}; mean ± standard deviation of seeds {seeds}"
 
 
+def summary(ablation: Ablation, anchor: str = "") -> list[Block]:
+    """The name, the sizes, the question and the table."""
+    about = [Note(ablation.about)] if ablation.about else []
+    return [Heading(ablation.name, sizes(ablation), anchor), *about, table(ablation)]
+
+
 def blocks(ablation: Ablation) -> list[Block]:
-    """The table for a terminal, and what a paper prints of the same question."""
+    """The summary for a terminal, and what a paper prints of the same question."""
     theirs = (
         block
         for table in tables_beside(ablation.name)
         for block in (Heading("published", table.title), table)
     )
-    about = [Note(ablation.about)] if ablation.about else []
-    return [Heading(ablation.name, sizes(ablation)), *about, table(ablation), *theirs]
+    return [*summary(ablation), *theirs]
 
 
 def to_markdown(ablation: Ablation) -> str:

@@ -1,11 +1,13 @@
-"""The attention of an element of an image, as shapes over the picture."""
+"""Attention and pairs of elements: shapes over the picture, and tables with shaded cells."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from manymatch.results.sets import ImageMap
+from manymatch.reporting.blocks import Block
+from manymatch.results.sets import ElementPairs, ImageMap
 
 _LEVELS, _DARKEST = 6, 0.84
 """The number of opacity steps of the veil, and the opacity over a cell without attention."""
@@ -105,3 +107,41 @@ def _outlines(image_map: ImageMap, relative: list[float]) -> list[Outline]:
         if value >= _LEAST
     ]
     return sorted(drawn, key=lambda outline: outline.strength)
+
+
+PAIRS_NOTE = (
+    "Over all pairs of an image and its caption: how often two elements are the most similar ones "
+    "of the pair, and how similar the two are. If a single cell among the best pairs is dark, a "
+    "similarity that uses only best pairs (MIL) ignores the other elements, and they are not "
+    "trained. If elements are matched one to one (MaxMatch), and always the same ones, each row "
+    "and each column of the cosines has one dark cell."
+)
+
+
+class Heat(Block):
+    """A table of texts. Each cell has a shade from 0 to 1; `label` is read aloud."""
+
+    title: str
+    label: str
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[str, float]]]]
+    caption: bool = True
+
+
+def pair_heats(pairs: ElementPairs, name: str) -> list[Heat]:
+    """How often image element (row) and text element (column) are the best pair, and how similar
+    the two are. `name` is that of the method."""
+    share = [[(f"{100 * value:.0f}%", math.sqrt(value)) for value in row] for row in pairs.share]
+    cosine = [
+        [(f"{value:.2f}", min(max(value, 0.0), 1.0)) for value in row] for row in pairs.cosine
+    ]
+    columns = [f"Text {number}" for number in range(1, len(pairs.share[0]) + 1)]
+    return [
+        Heat(
+            title,
+            f"{title} of {name}",
+            columns,
+            [(f"Image {number}", row) for number, row in enumerate(rows, start=1)],
+        )
+        for title, rows in (("Best pair", share), ("Mean cosine", cosine))
+    ]

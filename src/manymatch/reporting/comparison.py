@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from manymatch.config.galleries import is_papers_test
 from manymatch.reporting.published import PublishedResult, published_results
 from manymatch.reporting.table import Cell, Column, Table
-from manymatch.results.runs import Run
+from manymatch.results.runs import WAYS, Run
 
 MARKS = ("reproduced", "small-scale", "external")
 """The settings of our results, in the order of the tables."""
@@ -35,7 +35,7 @@ METRIC_LABELS = {
     "map_at_200": "mAP@200",
     "p_at_200": "P@200",
 }
-WAY_LABELS = {"i2t": "Image → text", "t2i": "Text → image"}
+WAY_LABELS: dict[str, str] = {way: name.capitalize() for way, name in WAYS.items()}
 
 PAPERS_NAME = {
     "vsepp": "VSE++",

@@ -3,8 +3,7 @@ and the time of a text query over the size of the gallery."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from manymatch.reporting.blocks import Block, Grid, Heading, Note, View, gallery
 from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
@@ -159,31 +158,25 @@ Points = list[tuple[int, float]]
 """Numbers of images with milliseconds."""
 
 
-class QueryCharts(NamedTuple):
-    """The charts of the methods that were measured here, and of the papers' methods."""
-
-    ours: list[Chart]
-    theirs: list[Chart]
-
-
 def section(results: AllResults) -> View | None:
     blocks: list[Block] = []
     for costs in results.costs:
-        charts = query_charts(costs)
+        ours, theirs = query_charts(costs)
         blocks += [
             Note(f"What the methods cost on {sizes(costs)}, and what the papers print."),
             table(costs),
             _NOTE,
             Heading("A text query over the number of images", "milliseconds, measured here"),
-            Grid(charts.ours, "small"),
+            Grid(ours, "small"),
             Heading("A text query over the number of images", "milliseconds, published"),
-            Grid(charts.theirs, "small"),
+            Grid(theirs, "small"),
         ]
     return View("Efficiency", "Efficiency", blocks) if blocks else None
 
 
-def query_charts(costs: Costs) -> QueryCharts:
-    """Milliseconds over images, all charts on the same logarithmic scales."""
+def query_charts(costs: Costs) -> tuple[list[Chart], list[Chart]]:
+    """Milliseconds over images of the methods that were measured here and of the papers' methods,
+    all charts on the same logarithmic scales."""
     galleries = [images for cost in costs.rows for images in cost.query.search]
     ours = {cost.name: _our_parts(cost) for cost in costs.rows}
     theirs = {
@@ -194,7 +187,7 @@ def query_charts(costs: Costs) -> QueryCharts:
     lines = [line for parts in (*ours.values(), *theirs.values()) for line in parts.values()]
     points = [point for line in lines for point in line]
     axes = LogAxis([images for images, _ in points]), LogAxis([time for _, time in points])
-    return QueryCharts(_charts(ours.items(), axes), _charts(theirs.items(), axes))
+    return _charts(ours, axes), _charts(theirs, axes)
 
 
 def _our_parts(cost: Cost) -> dict[str, Points]:
@@ -222,9 +215,7 @@ def _their_parts(entry: PublishedCost, smallest: int, largest: int) -> dict[str,
     return parts
 
 
-def _charts(
-    methods: Iterable[tuple[str, dict[str, Points]]], axes: tuple[LogAxis, LogAxis]
-) -> list[Chart]:
+def _charts(methods: dict[str, dict[str, Points]], axes: tuple[LogAxis, LogAxis]) -> list[Chart]:
     return [
         line_chart(
             title,
@@ -233,7 +224,7 @@ def _charts(
             x_axis=axes[0],
             y_axis=axes[1],
         )
-        for title, parts in methods
+        for title, parts in methods.items()
     ]
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student_t
-
-from manymatch.reporting.blocks import Block, Bullets, Heading, Note, View
-from manymatch.reporting.table import Table
 
 
 @dataclass(frozen=True)
@@ -217,48 +214,3 @@ def verdicts(differences: Sequence[Difference]) -> list[Verdict]:
             break
         decided[number] = "better" if difference.mean > 0 else "worse"
     return decided
-
-
-def differences(
-    points: Mapping[str, Mapping[str, Mapping[int, float]]], baseline: str | None
-) -> list[str]:
-    """A sentence for each measure of each point but the `baseline`: by how much the point is ahead
-    of the baseline, and the verdict. The values of `points` are by label, measure and seed."""
-    compared = {
-        f"{label} against {baseline}, {measure}": Difference.of(measures[measure], other)
-        for label, measures in points.items()
-        if label != baseline
-        for measure, other in points.get(baseline or "", {}).items()
-    }
-    decided = verdicts([*compared.values()])
-    return [
-        f"{subject}: {difference.text()}: {verdict}."
-        for (subject, difference), verdict in zip(compared.items(), decided, strict=True)
-    ]
-
-
-@dataclass(frozen=True)
-class ExperimentTable:
-    """An experiment over seeds: its table, what the columns mean, and how each point differs from
-    the baseline."""
-
-    name: str
-    about: str
-    table: Table
-    note: str
-    differences: list[str]
-
-    def blocks(self) -> list[Block]:
-        return [
-            Heading(self.name),
-            Note(self.about),
-            self.table,
-            Note(self.note),
-            Bullets(self.differences),
-        ]
-
-
-def section_of(title: str, experiments: Iterable[ExperimentTable]) -> View | None:
-    """The section with all experiments of one kind."""
-    blocks = [block for experiment in experiments for block in experiment.blocks()]
-    return View(title, title, blocks) if blocks else None

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from manymatch.reporting import comparison
@@ -15,7 +15,7 @@ from manymatch.reporting.chart import STYLES
 from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
-from manymatch.results.runs import Kind, Run
+from manymatch.results.runs import WAYS, Kind, Run
 
 MEANING = {
     "small-scale": "our own data, features or settings, so compare within the table, "
@@ -47,21 +47,19 @@ class Metric:
         return f"{value:g}" if self.lower_is_better else f"{value:.1f}"
 
 
-_DIRECTIONS = (("i2t", "Image → text"), ("t2i", "Text → image"))
-
 METRICS = [
     Metric("rsum", "rsum", "Both ways"),
     *(
         metric
-        for way, group in _DIRECTIONS
+        for way, group in comparison.WAY_LABELS.items()
         for metric in (
             *(Metric(f"{way}.r{k}", f"R@{k}", group) for k in (1, 5, 10)),
             Metric(f"{way}.medr", "MedR", group, lower_is_better=True),
         )
     ),
     *(
-        Metric(f"multi.{way}.{key}", label, f"Multi-match, {group[0].lower()}{group[1:]}")
-        for way, group in _DIRECTIONS
+        Metric(f"multi.{way}.{key}", label, f"Multi-match, {group}")
+        for way, group in WAYS.items()
         for key, label in (("map_at_r", "mAP@R"), ("r_precision", "R-P"))
     ),
     Metric("coco_1k.rsum", "rsum", "1K"),
@@ -81,8 +79,8 @@ _COMPACT = {
     "mAP@R": ["multi.i2t.map_at_r", "multi.t2i.map_at_r"],
     "R-P": ["multi.i2t.r_precision", "multi.t2i.r_precision"],
     "1K rsum": ["coco_1k.rsum"],
-    "All classes R-P": [f"classes.all_classes.{way}.r_precision" for way, _ in _DIRECTIONS],
-    "Zero-shot R-P": [f"classes.zero_shot.{way}.r_precision" for way, _ in _DIRECTIONS],
+    "All classes R-P": [f"classes.all_classes.{way}.r_precision" for way in WAYS],
+    "Zero-shot R-P": [f"classes.zero_shot.{way}.r_precision" for way in WAYS],
 }
 """The columns of the Markdown and LaTeX tables, each with its metrics."""
 
@@ -133,16 +131,13 @@ def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
 
 def blocks(runs: Sequence[Run]) -> list[Block]:
     """The compact tables of all data sets for a terminal, each below its setting and sizes."""
-    return [
-        block
-        for name, group in by_dataset(runs)
-        for table in tables(group, compact=True)
-        for of_table in [_of_table(group, table)]
-        for block in (
-            Heading(f"{name}, {of_table[0].provenance.setting}", sizes(of_table)),
-            table.without("Setting"),
-        )
-    ]
+    blocks: list[Block] = []
+    for name, group in by_dataset(runs):
+        for table in tables(group, compact=True):
+            shown = _of_table(group, table)
+            heading = Heading(f"{name}, {shown[0].provenance.setting}", sizes(shown))
+            blocks += [heading, table.without("Setting")]
+    return blocks
 
 
 def both_ways(metrics: Metrics) -> Table:
@@ -174,11 +169,7 @@ def both_ways(metrics: Metrics) -> Table:
 
 def _compact_metrics() -> list[Metric]:
     known = {metric.key: metric for metric in METRICS}
-    return [
-        Metric(key, known[key].label, group, known[key].lower_is_better)
-        for group, keys in _COMPACT.items()
-        for key in keys
-    ]
+    return [replace(known[key], group=group) for group, keys in _COMPACT.items() for key in keys]
 
 
 def _details(run: Run) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,21 +13,17 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from manymatch.reporting import claims, costs, leaderboard, sketches, synthetic
-from manymatch.reporting.ablations import gallery
-from manymatch.reporting.blocks import Block, View
+from manymatch.reporting import claims, costs, leaderboard, over_seeds
+from manymatch.reporting.blocks import Block, View, gallery
 from manymatch.reporting.leaderboard import anchor as anchor_of
 from manymatch.reporting.sections import (
     ablations,
-    caption_queries,
     clusters,
     elements,
-    hardest,
-    image_queries,
-    methods,
     provenance,
     published,
-    recall_curve,
+    ranks,
+    samples,
     sets,
     studies,
     training,
@@ -37,40 +33,58 @@ from manymatch.results.all_results import AllResults
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-Section = Callable[[AllResults], View | None]
-"""Makes a section of the given results; None: the results have nothing to show."""
+Sections = dict[str, Callable[[AllResults], View | None]]
+"""Functions that make sections of the given results, by the anchors of the sections; None: the
+results have nothing to show."""
 
 
 class Part(NamedTuple):
     """A page of each data set; the sections get the results on this data set alone."""
 
     title: str
-    sections: tuple[Section, ...]
+    sections: Sections
 
 
 PARTS = [
     Part(
         "Results",
-        (
-            leaderboard.section,
-            recall_curve.section,
-            published.section,
-            methods.section,
-            training.section,
-            provenance.section,
-        ),
+        {
+            "leaderboard": leaderboard.section,
+            "recall-curve": ranks.recall_curve,
+            "published": published.section,
+            "methods": ablations.methods,
+            "training": training.section,
+            "provenance": provenance.section,
+        },
     ),
-    Part("Experiments", (claims.section, ablations.section, tuning.section)),
-    Part("Queries", (hardest.section, image_queries.section, caption_queries.section)),
-    Part("Sets", (sets.section, elements.section)),
-    Part("Studies", (studies.section, clusters.section)),
-    Part("Efficiency", (costs.section,)),
+    Part(
+        "Experiments",
+        {"claims": claims.section, "ablations": ablations.section, "tuning": tuning.section},
+    ),
+    Part(
+        "Queries",
+        {
+            "hardest": ranks.hardest,
+            "image-queries": samples.images,
+            "caption-queries": samples.captions,
+        },
+    ),
+    Part("Sets", {"sets": sets.section, "elements": elements.section}),
+    Part("Studies", {"studies": studies.section, "clusters": clusters.section}),
+    Part("Efficiency", {"costs": costs.section}),
 ]
 
-OVERVIEW: list[Section] = [leaderboard.section, methods.section, claims.section]
+OVERVIEW: Sections = {
+    "leaderboard": leaderboard.section,
+    "methods": ablations.methods,
+    "claims": claims.section,
+}
 """The sections of each data set on the first page."""
 
-WITHOUT_DATASET = Part("Other experiments", (synthetic.section, sketches.section))
+WITHOUT_DATASET = Part(
+    "Other experiments",
+    {"synthetic": over_seeds.synthetic_section, "sketches": over_seeds.sketches_section},
+)
 """The page of the experiments that belong to no data set of the pipeline."""
 
 
@@ -154,11 +168,11 @@ def _page(name: str, dataset: str, part: Part, results: AllResults) -> Iterator[
         yield Page(f"pages/{name}.html", part.title, dataset, views)
 
 
-def _views(functions: Iterable[Section], results: AllResults) -> Iterator[tuple[str, View]]:
-    """The views that have something to show, by the names of their modules."""
-    for section in functions:
+def _views(sections: Sections, results: AllResults) -> Iterator[tuple[str, View]]:
+    """The views that have something to show, by their anchors."""
+    for anchor, section in sections.items():
         if view := section(results):
-            yield section.__module__.rpartition(".")[2].replace("_", "-"), view
+            yield anchor, view
 
 
 def _datasets(results: AllResults) -> list[str]:

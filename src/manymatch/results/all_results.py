@@ -8,10 +8,9 @@ from pathlib import Path
 from manymatch.results.ablations import Ablation
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
+from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 from manymatch.results.runs import Run, read_runs
-from manymatch.results.sketches import SketchExperiment
 from manymatch.results.studies import Studies
-from manymatch.results.synthetic import SyntheticExperiment
 from manymatch.results.tuning import Tuning
 
 

@@ -19,6 +19,8 @@ from manymatch.system.errors import DataError
 
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 Direction = Literal["i2t", "t2i"]
+WAYS: dict[Direction, str] = {"i2t": "image → text", "t2i": "text → image"}
+"""The directions of retrieval, and how the report calls them."""
 
 _TOLERANCE = 0.1
 """The most percent by which rounding may separate the recall of a run file from the metric."""

@@ -21,10 +21,9 @@ from untrained import save_untrained
 from manymatch import cli
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Training
-from manymatch.experiments.costs import cost, measure
+from manymatch.experiments.costs import measure
 from manymatch.experiments.costs.measure import Source
-from manymatch.experiments.costs.timing import median_seconds, seconds
-from manymatch.experiments.costs.training_step import step_seconds, training_step
+from manymatch.experiments.costs.timing import median_seconds, step_seconds, training_step
 from manymatch.results.costs import Costs
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.read import batches
@@ -90,25 +89,13 @@ def test_a_model_a_row_and_scan_behind_them(written: Path) -> None:
     assert (rows["dive"]["elements"], rows["dive"]["size"]) == (4, 16)
     scan = rows["cross-attention"]
     assert (scan["method"], scan["setting"], scan["elements"]) == ("scan", None, 4)
+    steps = [(rows[name]["step"]["images"], rows[name]["step"]["captions"]) for name in rows]
+    assert steps == [(24, 72)] * 4 + [(24, 24)]  # SCAN's are pairs
     for name, row in rows.items():
         assert list(map(int, row["query"]["search"])) == list(GALLERIES)
         assert (row["query"]["parse"] is None) == (name != "cora")
     assert rows["cora"]["query"]["parse"] > 0
     assert Costs.read(written).rows[1].query.search[10] == rows["dive"]["query"]["search"]["10"]
-
-
-def test_times_are_positive_and_of_what_they_say(written: Path) -> None:
-    rows = json.loads(written.read_text())["rows"]
-    dive, scan = rows[1], rows[-1]
-    assert dive["step"]["seconds"] > 0 and dive["step"]["images"] == 24
-    assert dive["step"]["captions"] == 72 and dive["step"]["peak_gpu_memory_mb"] is None
-    assert (scan["step"]["images"], scan["step"]["captions"]) == (24, 24)  # pairs
-    for row in rows:
-        assert row["step"]["seconds"] > 0 and row["query"]["encode"] > 0
-        assert row["test"]["embedding"] > 0 and row["test"]["ranking"] > 0
-        assert row["test"]["scaled_from"] is None
-        search = {int(size): took for size, took in row["query"]["search"].items()}
-        assert all(took > 0 for took in search.values())
 
 
 def test_the_parser_is_loaded_for_methods_that_read_graphs_alone(
@@ -256,13 +243,3 @@ def test_a_median_leaves_out_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> Non
     module = "manymatch.experiments.costs.timing.seconds"
     monkeypatch.setattr(module, lambda work, _: took[work()])
     assert median_seconds(lambda item: item, took, CPU) == 2.0
-
-
-def test_seconds_wait_for_the_work() -> None:
-    done: list[int] = []
-    assert seconds(lambda: done.append(1), CPU) >= 0 and done == [1]
-
-
-def test_few_captions_are_repeated() -> None:
-    assert cost._repeated(iter("abc"), 7) == list("abcabca")
-    assert cost._repeated(iter("abcdef"), 2) == ["a", "b"]

@@ -19,7 +19,6 @@ from tiny_checkout import PRESET, Checkout
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
-from manymatch.evaluation.protocols.suite import OF_DATASET
 from manymatch.experiments.engine import perform
 from manymatch.experiments.presets import experiment as module
 from manymatch.experiments.presets import run as running
@@ -104,14 +103,6 @@ def test_finished_runs_are_never_trained_again(checkout: Checkout, worked: list[
     extended = record(checkout, checkout.plan(over={"size": [8, 6]}, seeds=[0, 1]), "other")
     assert worked == ["size=8, seed 1", "size=6, seed 0", "size=6, seed 1"]
     assert extended["points"][0]["runs"][0] == first["points"][1]["runs"][0]
-
-
-def test_a_data_set_s_protocols_apply_to_every_run(
-    checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(OF_DATASET, "tiny", ("classes",))
-    (point,) = record(checkout, checkout.plan(over={"size": [4]}))["points"]
-    assert 0 < point["runs"][0]["metrics"]["classes"]["all_classes"]["i2t"]["r1"] <= 100
 
 
 def test_equal_points_are_trained_once(checkout: Checkout, worked: list[str]) -> None:

@@ -21,10 +21,6 @@ from manymatch.experiments.studies import study
 from manymatch.experiments.studies.external import study_scores
 from manymatch.experiments.studies.reranking import reranking
 from manymatch.experiments.studies.subject import Subject
-from manymatch.reporting.chart import Chart
-from manymatch.reporting.sections.studies import studies_by_name, study_blocks
-from manymatch.reporting.table import Table
-from manymatch.results.studies import Studies
 
 IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "external"}
 
@@ -82,25 +78,6 @@ def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours: Subject) -
     cells = [values[way][cut] for way in ("i2t", "t2i") for cut in ("r1", "r5", "r10")]
     expected = [round(value, 2) for value in [*cells, values["rsum"]]]
     assert split.rows[1] == ["re-ranked", beta, *expected]
-
-
-def test_the_report_shows_theirs_beside_ours(
-    data: TinyData, model: Path, matrix: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "studies" / "tiny"
-    study.study(model, data.shards, folder / "cora.json", only=["rich_captions", "reranking"])
-    studied(data, matrix, folder / "theirs.json")
-    by_name = studies_by_name(Studies.read_all(tmp_path))
-    rich, again = (list(study_blocks(name, studies)) for name, studies in by_name.items())
-    numbers, captions = (block for block in rich if isinstance(block, Table))
-    assert [row[0].text for row in numbers.rows] == ["cora", "cora", "theirs", "theirs"]
-    assert numbers.rows[0][1:] == numbers.rows[2][1:]
-    assert all(ours == theirs for *_, ours, theirs in captions.rows)
-    (chart,) = (block for block in again if isinstance(block, Chart))
-    assert [line.name for line in chart.lines] == ["cora"]
-    (table,) = (block for block in again if isinstance(block, Table))
-    shown = [(row[0].text, row[1].text) for row in table.rows]
-    assert shown == [("cora", "plain"), ("cora", "re-ranked"), ("theirs", "plain")]
 
 
 def test_without_scene_graphs_nothing_is_studied(

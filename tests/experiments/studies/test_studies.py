@@ -11,7 +11,7 @@ import torch
 from tiny_data import TinyData
 from untrained import save_untrained
 
-from manymatch.experiments.studies import STUDIES, study
+from manymatch.experiments.studies import study
 from manymatch.experiments.studies.entity_retrieval import (
     EntityVocabulary,
     entity_retrieval,
@@ -20,11 +20,6 @@ from manymatch.experiments.studies.entity_retrieval import (
 from manymatch.experiments.studies.parse_errors import parse_errors
 from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import Subject
-from manymatch.reporting.chart import Chart
-from manymatch.reporting.queries import Picker
-from manymatch.reporting.sections.studies import studies_by_name, study_blocks
-from manymatch.reporting.table import Table
-from manymatch.results.studies import Studies
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.sample import CaptionEntry
 from manymatch.system.errors import ConfigError
@@ -51,34 +46,11 @@ def run(model: Path, data: TinyData, target: Path, *only: str) -> dict[str, Any]
 def test_all_studies_of_one_model(models: dict[str, Path], data: TinyData, tmp_path: Path) -> None:
     result = run(models["cora"], data, tmp_path / "cora.json")
     assert (result["preset"], result["method"], result["split"]) == ("cora", "cora", "test")
-    assert set(result["studies"]) == set(STUDIES)
+    assert set(result["studies"]) == set(study.STUDIES)
     for findings in result["studies"].values():
         assert set(findings) == {"title", "about", "tables", "samples"}
         for table in findings["tables"]:
             assert {len(row) for row in table["rows"]} == {len(table["columns"])}
-
-
-@pytest.mark.parametrize("name", ["cora", "vsepp"])
-def test_the_report_reads_what_a_study_writes(
-    models: dict[str, Path], data: TinyData, tmp_path: Path, name: str
-) -> None:
-    reports = tmp_path / "reports"
-    written = run(models[name], data, reports / "studies" / "tiny" / f"{name}.json")
-    results = Studies.read_all(reports)
-    assert [result.preset for result in results] == [name]
-    for kind, studies in studies_by_name(results).items():
-        study = written["studies"][kind]
-        last = list(study_blocks(kind, studies))[-1]
-        cases = (
-            last.rows
-            if isinstance(last, Table)
-            else last.questions
-            if isinstance(last, Picker)
-            else last.lines[0].dots
-            if isinstance(last, Chart)
-            else []
-        )
-        assert len(cases) == len(study["samples"] or study["tables"][0]["rows"]) > 0
 
 
 def test_two_runs_are_equal(models: dict[str, Path], data: TinyData, tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import Trained, setting_of
 from manymatch.experiments.costs.query import Parse, query_cost
-from manymatch.experiments.costs.timing import seconds
-from manymatch.experiments.costs.training_step import step_seconds
+from manymatch.experiments.costs.timing import seconds, step_seconds
 from manymatch.methods.base import Embeddings, Method
 from manymatch.results.costs import Cost, StepCost, TestCost
 from manymatch.shards.batch import Batch

@@ -19,14 +19,8 @@ from manymatch.methods.checkpoint import FACTS
 from manymatch.system.machine import MachineRecord
 from manymatch.training.train import train
 
-_FROM_PROVENANCE = (
-    "parameters",
-    "images",
-    "captions",
-    "checkpoint_sha256",
-    "data_sha256",
-    "version",
-)
+_FACTS = "parameters images captions checkpoint_sha256 data_sha256 version"
+"""The numbers of a run that its provenance states."""
 
 
 def train_and_evaluate(
@@ -71,7 +65,7 @@ def train_and_evaluate(
         "epochs": facts["epochs"],
         "validation_rsum": facts["rsum"],
         **({"pairs": _read(sets)["pairs"]} if sets.exists() else {}),
-        **{name: origin[name] for name in _FROM_PROVENANCE},
+        **{name: origin[name] for name in _FACTS.split()},
         "device": usage.device,
         "git_revision": usage.git_revision,
     }

@@ -18,7 +18,7 @@ from manymatch.experiments.run_folder import Numbers
 from manymatch.experiments.sketches import run as training
 from manymatch.experiments.sketches.data import Data, Side, files_of, read_data
 from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
-from manymatch.results.sketches import SketchExperiment
+from manymatch.results.over_seeds import SketchExperiment
 from manymatch.system import files
 from manymatch.system.code_hash import code_hash
 from manymatch.system.device import pick_device

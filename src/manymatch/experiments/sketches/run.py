@@ -21,33 +21,9 @@ from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.methods.matching import Matching
 from manymatch.methods.swapped_labels import swapped_labels
 
+CPU = torch.device("cpu")
 _QUERIES = 1024
 """The number of queries that are ranked at once."""
-
-
-def write_ranks(
-    target: Path, queries: Tensor, gallery: Tensor, names: tuple[list[str], list[str]]
-) -> None:
-    """Write the first 200 images of each query, which the metrics at 200 need.
-
-    Args:
-        queries, gallery: `(n, D)` and `(m, D)`, L2-normalised.
-        names: the names of the queries and of the images in the gallery.
-    """
-    blocks = [
-        torch.topk(block @ gallery.T, min(CUT, len(gallery))) for block in queries.split(_QUERIES)
-    ]
-    items = torch.cat([block.indices for block in blocks])
-    scores = torch.cat([block.values for block in blocks])
-    write_run(target, Direction(torch.empty(0), items, scores), *names, target.stem)
-
-
-def named(labels: Tensor, classes: list[str]) -> list[str]:
-    """The name CLASS/NUMBER of each row, from which other tools can read the positives."""
-    return [f"{classes[label]}/{row}" for row, label in enumerate(labels.tolist())]
-
-
-CPU = torch.device("cpu")
 _ROWS = 4096
 """The number of rows that are embedded at once."""
 
@@ -177,6 +153,15 @@ def score(heads: Heads, data: Data, classes: Tensor, ranks: Path | None = None) 
     sketches, images = data.sketches.of(classes), data.images.of(classes)
     queries, gallery = (part.cpu() for part in heads(sketches.vectors, images.vectors))
     if ranks is not None:
-        names = named(sketches.labels, data.classes), named(images.labels, data.classes)
-        write_ranks(ranks, queries, gallery, names)
+        # The names CLASS/NUMBER let other tools read the positives.
+        names, image_names = (
+            [f"{data.classes[label]}/{row}" for row, label in enumerate(side.labels.tolist())]
+            for side in (sketches, images)
+        )
+        count = min(CUT, len(gallery))  # what the metrics at 200 need
+        best = [torch.topk(block @ gallery.T, count) for block in queries.split(_QUERIES)]
+        items, scores = (
+            torch.cat([getattr(block, part) for block in best]) for part in ("indices", "values")
+        )
+        write_run(ranks, Direction(torch.empty(0), items, scores), names, image_names, ranks.stem)
     return retrieval(queries, sketches.labels, gallery, images.labels)

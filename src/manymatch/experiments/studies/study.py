@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from manymatch.evaluation.rerank import check_entities
-from manymatch.experiments.studies import STUDIES, study_kind
+from manymatch.experiments.studies.entity_retrieval import entity_retrieval
+from manymatch.experiments.studies.parse_errors import parse_errors
+from manymatch.experiments.studies.reranking import reranking
+from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import Subject
 from manymatch.results.studies import Studies, StudiesByName, Study
+from manymatch.system.errors import ConfigError, nearest
 from manymatch.system.progress import say, working
+
+STUDIES: dict[str, Callable[[Subject], Study[Any]]] = {
+    "rich_captions": rich_captions,
+    "entity_retrieval": entity_retrieval,
+    "parse_errors": parse_errors,
+    "reranking": reranking,
+}
+OF_ENTITIES = {"parse_errors", "reranking"}
+"""The studies that need the entities of captions."""
 
 
 def study(
@@ -25,17 +38,17 @@ def study(
         CheckpointError, DataError: as for `evaluate`.
     """
     for name in only:
-        study_kind(name)
+        if name not in STUDIES:
+            raise ConfigError(f"study '{name}' does not exist{nearest(name, STUDIES)}")
     subject = Subject.open(model, shards, split)
     identity = subject.identity()
     studies = _earlier_studies(target, identity)
     for name in only or _allowed(subject):
-        kind = study_kind(name)
-        if kind.entities:
+        if name in OF_ENTITIES:
             check_entities(subject.trained.method, subject.embedded, f"study '{name}'")
         say(f"study {name}")
         with working(f"study {name}"):
-            studies[name] = kind.load()(subject)
+            studies[name] = STUDIES[name](subject)
     Studies(**identity, studies=StudiesByName.model_validate(studies)).write(target)
 
 
@@ -51,7 +64,7 @@ def _earlier_studies(target: Path, identity: dict[str, Any]) -> dict[str, Study[
 
 def _allowed(subject: Subject) -> list[str]:
     has_entities = subject.embedded.texts.entities is not None
-    left_out = [name for name, kind in STUDIES.items() if kind.entities and not has_entities]
+    left_out = [name for name in STUDIES if name in OF_ENTITIES and not has_entities]
     if left_out:
         say(f"left out, because the method gives captions no entities: {', '.join(left_out)}")
     return [name for name in STUDIES if name not in left_out]

@@ -15,8 +15,8 @@ from manymatch.experiments.plan import ComparedPlan, Point
 from manymatch.experiments.run_folder import Numbers
 from manymatch.experiments.synthetic import run as training
 from manymatch.experiments.synthetic.run import RunSettings
-from manymatch.results.synthetic import Kind as Relevance
-from manymatch.results.synthetic import SyntheticExperiment
+from manymatch.results.over_seeds import Kind as Relevance
+from manymatch.results.over_seeds import SyntheticExperiment
 from manymatch.system.code_hash import code_hash
 from manymatch.system.parallel_map import on_one_core
 

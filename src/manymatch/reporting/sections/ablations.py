@@ -7,6 +7,7 @@ from typing import Any
 
 from manymatch.reporting import ablations
 from manymatch.reporting.ablations import MEASURES, Measure, estimate, value_text
+from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
 from manymatch.reporting.chart import (
     STYLES,
@@ -18,7 +19,6 @@ from manymatch.reporting.chart import (
     line_chart,
 )
 from manymatch.reporting.estimates import Estimate
-from manymatch.reporting.heats import PAIRS_NOTE, pair_heats
 from manymatch.reporting.leaderboard import anchor
 from manymatch.reporting.published import tables_beside
 from manymatch.results.ablations import Ablation, AblationPoint
@@ -45,13 +45,15 @@ def section(results: AllResults) -> View | None:
     return View("Experiments", "Experiments", [note, *blocks])
 
 
+def methods(results: AllResults) -> View | None:
+    """The tables of whole methods alone; `section` has the charts."""
+    compared = [ablation for ablation in results.ablations if ablation.of_methods]
+    blocks = [block for ablation in compared for block in ablations.summary(ablation)]
+    return View("Methods over several seeds", "Seeds", blocks) if blocks else None
+
+
 def _blocks(ablation: Ablation) -> list[Block]:
-    heading = Heading(
-        ablation.name, ablations.sizes(ablation), f"experiment-{anchor(ablation.name)}"
-    )
-    blocks: list[Block] = [heading]
-    blocks += [Note(ablation.about)] if ablation.about else []
-    blocks.append(ablations.table(ablation))
+    blocks = ablations.summary(ablation, f"experiment-{anchor(ablation.name)}")
     blocks += [Folded(table.title, [table], "published") for table in tables_beside(ablation.name)]
     blocks.append(Grid(line_charts(ablation) or dot_charts(ablation)))
     heats = [

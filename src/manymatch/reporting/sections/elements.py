@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from manymatch.reporting.attention_drawing import Look, look
+from manymatch.reporting.attention_drawing import Heat, Look, look
 from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
-from manymatch.reporting.heats import Heat
 from manymatch.reporting.leaderboard import styles
 from manymatch.reporting.queries import Answer, AskedImage, Picker, Question, Quote, answer_of
 from manymatch.results.all_results import AllResults

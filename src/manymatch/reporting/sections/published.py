@@ -9,7 +9,7 @@ from manymatch.reporting.chart import Chart, Series, line_chart
 from manymatch.reporting.comparison import comparisons
 from manymatch.reporting.leaderboard import styles
 from manymatch.results.all_results import AllResults
-from manymatch.results.runs import Run
+from manymatch.results.runs import WAYS, Run
 
 
 def section(results: AllResults) -> View | None:
@@ -38,7 +38,7 @@ def charts_over_zeta(setting: str, runs: Sequence[Run], styles: dict[str, int]) 
     each direction, with a line for each run that has values. `setting` is the gallery, `1k` or
     `5k`."""
     charts = []
-    for way, title in (("i2t", "image → text"), ("t2i", "text → image")):
+    for way, title in WAYS.items():
         series = [
             Series(
                 run.preset,

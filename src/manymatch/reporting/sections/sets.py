@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
 from manymatch.reporting.chart import STYLES
-from manymatch.reporting.heats import PAIRS_NOTE, pair_heats
 from manymatch.reporting.leaderboard import styles
 from manymatch.reporting.published import tables_of_sets
 from manymatch.reporting.table import Cell, Column, Table

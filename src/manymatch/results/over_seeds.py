@@ -1,9 +1,9 @@
-"""Experiments on synthetic pairs: recalls of each point with each seed."""
+"""Experiments on synthetic pairs and on sketches: the metrics of each point with each seed."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import Field
 
@@ -11,6 +11,15 @@ from manymatch.results.base import Record, Result
 
 Kind = Literal["pair", "class"]
 """What counts as a positive: the sample's partner, or any sample of the same class."""
+
+_Run = TypeVar("_Run")
+
+
+class PointOverSeeds(Record, Generic[_Run]):
+    """One row: one run for each seed."""
+
+    label: str
+    runs: Annotated[list[_Run], Field(min_length=1)]
 
 
 class SyntheticRecall(Record):
@@ -42,11 +51,7 @@ class SyntheticRun(Record):
         return self.pair if kind == "pair" else self.class_
 
 
-class SyntheticPoint(Record):
-    """One row: one run for each seed."""
-
-    label: str
-    runs: Annotated[list[SyntheticRun], Field(min_length=1)]
+SyntheticPoint = PointOverSeeds[SyntheticRun]
 
 
 class SyntheticExperiment(Result):
@@ -66,3 +71,27 @@ class SyntheticExperiment(Result):
     def read_all(cls, reports: Path) -> list[Self]:
         """All experiments by name; those with a paper's numbers come first."""
         return sorted(super().read_all(reports), key=lambda experiment: not experiment.published)
+
+
+class SketchRun(Record):
+    """One training with one seed, and the metrics of the unseen classes in percent."""
+
+    seed: int
+    map: float
+    map_at_200: float
+    p_at_200: float
+    seconds: float
+
+
+class SketchExperiment(Result):
+    """All points of an experiment on one data set of sketches."""
+
+    path: ClassVar[str] = "sketches/{name}.json"
+    remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
+
+    name: str
+    about: str
+    dataset: str
+    baseline: str | None
+    seeds: list[int]
+    points: Annotated[list[PointOverSeeds[SketchRun]], Field(min_length=1)]

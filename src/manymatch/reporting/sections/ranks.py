@@ -1,16 +1,59 @@
-"""The hardest of the sampled queries: those whose first positive has the worst rank."""
+"""The ranks of the first positives: R@K over K, and the hardest of the sampled queries."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Note, View
+from manymatch.reporting.blocks import Grid, Note, View
+from manymatch.reporting.chart import LogAxis, Series, line_chart
 from manymatch.reporting.leaderboard import styles
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
-from manymatch.results.runs import Direction, Run
+from manymatch.results.runs import WAYS, Direction, Run
 from manymatch.results.samples import CaptionQuery, ImageQuery
+
+_KNOWN = (1, 5, 10)
+"""The K for which the metrics hold R@K."""
+
+_DRAWN = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+
+
+def recall_curve(results: AllResults) -> View | None:
+    """Both directions, a line for each run."""
+    if not results.runs:
+        return None
+    number = styles(results.runs)
+    charts = []
+    for way, title in WAYS.items():
+        series = [
+            Series(
+                run.preset,
+                number[run.preset],
+                points,
+                f"R@{points[-1][0]} {points[-1][1]:.1f}",
+                [f"R@{k} {value:.1f}" for k, value in points],
+            )
+            for run in results.runs
+            for points in [_points(run, way)]
+        ]
+        axis = LogAxis([k for line in series for k, _ in line.points])
+        charts.append(line_chart(f"R@K, {title}", series, "K", x_axis=axis))
+    note = Note(
+        "Percent of queries with at least one of their pairs among the first K answers. The "
+        "values between 1, 5 and 10 and beyond 10 come from the run files. A run without a "
+        "usable run file has only the three values of its metrics."
+    )
+    return View("Recall over K", "Recall", [Grid(charts, "wide"), note])
+
+
+def _points(run: Run, way: Direction) -> list[tuple[int, float]]:
+    numbers, ranks = run.metrics.numbers(), run.positive_ranks[way]
+    points = {k: numbers[f"{way}.r{k}"] for k in _KNOWN}
+    if ranks:
+        points |= {k: ranks.recall(k) for k in _DRAWN if k <= ranks.depth}
+    return sorted(points.items())
+
 
 _SHOWN = 5
 _UNKNOWN = (1, "-")
@@ -20,7 +63,7 @@ Sampled = list[tuple[Run, Sequence[ImageQuery | CaptionQuery]]]
 """Each run with its sampled queries."""
 
 
-def section(results: AllResults) -> View | None:
+def hardest(results: AllResults) -> View | None:
     """The hardest images and captions, with the rank of the first positive by each run."""
     images: Sampled = [(run, run.samples.images) for run in results.runs if run.samples]
     captions: Sampled = [(run, run.samples.captions) for run in results.runs if run.samples]

@@ -1,0 +1,227 @@
+"""The pages of the documentation against the code: what they name exists, their settings are
+settings, the programs take their commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from dvc.cli import parse_args
+from small_methods import NAMES
+
+from manymatch.cli import app
+from manymatch.config.layout import Layout
+from manymatch.config.params import Extraction, read_params
+from manymatch.config.preset import read_preset
+from manymatch.config.strict import validate
+from manymatch.datasets import DATASETS, check_settings
+from manymatch.evaluation.protocols.suite import PROTOCOLS
+from manymatch.experiments.experiment import Options
+from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
+from manymatch.experiments.studies.study import STUDIES
+from manymatch.features import BACKBONES
+from manymatch.features.importers import FORMATS, check_format
+from manymatch.system.parts import Part
+from manymatch.training.torchrun import TORCHRUN
+from pipelines import flows, settings
+from pipelines.gpus import WANTED
+from pipelines.serve import POOL
+from pipelines.sharing import SHARE
+
+ROOT = Path(__file__).parents[2]
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+COMMANDS = [
+    (name, command)
+    for name in ("experiments", "studies", "protocols", "search", "scaling")
+    for command in re.findall(r"^(?:    )?manymatch (.+)$", PAGES[name], re.MULTILINE)
+]
+DEPLOYMENTS = {
+    each["name"]: each
+    for each in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+}
+OF_SERVICE = re.findall(r"^    (make|prefect) (.+)$", PAGES["orchestration"], re.MULTILINE)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page], re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(("page", "text"), COMMANDS)
+def test_the_command_line_takes_it(page: str, text: str) -> None:
+    name, *words = shlex.split(text)
+    group = typer.main.get_command(app)
+    values = group.commands[name].make_context(name, words).params  # type: ignore[attr-defined]
+    assert page != "scaling" or Part.read(values["part"])
+    if name != "experiment":
+        return
+    subject, options = values["subject"], Options(seeds=values["seeds"])
+    if subject.endswith(".yaml"):
+        experiment_of_file(ROOT / subject, Layout(ROOT), options).check()
+    else:
+        options = replace(options, dataset=subject)
+        of_options = experiment_of_options(values["presets"], values["over"], Layout(ROOT), options)
+        of_options.check()
+
+
+def test_there_are_commands() -> None:
+    assert len(COMMANDS) >= 5
+
+
+def test_the_file_on_the_page_is_an_experiment(tmp_path: Path) -> None:
+    (text,) = blocks("experiments", "yaml")
+    path = tmp_path / "page.yaml"
+    path.write_text(text, encoding="utf-8")
+    for dataset in ("scenes", "flickr8k", "cub", "coco"):
+        experiment_of_file(path, Layout(ROOT), Options(dataset=dataset)).check()
+
+
+def test_every_study_protocol_format_and_deployment_is_described() -> None:
+    for name in STUDIES:
+        assert PAGES["studies"].count(f"| `{name}` |") == 2
+    for name in PROTOCOLS:
+        assert PAGES["protocols"].count(f"| `{name}` |") == 1
+    assert re.findall(r"^\| `(\w+)` \|", PAGES["features"], re.MULTILINE) == list(FORMATS)
+    table = PAGES["orchestration"].split("## Parameters")[0]
+    for name in DEPLOYMENTS:
+        assert f"`{name}`" in table, name
+
+
+def test_settings_of_features_are_valid() -> None:
+    texts = blocks("features", "yaml")
+    assert len(texts) == 3
+    for text in texts:
+        for name, value in yaml.safe_load(text)["extraction"].items():
+            extraction = validate(Extraction, value, "docs/features.md")
+            assert name in BACKBONES or extraction.published
+            for published in extraction.published.values():
+                check_format(published.format)
+
+
+OF_DATASETS = [yaml.safe_load(text) for text in blocks("datasets", "yaml")]
+
+
+def test_settings_of_every_data_set_are_valid_on_the_page_and_in_params() -> None:
+    for ((name, stated),) in map(dict.items, OF_DATASETS):
+        assert check_settings(name, stated).model_dump(exclude_unset=True).keys() == stated.keys()
+    named = {name for stated in OF_DATASETS for name in stated}
+    assert named == DATASETS.keys() - {"scenes", "flickr8k", "own"}  # in params.yaml, own-data.md
+    params = read_params(ROOT / "params.yaml")
+    for name in named:
+        assert f"`{name}`" in PAGES["datasets"]
+        stated = params.source(name)
+        assert check_settings(name, stated).model_dump().keys() == stated.keys(), "all are shown"
+
+
+def test_the_committed_files_of_coco_have_mirrors() -> None:
+    stated = read_params(ROOT / "params.yaml").source("coco")
+    for key in ("images", "captions", "instances"):
+        sources = stated[key] if isinstance(stated[key], list) else [stated[key]]
+        assert all(source["mirrors"] for source in sources)
+
+
+TITLES = {
+    "vsepp": "VSE++",
+    "vse_infinity": "VSE-infinity",
+    "pvse": "PVSE",
+    "pcme": "PCME",
+    "dive": "DivE",
+    "swamp": "SwAMP",
+    "swamp_video": "SwAMP on videos",
+    "msrm": "MSRM",
+    "maxmatch": "MaxMatch",
+    "cora": "CORA",
+}
+PRESETS = sorted((ROOT / "presets").glob("*/*.yaml"))
+
+
+def row(method: str) -> str:
+    (row_text,) = re.findall(rf"^\| `{method}` \|.*$", PAGES["methods"], re.MULTILINE)
+    return row_text
+
+
+def section_of(method: str) -> str:
+    return PAGES["methods"].split(f"\n## {TITLES[method]}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_every_method_has_a_row_with_its_file_and_a_section(method: str) -> None:
+    assert f"(../src/manymatch/methods/{method}.py)" in row(method)
+    words, _, deviations = section_of(method).strip().partition("\n\n")
+    assert 250 < len(words) < 800, "what it does, in about five lines"
+    assert deviations.startswith("- ")
+
+
+def test_every_preset_is_linked_in_the_row_of_its_method() -> None:
+    for path in PRESETS:
+        target = f"(../presets/{path.parent.name}/{path.name})"
+        assert target in row(read_preset(path).method)
+        assert PAGES["methods"].count(target) == 1
+
+
+def test_rows_link_to_nothing_that_is_not_there() -> None:
+    links = [link for method in NAMES for link in re.findall(r"\]\(([^)#]+)\)", row(method))]
+    assert len(links) == len(NAMES) + len(PRESETS)
+    assert all((ROOT / "docs" / link).is_file() for link in links)
+
+
+def test_the_targets_are_those_of_the_makefile() -> None:
+    targets = [words for program, words in OF_SERVICE if program == "make"]
+    assert targets == ["serve", "stop"]
+    for target in targets:
+        assert f"\n{target}: " in (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize("words", [words for program, words in OF_SERVICE if program == "prefect"])
+def test_the_flow_takes_what_the_command_gives(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    _, run, name, *options = shlex.split(words)
+    assert run == "run"
+    deployment = DEPLOYMENTS[name]
+    given = dict(text.split("=", 1) for text in options if "=" in text)
+    parameters = {**deployment.get("parameters", {}), **{k: _value(v) for k, v in given.items()}}
+    flow = getattr(flows, deployment["entrypoint"].rpartition(".")[2])
+    checked = flow.validate_parameters(parameters)
+    texts = flows._texts(checked.get("overrides", ""))
+    assert len(settings.overridden(texts, Path("presets/scenes/cora.yaml"))) == len(texts)
+
+
+def _value(text: str) -> object:
+    """As `prefect deployment run` reads it."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def starting(program: str) -> list[str]:
+    lines = "".join(blocks("scaling", "sh")).splitlines()
+    return [line.removeprefix(f"{program} ") for line in lines if line.startswith(f"{program} ")]
+
+
+@pytest.mark.parametrize("text", starting("dvc"))
+def test_dvc_takes_it(text: str) -> None:
+    assert parse_args(shlex.split(text)).func
+
+
+def test_variables_and_deployments_are_known() -> None:
+    known = {SHARE, WANTED, TORCHRUN}
+    assert set(re.findall(r"\bMANYMATCH_\w+", PAGES["scaling"])) == known
+    assert set(re.findall(r"--pool (\w+)", PAGES["scaling"])) == {POOL}
+    known = {
+        f"{deployment['entrypoint'].rpartition('.')[2]}/{name}"
+        for name, deployment in DEPLOYMENTS.items()
+    }
+    assert set(re.findall(r"deployment run (\S+)", PAGES["scaling"])) <= known
+
+
+def test_files_exist() -> None:
+    for name in re.findall(r"\b(?:deploy|benchmarks)/[\w.]+\w", PAGES["scaling"]):
+        assert (ROOT / name).is_file()
+    for name in re.findall(r"`((?:Dockerfile|\w+\.(?:json|yaml)))`", PAGES["scaling"]):
+        assert (ROOT / "deploy" / name).is_file() or (ROOT / name).is_file()
