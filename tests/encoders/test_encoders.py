@@ -312,12 +312,15 @@ def test_options_of_another_encoder_are_refused():
 
 def test_global_features_keep_their_precision_under_autocast():
     image = image_encoder(ImageSettings(encoder="raw"), feature_width=10, size=16)
-    sets = PIENet(10, 16, 2)
+    sets, residual = PIENet(10, 16, 2), ResidualEncoder(10, 16)
+    kinds = set()
+    residual.widen[0].register_forward_pre_hook(lambda _, given: kinds.add(given[0].dtype))
     with torch.autocast("cpu", torch.bfloat16):
+        residual(values(4, 8, 10), PADDING)
         local, padding, globals_ = image(values(4, 8, 10), PADDING)
         predicted = sets.predict(local, padding, globals_)
         half = image.project(globals_.new_zeros(1, 10))
-    kinds = {part.dtype for part in (globals_, predicted.slots, predicted.vectors)}
+    kinds |= {part.dtype for part in (globals_, predicted.slots, predicted.vectors)}
     assert half.dtype == torch.bfloat16 and kinds == {torch.float32}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from manymatch.layers.glorot import glorot_linear
+from manymatch.layers.precise import precise
 from manymatch.layers.segments import gathered, scattered
 from manymatch.shards.padding import PaddedRows
 
@@ -34,5 +35,6 @@ class ResidualEncoder(nn.Module):
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
         """`features (n, R, F)` -> `(n, R, D)`, zero where padded."""
-        narrow = self.linear(gathered(features, padding))
+        # In half precision this layer alone turns the gradients of the hardest negatives away.
+        narrow = precise(self.linear, gathered(features, padding))
         return scattered(self.dropout(self.widen(narrow) + narrow), padding)
