@@ -46,7 +46,7 @@ DatasetName = Annotated[
     typer.Argument(
         callback=check_name,
         help="A dataset: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc, "
-        "conceptual_captions.",
+        "conceptual_captions, or the name that was given to 'init'.",
     ),
 ]
 PresetName = Annotated[

@@ -99,6 +99,7 @@ def test_another_language_names_its_parser(
         (f"{INIT} --language English", "language code"),
         (f"{INIT} --allow 1.5", "allow"),
         (f"{INIT} --format excel", "format"),
+        (f"{INIT} --split train.txt --split val.txt", "train.txt: No such file"),
         (INIT.replace("photos", "pictures"), "pictures: no such"),
     ],
 )

@@ -104,10 +104,10 @@ class Collection:
         except Unusable as reason:
             self.left_out.append(LeftOut("pictures", record.where, record.name, str(reason)))
             return
-        if self._lists is None and (record.split or record.place) != picture.split:
+        if self._lists is None and (record.split or record.path_split) != picture.split:
             raise DataError(
                 f"{record.where}: {record.name} is in two splits, {picture.split} and "
-                f"{record.split or record.place}. Write one split for each picture"
+                f"{record.split or record.path_split}. Write one split for each picture"
             )
         for text in record.captions or [""]:
             caption = single_spaced(composed(text))
@@ -131,7 +131,7 @@ class Collection:
                 raise Unusable("a second picture of this name")
             return known
         self._check_name(file)
-        split = record.split or record.place
+        split = record.split or record.path_split
         if self._lists is not None:
             split = self._lists.get(PurePosixPath(file).name)
         self._explicit |= record.split is not None or self._lists is not None

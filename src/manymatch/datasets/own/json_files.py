@@ -36,4 +36,4 @@ def read_coco_files(paths: Sequence[Path]) -> Iterator[Record]:
             lines[image].append(line)
         for image, of_image in lines.items():
             name, texts = names.get(image, f"{image:012}.jpg"), [line.text for line in of_image]
-            yield Record(name, texts, of_image[0].where, place=split_of_path(path.name))
+            yield Record(name, texts, of_image[0].where, path_split=split_of_path(path.name))

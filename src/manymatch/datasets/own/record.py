@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from manymatch.datasets.base import SPLITS
-
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 """Endings of the file formats that are read."""
 REFUSED = (".svg", ".heic", ".avif")
@@ -46,7 +44,7 @@ class Record:
     where: str
     split: str | None = None
     """The split that the form gives."""
-    place: str | None = None
+    path_split: str | None = None
     """The split that the name of a folder or file says, which may mean something else."""
     picture: Path | bytes | None = None
     """None: the file in the folder of pictures that is called `name`."""
@@ -56,7 +54,7 @@ class Record:
 
 def split_of_word(word: str) -> str | None:
     """Return the split that a word such as `val` or `dev` means, or None."""
-    return word if word in SPLITS else _SPLIT_WORDS.get(word.strip().lower())
+    return _SPLIT_WORDS.get(word.strip().lower())
 
 
 def split_of_path(path: str) -> str | None:

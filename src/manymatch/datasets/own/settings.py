@@ -37,8 +37,9 @@ class OwnSettings(Strict):
 
     @property
     def lists(self) -> list[Path]:
-        """The lists of files among `split`."""
-        return [Path(name) for name in self.split if Path(name).is_file()]
+        """The lists of files in `split`; a single name that is no file is a column."""
+        lists = [Path(name) for name in self.split]
+        return lists if len(lists) > 1 or any(path.is_file() for path in lists) else []
 
     @property
     def columns(self) -> Columns:

@@ -61,20 +61,22 @@ def read_tables(paths: Sequence[Path], folder: Path, columns: Columns) -> Iterat
     number = 0
     for path in paths:
         base = path.parent.relative_to(folder) if path.is_relative_to(folder) else Path()
-        place = split_of_path(path.relative_to(folder).as_posix() if base != Path() else path.name)
-        chosen = None
+        path_split = split_of_path(
+            path.relative_to(folder).as_posix() if base != Path() else path.name
+        )
+        roles = None
         for where, row, fault in _rows(path):
-            chosen = chosen or _Chosen(list(row), columns, where)
+            roles = roles or _Roles(list(row), columns, where)
             if fault:
-                yield Record(chosen.name(row), (), where, fault=fault)
+                yield Record(roles.name(row), (), where, fault=fault)
             else:
-                yield chosen.record(row, where, base.as_posix(), place, number)
+                yield roles.record(row, where, base.as_posix(), path_split, number)
             number += 1
-        if chosen is None:
+        if roles is None:
             raise DataError(f"{path}: no rows. Write a header and a row for each caption")
 
 
-class _Chosen:
+class _Roles:
     """The columns of one table that hold pictures, captions and splits."""
 
     def __init__(self, names: list[str], columns: Columns, where: str) -> None:
@@ -100,16 +102,16 @@ class _Chosen:
         return str(row.get(self._files[0], ""))
 
     def record(
-        self, row: dict[str, Any], where: str, base: str, place: str | None, number: int
+        self, row: dict[str, Any], where: str, base: str, path_split: str | None, number: int
     ) -> Record:
-        """Return the record of a row; `place` is the split that the table's name says."""
+        """Return the record of a row; `path_split` is the split that the table's name says."""
         split = None
         if self._split is not None:
             split = _split(row.get(self._split), where)
         name, picture = self._picture(row, number)
         name = name if base == "." else f"{base}/{name}"
         captions = [text for column in self._texts for text in texts(row.get(column))]
-        return Record(name, captions, where, split, place, picture)
+        return Record(name, captions, where, split, path_split, picture)
 
     def _picture(self, row: dict[str, Any], number: int) -> tuple[str, bytes | None]:
         name, picture = "", None
@@ -127,7 +129,7 @@ class _Chosen:
             )
         path = PurePosixPath(name)
         if picture is not None and (path.is_absolute() or ".." in path.parts):
-            name = path.name  # the place on the machine that wrote the table
+            name = path.name  # a path on the machine that wrote the table
         return name, picture
 
 

@@ -28,11 +28,11 @@ def read_tars(paths: Sequence[Path], text: Sequence[str] | None) -> Iterator[Rec
         SourceError: a tar is damaged or cut off.
     """
     for path in paths:
-        place = split_of_path(path.name)
+        path_split = split_of_path(path.name)
         with archive_faults(path), opened_archive(path) as members:
             files = (member for member in members if _ending(member) in _MAX_BYTES)
             for key, sample in groupby(files, key=lambda member: _key(member.name)):
-                yield _record(key, sample, f"{path}: {key}", place, text)
+                yield _record(key, sample, f"{path}: {key}", path_split, text)
 
 
 def _key(name: str) -> str:
@@ -47,7 +47,7 @@ def _record(
     key: str,
     members: Iterator[Member],
     where: str,
-    place: str | None,
+    path_split: str | None,
     text: Sequence[str] | None,
 ) -> Record:
     name, picture, parts = key, None, dict[str, bytes]()
@@ -73,7 +73,7 @@ def _record(
     if picture is None or (not captions and not fault):
         fault = fault or f"no {'caption' if picture else 'picture'} follows in the tar"
     split = split_of_word(str(metadata.get("split")))
-    return Record(name, captions, where, split, place, picture, fault)
+    return Record(name, captions, where, split, path_split, picture, fault)
 
 
 def _captions(
