@@ -8,10 +8,10 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro serve stop test quick lint types readme freeze clean
+.PHONY: help setup repro serve stop test quick gpu-check lint types readme freeze clean
 
 help:  ## print this
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## create .venv with every package, pinned
 
@@ -49,6 +49,9 @@ test: $(READY)  ## run every test
 
 quick: $(READY)  ## run the tests that take seconds
 	$(PYTEST) -m 'not slow'
+
+gpu-check: $(READY)  ## on a machine with a GPU: compare each method with the CPU, time steps and loaders
+	python benchmarks/gpu_check.py
 
 lint: $(READY)  ## check style and format
 	ruff check .

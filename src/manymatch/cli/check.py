@@ -11,12 +11,13 @@ import typer
 from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params, WarmStarted
-from manymatch.config.preset import preset_path
+from manymatch.config.preset import Preset, preset_path
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.locks import remove_damaged_dvc_table
 from manymatch.system.progress import say
 
 commands = typer.Typer()
+_LARGE_GPU = 80 * 10**9
 
 
 @commands.command()
@@ -99,6 +100,23 @@ def _check_warm_start(params: Params, key: str, started: WarmStarted) -> None:
     _check_preset(params, started.dataset, started.preset, starts_from=started.model)
 
 
+def warn_of_memory(path: Path, preset: Preset) -> None:
+    """Say if a GPU of this machine (without one: any GPU) is too small for the preset."""
+    import torch
+
+    from manymatch.training.gpu_memory import estimated_bytes
+
+    gpus = torch.cuda.device_count()
+    sizes = [torch.cuda.get_device_properties(number).total_memory for number in range(gpus)]
+    size, needed = min(sizes, default=_LARGE_GPU), estimated_bytes(preset) // max(1, gpus)
+    if needed > size:
+        say(
+            f"{path}: a step needs about {needed / 1e9:.0f} GB of a GPU's memory, but "
+            f"{'this machine has' if gpus else 'a large GPU has'} {size / 1e9:.0f} GB. "
+            "Set cnn.checkpointing: true, or lower training.images_per_batch."
+        )
+
+
 def _check_preset(params: Params, dataset: str, name: str, starts_from: str | None) -> None:
     from manymatch.methods import check_model
 
@@ -110,6 +128,7 @@ def _check_preset(params: Params, dataset: str, name: str, starts_from: str | No
             f"{path}: no stage makes the features '{preset.features}'. "
             "Add them to 'features' in params.yaml."
         )
+    warn_of_memory(path, preset)
     source_model = preset.warm_start.model if preset.warm_start else None
     if source_model != starts_from:
         raise ConfigError(

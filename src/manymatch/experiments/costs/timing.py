@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from manymatch.config.preset import Training
 from manymatch.methods.base import Method
@@ -77,8 +78,9 @@ def step_seconds(
 
 def training_step(
     method: Method, training: Training, device: torch.device
-) -> Callable[[Batch], None]:
+) -> Callable[[Batch], Tensor]:
     """`step(batch)` trains `method` as in a late epoch: all parameters, all losses at full weight.
+    It returns the loss.
 
     The precision is the preset's, except for 16-bit floats, whose gradients would need scaling.
     """
@@ -88,14 +90,16 @@ def training_step(
     optimizer = make_optimizer(method, training, fused=True)
     mixed = device.type == "cuda" and training.precision in ("auto", "bf16-mixed")
 
-    def step(batch: Batch) -> None:
+    def step(batch: Batch) -> Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
             images, texts = method.encode_images(batch), method.encode_texts(batch)
         terms = method.loss(images.float(), texts.float(), batch)
         optimizer.zero_grad()
-        torch.stack(list(terms.values())).sum().backward()
+        loss = torch.stack(list(terms.values())).sum()
+        loss.backward()
         if training.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(method.parameters(), training.clip_norm)
         optimizer.step()
+        return loss.detach()
 
     return step
