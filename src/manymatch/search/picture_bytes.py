@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from PIL import Image, ImageOps
 
-from manymatch.foreign.images import MAX_PIXELS
 from manymatch.system.errors import DataError, first_line
 
 MOST_PIXELS = 40_000_000
@@ -20,11 +19,12 @@ _AT_ONCE = threading.BoundedSemaphore(2)
 """A decoded picture can take 200 MB, so only two are decoded at once."""
 
 
-def decoded(data: bytes, most: int = MAX_PIXELS) -> Image.Image:
+def decoded(data: bytes, most: int | None = None) -> Image.Image:
     """The picture in RGB.
 
     Raises:
-        DataError: `data` is not a picture, is damaged, or has more than `most` pixels.
+        DataError: `data` is not a picture, is damaged, or has more than `most` pixels (None:
+            `foreign.images.MAX_PIXELS`).
     """
     with _opened(data, most) as image:
         return image.convert("RGB")
@@ -48,7 +48,10 @@ def media_type(data: bytes) -> str:
 
 
 @contextmanager
-def _opened(data: bytes, most: int = MAX_PIXELS) -> Iterator[Image.Image]:
+def _opened(data: bytes, most: int | None = None) -> Iterator[Image.Image]:
+    from manymatch.foreign.images import MAX_PIXELS  # imports NumPy, for which a start must wait
+
+    most = most or MAX_PIXELS
     with _AT_ONCE:
         try:
             with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
