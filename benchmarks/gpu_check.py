@@ -35,8 +35,7 @@ from torch.overrides import TorchFunctionMode
 from training_step import FEATURES, OF_CLIPS, WORDS, made_up, profiled, published
 
 from manymatch.config.preset import Preset
-from manymatch.experiments.costs.timing import hardware
-from manymatch.experiments.costs.timing import step_seconds, training_step
+from manymatch.experiments.costs.timing import hardware, step_seconds, training_step
 from manymatch.methods import METHODS, build_method
 from manymatch.methods.base import Method
 from manymatch.shards.batch import Batch

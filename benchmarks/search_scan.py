@@ -75,7 +75,7 @@ def case(
     )
     blocks = (gallery.rows(slice(at, min(at + BLOCK, items))) for at in range(0, items, BLOCK))
     Codes.write(folder / "codes", model, blocks, "images")
-    scanner = Scanner(model, gallery, Codes.open(folder / "codes"))
+    scanner = Scanner(model, gallery, Codes(folder / "codes"))
     codes = torch.from_numpy(np.memmap(folder / "codes" / "codes.bin", np.int8, "c"))
     single = [queries.rows(slice(row, row + 1)) for row in range(QUERIES)]
     flat = gallery.vectors.flatten(0, 1)

@@ -44,7 +44,7 @@ def codes_of(model: Model, gallery: Embeddings, side: Side, blocks: int = 1) -> 
             for start in range(0, len(gallery), size)
         )
         Codes.write(Path(folder) / "codes", model, runs, side)
-        return Codes.open(Path(folder) / "codes")
+        return Codes(Path(folder) / "codes")
 
 
 def all_scores(
@@ -272,6 +272,20 @@ def test_vectors_near_a_space_of_few_dimensions_are_projected(small_model: MakeM
         assert hits.reranked < 300
 
 
+@pytest.mark.parametrize("spread", [1e-2, 1e-3])
+def test_codes_tell_items_of_a_crowded_gallery_apart(small_model: MakeModel, spread: float) -> None:
+    model = small_model("dive smooth_chamfer")
+    gallery, queries = made_up("random", 3000, 4, 64, 0), made_up("random", 10, 4, 64, 1)
+    crowded = normalize(gallery.vectors[:1] + spread * gallery.vectors, dim=2)
+    gallery = replace(gallery, vectors=crowded)
+    exact = all_scores(model, double(gallery), double(queries), "images")
+    for query, hits in enumerate(
+        Scanner(model, gallery, codes_of(model, gallery, "images")).top(queries, 5)
+    ):
+        check(hits, exact[query], exact[query], 5)
+        assert hits.reranked < 300
+
+
 def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -> None:
     model = small_model("dive mil")
     good, bad = made_up("random", 20, 2, 16, 0), made_up("random", 20, 2, 16, 0)
@@ -305,7 +319,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
     with (folder / "codes.bin").open("ab") as file:
         file.write(b"0")
     with pytest.raises(DataError, match=r"codes\.bin"):
-        Codes.open(folder)
+        Codes(folder)
     (folder / "codes.json").unlink()
     with pytest.raises(DataError, match=r"codes\.json"):
-        Codes.open(folder)
+        Codes(folder)

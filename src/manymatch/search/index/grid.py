@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import base64
-import io
 import tempfile
 from html import escape
 from pathlib import Path
 
-from PIL import Image
-
-from manymatch.foreign.images import read_image
 from manymatch.search.answer import Answer, Result
 from manymatch.search.index.index import Index
+from manymatch.search.picture_bytes import thumbnail
 from manymatch.system.errors import DataError
 from manymatch.system.files import write_text
 
-_SIDE = 240
 _PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -54,14 +50,7 @@ def _figure(index: Index, result: Result) -> str:
 def _picture(index: Index, result: Result) -> str:
     """The small picture; nothing for an item without one."""
     try:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(index.picture(result.id))
-            file.flush()
-            picture = Image.fromarray(read_image(Path(file.name)))
+        data = base64.b64encode(thumbnail(index.picture(result.id))).decode()
     except DataError:
         return ""
-    picture.thumbnail((_SIDE, _SIDE))
-    stream = io.BytesIO()
-    picture.save(stream, "JPEG")
-    data = base64.b64encode(stream.getvalue()).decode()
     return f'<img alt="" src="data:image/jpeg;base64,{data}">'

@@ -239,7 +239,7 @@ class Index:
             model = load(local if local.is_dir() else self.manifest.model)
             self.manifest.check_model(model, self.folder)
         folder = self.folder / CODES
-        codes = Codes.open(folder) if folder.is_dir() else None
+        codes = Codes(folder) if folder.is_dir() else None
         if Manifest.read(self.folder) != self.manifest:
             raise DataError(f"{self.folder}: was replaced while it was opened. Open it again")
         gallery = self._stored.embeddings(), codes, self.manifest.side

@@ -68,7 +68,11 @@ class Sizes:
 
 
 class Codes(Source):
-    """The codes of a gallery in a folder, mapped from the disk; `open` makes them."""
+    """The codes of a gallery in a folder, mapped from the disk.
+
+    Raises:
+        DataError: the codes are missing or damaged.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.sizes = sizes = Sizes(**read_hashed_object(folder / "codes.json", _REMEDY))
@@ -115,15 +119,6 @@ class Codes(Source):
                 if (array := getattr(writer.quantiser, name)) is not None:
                     np.save(partial / f"{name}.npy", array.numpy())
 
-    @staticmethod
-    def open(folder: Path) -> Codes:
-        """The codes in `folder`.
-
-        Raises:
-            DataError: the codes are missing or damaged.
-        """
-        return Codes(folder)
-
     def check(self, model: Model, gallery: Embeddings, side: Side) -> None:
         """Refuse codes of another gallery, which are a `DataError`."""
         sizes, expected = self.sizes, (model.preset.method, side, len(gallery))
@@ -138,10 +133,6 @@ class Codes(Source):
         queries = [self._quantiser.query(question.vectors) for question in questions]
         with int8.kernels(sum(len(query.codes) for query in queries)):
             yield lambda: _Reader(self, queries)
-
-    def mask(self, numbers: Tensor) -> Tensor | None:
-        """`(K, b)` True for the real elements of a block with these numbers."""
-        return mask(numbers, 1 + self._quantiser.bounds)
 
     def block(self, number: int) -> tuple[np.ndarray, Tensor]:
         """The codes `(K, b, D)` and the numbers `(S, K, b)` of a block."""
@@ -177,7 +168,7 @@ class _Reader:
             torch.addcmul(errors, own, numbers[0][:, None], value=query.scale, out=own)
             if query.shifts is not None:
                 own.add_(query.shifts)
-        return planes, self._codes.mask(numbers)
+        return planes, mask(numbers, len(self._queries[0].weights))
 
 
 class _Writer:

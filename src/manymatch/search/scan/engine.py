@@ -15,15 +15,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manymatch.evaluation.embed import check_finite
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.model import Model
 from manymatch.search.scan.bounds import rounding
 from manymatch.search.scan.codes import Side
-from manymatch.search.scan.exact import Best, ExactScores
+from manymatch.search.scan.exact import Best, ExactScores, single
 from manymatch.search.scan.forms import Form, Question, form_of
 from manymatch.search.scan.hits import Hits
-from manymatch.search.scan.source import BLOCK, Floats, double, per_item, unit
+from manymatch.search.scan.source import BLOCK, Floats, per_item, unit
 from manymatch.system.errors import ConfigError
 
 
@@ -114,10 +113,7 @@ class EngineScanner:
         Raises:
             DataError: a query is not finite.
         """
-        check_finite(queries.vectors, [f"query {number}" for number in range(len(queries))])
-        exact = double(queries.scored())
-        single = (exact.rows(slice(number, number + 1)) for number in range(len(exact)))
-        return [self._best(query, k) for query in single]
+        return [self._best(query, k) for query in single(queries)]
 
     def _best(self, query: Embeddings, k: int) -> Hits:
         question = self._form.ask(query, self._source.longest)

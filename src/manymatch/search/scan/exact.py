@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from manymatch.evaluation.embed import check_finite
 from manymatch.evaluation.ranking.blocks import Score, checked, runs
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.cora import CORA
@@ -28,6 +29,17 @@ _NUMBERS_AT_ONCE = 2**20
 _SPAN = 1.5
 """All items of a range are scored if this takes at most so many times the wanted items: a range is
 not copied."""
+
+
+def single(queries: Embeddings) -> list[Embeddings]:
+    """The queries one by one, in float64.
+
+    Raises:
+        DataError: a query is not finite.
+    """
+    check_finite(queries.vectors, [f"query {number}" for number in range(len(queries))])
+    exact = double(queries.scored())
+    return [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
 
 
 class ExactScores:

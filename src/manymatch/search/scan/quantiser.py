@@ -60,11 +60,6 @@ class Quantiser:
         differences = (vectors - means if crowded else vectors).flatten(0, 1)
         return Quantiser(_basis(differences), means if crowded else None)
 
-    @property
-    def bounds(self) -> int:
-        """The number of bounds for every vector of an item."""
-        return 2 if self.basis is None else 3
-
     def items(self, vectors: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
         """The codes `(K, n, P)` int8, scales `(K, n)` and bounds, `(K, n)` each, of float64
         `vectors (K, n, D)`."""

@@ -13,16 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manymatch.evaluation.embed import check_finite
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.model import Model
 from manymatch.search.scan import int8
 from manymatch.search.scan.bounds import upper_bounds
 from manymatch.search.scan.codes import Codes, Side
-from manymatch.search.scan.exact import Best, ExactScores
+from manymatch.search.scan.exact import Best, ExactScores, single
 from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.hits import Hits
-from manymatch.search.scan.source import Floats, Source, double
+from manymatch.search.scan.source import Floats, Source
 from manymatch.system.errors import ConfigError
 
 _MARGIN = 64
@@ -91,11 +90,8 @@ class Scanner:
         """
         if k < 1:
             raise ConfigError(f"{k} results: expected at least 1.")
-        check_finite(queries.vectors, [f"query {number}" for number in range(len(queries))])
-        exact = double(queries.scored())
-        single = [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
-        hits = []
-        for query, bounds in zip(single, self._bounds(single), strict=True):
+        hits, exact = [], single(queries)
+        for query, bounds in zip(exact, self._bounds(exact), strict=True):
             if included is not None:
                 bounds[~included] = -np.inf
             hits.append(self._best(query, bounds, k, -np.inf if least is None else least))

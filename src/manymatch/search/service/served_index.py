@@ -15,8 +15,8 @@ from fastapi import HTTPException
 from PIL import Image
 
 from manymatch.config.names import checked_name
+from manymatch.search.picture_bytes import decoded
 from manymatch.search.service.batcher import Batcher
-from manymatch.search.service.picture_bytes import decoded
 from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
 from manymatch.system.progress import say
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manymatch.search.service.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
+from manymatch.search.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
 from manymatch.system.errors import DataError
 
 

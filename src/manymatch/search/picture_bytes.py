@@ -1,4 +1,8 @@
-"""Pictures that come as bytes: checked, decoded, made small."""
+"""Pictures that come as bytes: checked, decoded, made small.
+
+`foreign.images` imports NumPy, so it is imported for a picture only: the start of a service is
+sooner without it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from contextlib import contextmanager
 
 from PIL import Image
 
-from manymatch.foreign.images import MAX_PIXELS, upright_rgb
 from manymatch.system.errors import DataError, first_line
 
 MOST_PIXELS = 40_000_000
@@ -20,18 +23,23 @@ _AT_ONCE = threading.BoundedSemaphore(2)
 """A decoded picture can take 200 MB, so only two are decoded at once."""
 
 
-def decoded(data: bytes, most: int = MAX_PIXELS) -> Image.Image:
+def decoded(data: bytes, most: int | None = None) -> Image.Image:
     """The picture in RGB.
 
     Raises:
-        DataError: `data` is not a picture, is damaged, or has more than `most` pixels.
+        DataError: `data` is not a picture, is damaged, or has more than `most` pixels (None:
+            `foreign.images.MAX_PIXELS`).
     """
+    from manymatch.foreign.images import upright_rgb
+
     with _opened(data, most) as image:
         return upright_rgb(image)
 
 
 def thumbnail(data: bytes) -> bytes:
     """A JPEG of at most 320 x 320 pixels, turned upright; raises the same as `decoded`."""
+    from manymatch.foreign.images import upright_rgb
+
     with _opened(data) as image:
         image.draft("RGB", (_SIDE, _SIDE))
         small = upright_rgb(image)
@@ -48,7 +56,10 @@ def media_type(data: bytes) -> str:
 
 
 @contextmanager
-def _opened(data: bytes, most: int = MAX_PIXELS) -> Iterator[Image.Image]:
+def _opened(data: bytes, most: int | None = None) -> Iterator[Image.Image]:
+    from manymatch.foreign.images import MAX_PIXELS
+
+    most = most or MAX_PIXELS
     with _AT_ONCE:
         try:
             with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
