@@ -6,7 +6,14 @@ their verb. These functions find the arguments. Parameters and results are token
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.lexicon import AGENT_ENDINGS, ANIMALS, INTRANSITIVES, PEOPLE, RELATIVES
+from manymatch.scene_graphs.lexicon import (
+    AGENT_ENDINGS,
+    ANIMALS,
+    INTRANSITIVES,
+    PEOPLE,
+    RELATIVES,
+    THINGS,
+)
 from manymatch.scene_graphs.tree import Tree
 
 CLAUSES = frozenset({"relcl", "acl"})
@@ -28,7 +35,9 @@ def is_noun(tree: Tree, token: int) -> bool:
 
 def is_animate(tree: Tree, token: int) -> bool:
     lemma = tree.lemmas[token]
-    return lemma in PEOPLE or lemma in ANIMALS or lemma.endswith(AGENT_ENDINGS)
+    if lemma in PEOPLE or lemma in ANIMALS:
+        return True
+    return lemma.endswith(AGENT_ENDINGS) and lemma not in THINGS
 
 
 def possessed(tree: Tree, noun: int) -> bool:

@@ -216,9 +216,25 @@ def _determined_word_is_noun(tree: Tree, token: int) -> None:
         tree.tags[token] = "NN"
 
 
+def _clothes_joined(tree: Tree, token: int) -> None:
+    """In "a green vest and brown pants" the parser sees vest and brown pants."""
+    head = tree.heads[token]
+    before = tree.deps[token] in _BEFORE_NOUN or tree.deps[token] == "amod"
+    if not before or head < token or tree.words[token + 1] != "and":
+        return
+    colours = [t for t in tree.below(token, {"conj"}) if tree.tags[t] == "JJ"]
+    first = [t for t in tree.children[head] if t < token]
+    tree.attach(token, tree.heads[head], tree.deps[head])
+    tree.attach(head, token, "conj")
+    for child in first:
+        tree.attach(child, token, tree.deps[child])
+    for colour in colours:
+        tree.attach(colour, head, "amod")
+
+
 def _only_noun(tree: Tree, token: int) -> None:
     """ "Goalie" is no verb, so that "hockey" before it is no subject."""
-    if is_verb(tree, token) and tree.only[token] == "NN":
+    if tree.tags[token] in _FINITE and tree.only[token] == "NN":
         tree.tags[token] = "NN"
         for noun in tree.below(token, {"nsubj"}):
             if noun == token - 1 and is_noun(tree, noun):
@@ -276,6 +292,7 @@ def _plural_has_no_singular(tree: Tree, token: int) -> None:
 
 RETAGGINGS: tuple[Repair, ...] = (
     (_only_noun, None),
+    (_clothes_joined, WORN),
     (_colour_ends_phrase, None),
     (_participle_after_noun, None),
     (_verb_has_base, None),
