@@ -6,12 +6,19 @@ their verb. These functions find the arguments. Parameters and results are token
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.lexicon import AGENT_ENDINGS, ANIMALS, INTRANSITIVES, PEOPLE, RELATIVES
+from manymatch.scene_graphs.lexicon import (
+    AGENT_ENDINGS,
+    ANIMALS,
+    INTRANSITIVES,
+    PEOPLE,
+    RELATIVES,
+    THINGS,
+)
 from manymatch.scene_graphs.tree import Tree
 
-_CLAUSES = frozenset({"relcl", "acl"})
+CLAUSES = frozenset({"relcl", "acl"})
 _COORDINATES = frozenset({"conj", "appos"})
-_SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj"})
+SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj"})
 _SHOWN = frozenset({"attr", "dobj"})
 _BORROWING = frozenset({"conj", "advcl", "xcomp", "ccomp", "pcomp", "dep", "parataxis", "acomp"})
 _PASSIVE_MARKS = frozenset({"auxpass", "nsubjpass", "agent"})
@@ -28,7 +35,9 @@ def is_noun(tree: Tree, token: int) -> bool:
 
 def is_animate(tree: Tree, token: int) -> bool:
     lemma = tree.lemmas[token]
-    return lemma in PEOPLE or lemma in ANIMALS or lemma.endswith(AGENT_ENDINGS)
+    if lemma in PEOPLE or lemma in ANIMALS:
+        return True
+    return lemma.endswith(AGENT_ENDINGS) and lemma not in THINGS
 
 
 def possessed(tree: Tree, noun: int) -> bool:
@@ -47,7 +56,7 @@ def coordinated(tree: Tree, token: int) -> list[int]:
 def antecedent(tree: Tree, token: int) -> int | None:
     """Return the noun that the relative clause around `token` describes, or None."""
     for ancestor in (token, *tree.above(token)):
-        if tree.deps[ancestor] in _CLAUSES:
+        if tree.deps[ancestor] in CLAUSES:
             return tree.heads[ancestor]
     return None
 
@@ -92,7 +101,7 @@ def subjects(tree: Tree, verb: int) -> list[int]:
 
 
 def _own_subjects(tree: Tree, verb: int) -> list[int]:
-    own = tree.below(verb, _SUBJECTS)[-1:]  # The first of two belongs to another clause.
+    own = tree.below(verb, SUBJECTS)[-1:]  # The first of two belongs to another clause.
     if not own and tree.lemmas[verb] == "be":
         return tree.below(verb, _SHOWN)  # "There is a dog", "On the table is a cup".
     return own
@@ -105,7 +114,7 @@ def direct_objects(tree: Tree, verb: int) -> list[int]:
         for other in tree.below(verb, {"conj"}):  # "Cleaning and gutting a fish".
             if other == verb + 2 and tree.tags[other] == tree.tags[verb]:
                 return direct_objects(tree, other)
-    if objects or tree.deps[verb] not in _CLAUSES or not tree.below(verb, {"nsubj"}):
+    if objects or tree.deps[verb] not in CLAUSES or not tree.below(verb, {"nsubj"}):
         return objects
     return [tree.heads[verb]] if _lacks_object(tree, verb) else []
 

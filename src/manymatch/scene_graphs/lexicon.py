@@ -161,6 +161,12 @@ ANIMALS = _words("""
 """Nouns of people and animals, which act. Other nouns of people end in "er", "man" and so on."""
 
 AGENT_ENDINGS = ("boy", "er", "girl", "man", "woman")
+THINGS = _words("""
+    banner beer border butter computer container corner counter cover dinner dumpster fender flower
+    helicopter ladder letter number paper poster printer river roller rubber scooter shelter
+    shower skyscraper speaker sticker sweater timber tower trailer water wrapper
+""")
+"""Nouns in "er" that do not act."""
 
 VEHICLES = _words("""
     airplane bike boat bus canoe car cart helicopter jeep kayak motorcycle plane raft sailboat

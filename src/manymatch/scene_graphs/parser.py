@@ -60,12 +60,13 @@ def _add_word_classes(model: Language) -> None:
     """
     if not model.has_pipe("lemmatizer"):
         return
-    words = model.get_pipe("lemmatizer").lookups.get_table("lemma_index", {})  # type: ignore[attr-defined]
+    rules = model.get_pipe("lemmatizer")
+    words = rules.lookups.get_table("lemma_index", {})  # type: ignore[attr-defined]
     classes: dict[str, str] = {}
     for kind, tag in (("noun", "NN"), ("verb", "VB"), ("adj", "JJ"), ("adv", "RB")):
         for word in words.get(kind, ()):
             classes[word] = "" if word in classes else tag
-    model.vocab.lookups.add_table(WORD_CLASSES, classes)
+    model.vocab.lookups.add_table(WORD_CLASSES, {WORD_CLASSES: classes})
 
 
 def graphs(model: Language, captions: Sequence[str], dropped: Counter[str]) -> Iterator[SceneGraph]:

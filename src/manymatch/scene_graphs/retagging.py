@@ -21,7 +21,7 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.objects import measured
-from manymatch.scene_graphs.tree import MERGED, Tree
+from manymatch.scene_graphs.tree import MERGED, Repair, Tree
 
 _AUXILIARIES = frozenset({"aux", "auxpass"})
 _HEADING = frozenset({"compound", "nmod", "nsubj", "nsubjpass", "amod", "npadvmod"})
@@ -177,9 +177,7 @@ def _joined_noun_is_verb(tree: Tree, token: int) -> None:
 
 def _state_describes(tree: Tree, token: int) -> None:
     """A "standing horse" is not a compound, but a "swimming pool" is."""
-    if tree.deps[token] not in _BEFORE_NOUN or tree.words[token] not in _STATE_PARTICIPLES:
-        return
-    if tree.lemmas[tree.heads[token]] not in GEAR:
+    if tree.deps[token] in _BEFORE_NOUN and tree.lemmas[tree.heads[token]] not in GEAR:
         tree.tags[token], tree.deps[token] = "VBG", "amod"
 
 
@@ -218,9 +216,25 @@ def _determined_word_is_noun(tree: Tree, token: int) -> None:
         tree.tags[token] = "NN"
 
 
+def _clothes_joined(tree: Tree, token: int) -> None:
+    """In "a green vest and brown pants" the parser sees vest and brown pants."""
+    head = tree.heads[token]
+    before = tree.deps[token] in _BEFORE_NOUN or tree.deps[token] == "amod"
+    if not before or head < token or tree.words[token + 1] != "and":
+        return
+    colours = [t for t in tree.below(token, {"conj"}) if tree.tags[t] == "JJ"]
+    first = [t for t in tree.children[head] if t < token]
+    tree.attach(token, tree.heads[head], tree.deps[head])
+    tree.attach(head, token, "conj")
+    for child in first:
+        tree.attach(child, token, tree.deps[child])
+    for colour in colours:
+        tree.attach(colour, head, "amod")
+
+
 def _only_noun(tree: Tree, token: int) -> None:
     """ "Goalie" is no verb, so that "hockey" before it is no subject."""
-    if is_verb(tree, token) and tree.only[token] == "NN":
+    if tree.tags[token] in _FINITE and tree.only[token] == "NN":
         tree.tags[token] = "NN"
         for noun in tree.below(token, {"nsubj"}):
             if noun == token - 1 and is_noun(tree, noun):
@@ -272,21 +286,22 @@ def _colour_ends_phrase(tree: Tree, token: int) -> None:
 def _plural_has_no_singular(tree: Tree, token: int) -> None:
     """ "Shorts" are no "short", but two glasses and a glass of water are vessels."""
     vessels = tree.below(token, {"nummod"}) or measured(tree, token) is not None
-    if tree.words[token] in PLURALS and is_noun(tree, token) and not vessels:
+    if is_noun(tree, token) and not vessels:
         tree.lemmas[token] = tree.words[token]
 
 
-RETAGGINGS = (
-    _only_noun,
-    _colour_ends_phrase,
-    _participle_after_noun,
-    _verb_has_base,
-    _noun_is_verb,
-    _root_is_verb,
-    _joined_noun_is_verb,
-    _state_describes,
-    _adjective_describes,
-    _colour_describes,
-    _determined_word_is_noun,
-    _plural_has_no_singular,
+RETAGGINGS: tuple[Repair, ...] = (
+    (_only_noun, None),
+    (_clothes_joined, WORN),
+    (_colour_ends_phrase, None),
+    (_participle_after_noun, None),
+    (_verb_has_base, None),
+    (_noun_is_verb, None),
+    (_root_is_verb, None),
+    (_joined_noun_is_verb, None),
+    (_state_describes, _STATE_PARTICIPLES),
+    (_adjective_describes, None),
+    (_colour_describes, None),
+    (_determined_word_is_noun, None),
+    (_plural_has_no_singular, PLURALS),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from spacy.tokens import Doc
 
+from manymatch.scene_graphs.actors import ACTORS
 from manymatch.scene_graphs.attachment import ATTACHMENTS
 from manymatch.scene_graphs.attributes import find_attributes
 from manymatch.scene_graphs.graph import SceneGraph
@@ -39,6 +40,7 @@ def _repair(tree: Tree) -> None:
     """Change `tree` in place."""
     join_hyphens(tree)
     join_spatial(tree)
-    for mend in (*RETAGGINGS, *ATTACHMENTS):
-        for token in range(len(tree)):
+    tokens = range(len(tree))
+    for mend, words in (*RETAGGINGS, *ATTACHMENTS, *ACTORS):
+        for token in tokens if words is None else [t for t in tokens if tree.words[t] in words]:
             mend(tree, token)

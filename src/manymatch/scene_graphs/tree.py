@@ -6,7 +6,7 @@ that they take much less time than the parse.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 from spacy.attrs import DEP, HEAD, LEMMA, LOWER, TAG
@@ -17,10 +17,14 @@ _UNSIGNED = 2**64 - 1
 """Mask for keys of strings: they are unsigned, but share a signed array with offsets of heads."""
 
 WORD_CLASSES = "word_classes"
-"""The name of the vocabulary's table: lemma -> the one tag that the word can have."""
+"""The vocabulary's table, and its one entry: lemma -> the one tag that the word can have."""
 
 MERGED = "merged"
 """The dependency label of a token that became part of another token."""
+
+
+Repair = tuple[Callable[["Tree", int], None], Container[str] | None]
+"""A function that mends a tree at a token, and the words to call it for; None for all."""
 
 
 @dataclass(slots=True)
@@ -48,7 +52,7 @@ class Tree:
         )
         heads = [token + offset for token, offset in enumerate(columns[-1])]
         lemmas = [lemma.lower() for lemma in lemmas]
-        classes = doc.vocab.lookups.get_table(WORD_CLASSES, {})
+        classes = doc.vocab.lookups.get_table(WORD_CLASSES, {}).get(WORD_CLASSES, {})
         only = [
             kind if classes.get(word, kind) == kind else ""
             for word, kind in zip(lower, (classes.get(lemma, "") for lemma in lemmas), strict=True)

@@ -1,0 +1,143 @@
+"""Repairs of phrases that the parser attaches to a thing, not to the person who acts or wears."""
+
+from __future__ import annotations
+
+from manymatch.scene_graphs.clauses import (
+    CLAUSES,
+    SUBJECTS,
+    is_animate,
+    is_noun,
+    is_verb,
+    possessed,
+)
+from manymatch.scene_graphs.lexicon import (
+    BODY,
+    COVERING,
+    LOCATING,
+    PLACES,
+    SETTINGS,
+    VEHICLES,
+    WORN,
+)
+from manymatch.scene_graphs.tree import Repair, Tree
+
+
+def _worn_by_nearest(tree: Tree, token: int) -> None:
+    """In "looking at a woman in a dress" the woman is in the dress; so for "sheep with horns"."""
+    if not is_verb(tree, tree.heads[token]):
+        return
+    worn = tree.below(token, {"pobj"})
+    nearest = token - 2 if token > 1 and tree.words[token - 1] == "," else token - 1
+    if not worn or not is_noun(tree, nearest):
+        return
+    lemma = tree.lemmas[worn[0]]
+    if lemma in WORN and tree.lemmas[nearest] in WORN:
+        wearer = _wearer(tree, nearest)
+    elif (lemma in WORN or (lemma in BODY and tree.words[token] == "with")) and is_animate(
+        tree, nearest
+    ):
+        wearer = nearest
+    else:
+        return
+    if wearer is not None:
+        tree.attach(token, wearer, "prep")
+
+
+def _with_itself(tree: Tree, token: int) -> None:
+    """Attach "with", as one of three phrases says where it belongs.
+
+    "A vest with crosses on it": the noun before. "... with her hand in a bag", "... with people in
+    the background": the verb, and the second phrase to the noun, as in "with a tear on her face".
+    """
+    own = tree.below(token, {"pobj"})
+    if not own:
+        return
+    verb, noun = _verb_above(tree, token), own[0]
+    after = [noun + 1] if "".join(tree.words[noun + 1 : noun + 2]) in {"in", "on"} else []
+    places = [t for link in after for t in tree.below(link, {"pobj"})]
+    if any(tree.words[t] in {"it", "them"} for t in places) and is_noun(tree, token - 1):
+        tree.attach(token, token - 1, "prep")
+    elif verb is not None and any(tree.lemmas[t] in SETTINGS for t in places):
+        tree.attach(token, verb, "prep")
+    elif possessed(tree, noun) and not is_animate(tree, noun):
+        if verb is not None and tree.deps[tree.heads[token]] == "pobj":
+            tree.attach(token, verb, "prep")
+        for link in after:
+            if not any(tree.lemmas[t] in PLACES for t in places):
+                tree.attach(link, noun, "prep")
+    elif any(possessed(tree, t) for t in places) and not is_animate(tree, noun):
+        tree.attach(noun + 1, noun, "prep")
+
+
+def _wearer_is_there(tree: Tree, token: int) -> None:
+    """In "a child in a yellow shirt on a bed" the child is on the bed, not the shirt."""
+    clothing = tree.heads[token]
+    if tree.lemmas[clothing] not in WORN:
+        return
+    if any(possessed(tree, noun) for noun in tree.below(token, {"pobj"})):
+        return  # "On his head".
+    link = tree.heads[clothing]
+    worn = tree.deps[clothing] == "pobj" and tree.words[link] == "in"
+    if worn and is_animate(tree, tree.heads[link]):
+        tree.attach(token, tree.heads[link], "prep")
+
+
+def _actor_acts(tree: Tree, token: int) -> None:
+    """In "a man in a red shirt holding a ball" the man holds the ball, not the shirt."""
+    if tree.deps[token] not in CLAUSES or tree.lemmas[token] in COVERING:
+        return
+    noun = tree.heads[token]
+    if tree.tags[token] != "VBG" or tree.lemmas[noun] in VEHICLES or is_animate(tree, noun):
+        return
+    clothing = noun
+    while tree.deps[clothing] == "conj" and tree.lemmas[tree.heads[clothing]] in WORN:
+        clothing = tree.heads[clothing]
+    actor = _wearer(tree, clothing) if tree.lemmas[clothing] in WORN else None
+    link = tree.heads[noun] if tree.deps[noun] == "pobj" else noun
+    absolute = tree.words[link] == "with" and tree.below(noun, {"det"})  # "With the sun shining".
+    if actor is None and (not absolute or tree.below(token, {"dobj"})):
+        actor = next((t for t in tree.above(noun) if is_animate(tree, t)), None)
+        if actor is None and tree.words[link] in {"in", "on", "at"}:
+            actor = tree.heads[link] if is_noun(tree, tree.heads[link]) else None
+    if actor is not None:
+        tree.attach(token, actor, "acl")
+        return
+    verb = _verb_above(tree, noun)
+    if verb is None or absolute:
+        return
+    if any(is_animate(tree, t) for t in tree.below(verb, SUBJECTS)):
+        tree.attach(token, verb, "advcl")
+
+
+def _wearer(tree: Tree, clothing: int) -> int | None:
+    """Return the noun before "in", "with" or "wearing" and the `clothing`, or None."""
+    link = tree.heads[clothing]
+    if tree.deps[clothing] == "pobj" and tree.words[link] in {"in", "with"}:
+        link = tree.heads[link]
+    while is_verb(tree, link) and tree.deps[link] in CLAUSES:
+        link = tree.heads[link]
+    return link if is_noun(tree, link) else None
+
+
+def _verb_above(tree: Tree, token: int) -> int | None:
+    return next((t for t in tree.above(token) if is_verb(tree, t)), None)
+
+
+def _for_to(tree: Tree, token: int) -> None:
+    """In "waits for a girl to open a door" one waits for the girl, who opens the door."""
+    verb = tree.heads[token]
+    if tree.deps[token] != "mark" or tree.deps[verb] != "advcl":
+        return
+    for noun in tree.below(verb, {"nsubj"}):
+        tree.attach(token, tree.heads[verb], "prep")
+        tree.attach(noun, token, "pobj")
+        tree.attach(verb, noun, "acl")
+
+
+ACTORS: tuple[Repair, ...] = (
+    (_worn_by_nearest, {"in", "with"}),
+    (_with_itself, {"with"}),
+    (_wearer_is_there, LOCATING),
+    (_actor_acts, None),
+    (_for_to, {"for"}),
+)
