@@ -26,7 +26,7 @@ from manymatch.evaluation.embed import embed
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.errors import ConfigError, DataError, DivergenceError
 from manymatch.training.data import Data
 from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
 from manymatch.training.torchrun import relaunch
@@ -245,7 +245,7 @@ def test_mixed_precision_trains(new_run: NewRun) -> None:
 )
 def test_presets_that_cannot_work(new_run: NewRun, settings: dict[str, Any], message: str) -> None:
     run = new_run("run")
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises((ConfigError, DivergenceError), match=message):
         run.train(preset(**settings))
     assert not run.model.exists()
 
