@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from manymatch.config.preset import Training
+from manymatch.config.preset import Schedule, Training
 from manymatch.training.schedule import learning_rate_factor
 
 
@@ -76,3 +76,5 @@ def test_warmup_rises_linearly_to_one(name: str) -> None:
 
 def test_warmup_as_long_as_training() -> None:
     assert factors(1, 4, name="cosine", warmup_epochs=1.0) == pytest.approx([0.25, 0.5, 0.75, 1.0])
+    training = Training(epochs=1, schedule=Schedule(warmup_epochs=1.0))
+    assert learning_rate_factor(4, 4, training) == 1.0  # the schedule is asked after the last step

@@ -26,7 +26,7 @@ from manymatch.evaluation.embed import embed
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.errors import ConfigError, DataError, DivergenceError
 from manymatch.training.data import Data
 from manymatch.training.optimizer import make_optimizer
 from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
@@ -267,7 +267,7 @@ def test_mixed_precision_trains(new_run: NewRun, monkeypatch: pytest.MonkeyPatch
 )
 def test_presets_that_cannot_work(new_run: NewRun, settings: dict[str, Any], message: str) -> None:
     run = new_run("run")
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises((ConfigError, DivergenceError), match=message):
         run.train(preset(**settings))
     assert not run.model.exists()
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, DivergenceError
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
     finite = torch.isfinite(vectors).flatten(1).all(1)
     if not bool(finite.all()):
         first = ids[int((~finite).nonzero()[0])]
-        raise DataError(
+        raise DivergenceError(
             f"the model's embedding of '{first}' is not finite: the features hold NaN, or "
             "training diverged. Check the features, or train with a lower learning rate."
         )

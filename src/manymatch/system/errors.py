@@ -58,6 +58,10 @@ class DataError(ManyMatchError):
     """The content of a data file cannot be used: captions, images, features, graphs."""
 
 
+class DivergenceError(DataError):
+    """A loss, embedding or score is not finite: training diverged, or the features hold NaN."""
+
+
 class StorageError(ManyMatchError):
     """The disk is full, or a file cannot be read or written."""
 

@@ -10,7 +10,7 @@ import pytorch_lightning as pl
 from torch import distributed
 
 from manymatch.methods.base import Method
-from manymatch.system.errors import ConfigError
+from manymatch.system.errors import DivergenceError
 from manymatch.system.progress import say
 from manymatch.training.checkpoints import Checkpoints
 from manymatch.training.curves import Curves
@@ -21,10 +21,6 @@ from manymatch.training.validation import validate
 AfterEpoch = Callable[[History], None]
 """Called after each epoch, when the checkpoint of the epoch is whole. An exception ends training,
 which may be resumed."""
-
-
-class DivergenceError(ConfigError):
-    """A loss is not finite."""
 
 
 class EpochEnd(pl.Callback):

@@ -28,7 +28,8 @@ def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) ->
         else:
             length = schedule.period * steps_per_epoch
         height: float = schedule.factor**phase
-        return height * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - begun) / length)))
+        # The length is 0 if all of training is warm-up; the rate after the last step is asked for.
+        return height * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - begun) / (length or 1))))
     if schedule.name == "step":
         return schedule.factor ** _falls(step // steps_per_epoch, schedule)
     return 1.0

@@ -14,6 +14,7 @@ from tiny_checkout import Checkout
 
 from manymatch.config.layout import Layout
 from manymatch.config.preset import preset_path, read_preset
+from manymatch.evaluation.ranking.ranks import checked
 from manymatch.experiments.workers import workers_for
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.shards.index import read_index
@@ -159,6 +160,20 @@ def test_a_search_that_was_killed_ends_as_one_that_was_not(
     kill_during(lambda: search(project, 3), *KILLS[moment])
     (result,) = search(project, 3)
     assert outcome(result.trials) == outcome(undisturbed)
+
+
+def test_scores_that_are_not_finite_make_a_trial_diverge(
+    project: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated: list[int] = []
+
+    def second_fails(scores: Any) -> Any:
+        validated.append(1)
+        return checked(scores * float("nan") if len(validated) == 2 else scores)
+
+    monkeypatch.setattr("manymatch.evaluation.ranking.ranks.checked", second_fails)
+    (result,) = search(project, 2)
+    assert [trial.state for trial in result.trials] == ["diverged", "complete"]
 
 
 def test_other_data_or_another_space_is_another_search(project: Checkout) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manymatch.methods.base import Embeddings
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, DivergenceError
 
 Score = Callable[[Embeddings, Embeddings], Tensor]
 """`(images, texts) -> (n_images, n_texts)`: `Method.score`, or a function with its arguments."""
@@ -70,7 +70,7 @@ def checked(scores: Tensor) -> Tensor:
     """Return `scores`; a score that is not finite is a `DataError`, because it has no rank."""
     low, high = torch.aminmax(scores)
     if not bool(torch.isfinite(low) & torch.isfinite(high)):
-        raise DataError(
+        raise DivergenceError(
             "the model's scores are not finite: training diverged, or the features hold NaN. "
             "Train the model again with a lower learning rate, or check the features."
         )

@@ -14,6 +14,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.names import checked_name
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import read_yaml, validate
+from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.experiments.plan import Settings
 from manymatch.experiments.presets.experiment import check_run, full_key
 from manymatch.experiments.run_folder import Run, key_of
@@ -173,11 +174,11 @@ def record(trial: optuna.trial.FrozenTrial) -> TunedTrial:
     """What the file of results says about a finished trial."""
     complete = trial.state == TrialState.COMPLETE
     diverged = trial.user_attrs.get(DIVERGED, False)
-    best = max(trial.intermediate_values.values(), default=None)
+    rsum = trial.value if complete else max(trial.intermediate_values.values(), default=None)
     return TunedTrial(
         state="complete" if complete else "diverged" if diverged else "pruned",
         settings=trial.user_attrs[SETTINGS],
-        rsum=trial.value if complete else best,
+        rsum=rounded(rsum) if rsum is not None else None,
         epochs=trial.user_attrs.get(EPOCHS, 0),
         seconds=round(trial.user_attrs.get(SECONDS, 0.0), 1),
     )

@@ -23,8 +23,7 @@ from manymatch.experiments.tuning.search import (
 from manymatch.methods.checkpoint import FACTS
 from manymatch.results.tuning import TunedTrial
 from manymatch.system.device import pick_device
-from manymatch.system.errors import ManyMatchError
-from manymatch.training.epoch_end import DivergenceError
+from manymatch.system.errors import DivergenceError, ManyMatchError
 from manymatch.training.history import RSUM, History
 from manymatch.training.train import train
 
