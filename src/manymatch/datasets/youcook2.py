@@ -76,15 +76,13 @@ def _pickled_captions(path: Path) -> list[list[str]]:
     entries = read_pickle(path)
     if not isinstance(entries, list):
         raise DataError(f"{path}: expected a list of clips")
-    return [_pickled_caption(entry, f"{path}: clip {n}") for n, entry in enumerate(entries)]
-
-
-def _pickled_caption(entry: Any, where: str) -> list[str]:
-    values = [entry.get(key) for key in ("id", "caption")] if isinstance(entry, Mapping) else []
-    texts = [value for value in values if isinstance(value, str)]
-    if len(texts) != 2:
-        raise DataError(f"{where}: without an id and a caption")
-    return texts
+    captions = []
+    for number, entry in enumerate(entries):
+        values = [entry.get(key) for key in ("id", "caption")] if isinstance(entry, Mapping) else []
+        captions.append([value for value in values if isinstance(value, str)])
+        if len(captions[-1]) != 2:
+            raise DataError(f"{path}: clip {number}: without an id and a caption")
+    return captions
 
 
 def _listed(raw: Path) -> Iterator[Clip]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from manymatch.datasets.image_folder import ImageFolder, image_path, read_image_folder
+from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.foreign.parquet_file import open_table, table_faults
 from manymatch.system.errors import DataError
 
@@ -45,7 +45,11 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
         raise DataError(
             f"{raw}: the data set was fetched without images. Name them under its source 'images'"
         )
-    return [ImageFile(image_id, _locate(raw, file, folder)) for image_id, file in files.items()]
+    images = [ImageFile(name, image_path(raw, file, folder)) for name, file in files.items()]
+    for image in images:
+        if not image.source.is_file():
+            raise DataError(f"{image.source}: no such image. Run the stage 'download' again")
+    return images
 
 
 def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -54,10 +58,3 @@ def read_columns(captions: Path, names: Sequence[str]) -> Iterator[tuple[str, ..
     with table_faults(captions, "captions"):
         for batch in table.iter_batches(columns=list(names)):
             yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
-
-
-def _locate(raw: Path, file: str, folder: ImageFolder) -> Path:
-    path = image_path(raw, file, folder)
-    if not path.is_file():
-        raise DataError(f"{path}: no such image. Run the stage 'download' again")
-    return path

@@ -56,7 +56,12 @@ def score(
         DataError: a file cannot be used, or does not fit the others.
     """
     clock = Clock()
-    _check_dataset(dataset, protocols)
+    if dataset not in DATASETS and not protocols:
+        # A misspelt name must not leave out the data set's protocols silently.
+        raise ConfigError(
+            f"no dataset '{dataset}'{nearest(dataset, DATASETS)}. For captions of your own name "
+            f"the protocols too: --protocol {suite.PAIRS} for ranks only."
+        )
     table = read_split(captions, split)
     embedded, similarity = read_external(external, table)
     image_index, judgments = embedded.image_index, NO_JUDGMENTS
@@ -74,15 +79,6 @@ def score(
         write(written, result, name, _origin(external, captions, relevance) | identity)
         record(written.machine, "score", clock.usage())
     return result
-
-
-def _check_dataset(name: str, protocols: Sequence[str]) -> None:
-    """A misspelt name must not leave out the data set's protocols silently."""
-    if name not in DATASETS and not protocols:
-        raise ConfigError(
-            f"no dataset '{name}'{nearest(name, DATASETS)}. For captions of your own name the "
-            f"protocols too: --protocol {suite.PAIRS} for ranks only."
-        )
 
 
 def _origin(external: ExternalFiles, captions: Path, relevance: Path | None) -> dict[str, Any]:

@@ -53,13 +53,8 @@ def _image_map(
         weights=_rounded(weights[:, :count]),
         passes=[_rounded(maps[:, :count]) for maps in passes],
         grid=side,
-        boxes=None if side else [_rounded_box(box) for box in boxes],
+        boxes=None if side else [tuple(round(edge, 3) for edge in box) for box in boxes.tolist()],
     )
-
-
-def _rounded_box(box: np.ndarray) -> tuple[float, float, float, float]:
-    x1, y1, x2, y2 = (round(float(edge), 3) for edge in box)
-    return x1, y1, x2, y2
 
 
 def _size(thumbnail: bytes | None) -> tuple[int, int]:

@@ -29,9 +29,10 @@ def open_clips(path: Path, images: ImageTable, max_regions: int | None) -> Publi
     files = sorted(filter(is_vector_file, path.iterdir())) if path.is_dir() else [path]
     contents = _contents(files, images)
     images.require_all({row for names in contents.values() for row in names.values()}, path)
+    first = next(_rows(contents, lambda row: True))
     return Published(
         files=tuple(contents),
-        width=_width(contents),
+        width=first.features.shape[1],
         max_regions=1,
         has_boxes=False,
         rows=lambda wanted: _rows(contents, wanted),
@@ -55,12 +56,6 @@ def _contents(files: list[Path], images: ImageTable) -> Contents:
         if names:
             contents[file] = {name: rows[name] for name in names}
     return contents
-
-
-def _width(contents: Contents) -> int:
-    file, names = next(iter(contents.items()))
-    with open_vectors(file) as streams:
-        return len(_concatenated(streams, next(iter(names)), file))
 
 
 def _rows(contents: Contents, wanted: Wanted) -> Iterator[Row]:
