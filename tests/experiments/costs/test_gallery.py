@@ -49,7 +49,7 @@ def test_a_search_finds_what_the_full_ranking_does(
     for block in (3, 100):
         monkeypatch.setattr(module, "_BLOCK", block)
         for source in sources:
-            trained = embed_split(source.model, source.shards, "test", CPU)
+            trained = embed_split(*source, "test", CPU)
             method, result = trained.method, trained.embedded
             parts = result.images, result.texts, result.image_index
             ranking = rank(method.score, *parts, depth=5, t2i_score=method.t2i_score)

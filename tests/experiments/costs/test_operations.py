@@ -7,7 +7,7 @@ import torch
 from small_methods import builder
 from torch import Tensor
 
-from manymatch.experiments.costs.cost import multiply_adds, similarity_operations
+from manymatch.experiments.costs.cost import similarity_operations
 from manymatch.experiments.costs.scan import Scan
 from manymatch.methods.base import Embeddings
 from manymatch.text.vocabulary import Vocabulary
@@ -48,7 +48,3 @@ def test_a_cosine_takes_d_and_sets_take_k_k_d(
 def test_cross_attention_takes_two_r_l_d(regions: int, words: int, size: int) -> None:
     scan = Scan(Vocabulary(Vocabulary.SPECIAL), 12, size)
     assert scan.operations(regions, words) == 2 * regions * words * size
-
-
-def test_two_matrices() -> None:
-    assert multiply_adds(lambda: unit(3, 5) @ unit(5, 7)) == 3 * 5 * 7
