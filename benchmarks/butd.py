@@ -9,14 +9,13 @@ image is a warm-up. On the CPU, processor seconds are printed too: they are vali
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from measuring import arguments
 from torch import nn
 
 from manymatch.features.butd import detector as module
@@ -33,11 +32,7 @@ ANCHORS = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=int, default=3)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--weights", type=Path, default=None)
-    options = parser.parse_args()
+    options = arguments(__doc__, images=3, device="cpu", weights=None)
     network = load_network("butd", str(options.weights)) if options.weights else random_network()
     detector = ButdDetector(network.to(options.device), 36, 36, "none")
     clocks = Clocks(options.device)

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from measuring import drop_from_cache, in_turns, peak_gib
+from measuring import arguments, drop_from_cache, in_turns, peak_gib
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.datasets.image_folder import ImageFolder
@@ -48,11 +48,7 @@ WANTED_RATIO, WANTED_GIB = 0.6, 2.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--fraction", type=float, default=0.1)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--folder", type=Path, default=None, help="where the files are made")
-    options = parser.parse_args()
+    options = arguments(__doc__, fraction=0.1, rounds=3, folder=(None, "where the files are made"))
     images = round(IMAGES * options.fraction)
     print(f"{images} images, {REGIONS} x {WIDTH}; {options.rounds} rounds")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 
 import torch
-from measuring import clocks, peak_gib
+from measuring import arguments, clocks, peak_gib
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -28,7 +28,14 @@ ROWS = 4000
 
 
 def main() -> None:
-    options = _options()
+    options = arguments(
+        __doc__,
+        small=(False, "a tenth of the images and captions"),
+        rounds=(1, "times each is measured"),
+        depth=(100, "best items kept of each query"),
+        sets=(4, "vectors per image and caption (K)"),
+        width=(1024, "of a vector (D)"),
+    )
     images, texts, image_index = _data(options)
     products, rankings = [], []
     for _ in range(options.rounds):
@@ -42,16 +49,6 @@ def main() -> None:
             f"ratio {ranking / product:.3f}"
         )
     print(f"peak memory    {1024 * peak_gib():8.0f} MiB")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true", help="a tenth of the images and captions")
-    parser.add_argument("--rounds", type=int, default=1, help="times each is measured")
-    parser.add_argument("--depth", type=int, default=100, help="best items kept of each query")
-    parser.add_argument("--sets", type=int, default=4, help="vectors per image and caption (K)")
-    parser.add_argument("--width", type=int, default=1024, help="of a vector (D)")
-    return parser.parse_args()
 
 
 def _data(options: argparse.Namespace) -> tuple[Embeddings, Embeddings, Tensor]:

@@ -13,7 +13,6 @@ The benchmark prints:
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -22,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from measuring import clocks, drop_from_cache, in_turns, peak_gib
+from measuring import arguments, clocks, drop_from_cache, in_turns, peak_gib
 
 from manymatch.features import layout
 from manymatch.features.rows import RowFile
@@ -34,11 +33,7 @@ ROUNDS = 5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gib", type=float, default=36.0)
-    parser.add_argument("--real-gib", type=float, default=2.0)
-    parser.add_argument("--folder", type=Path, default=None, help="where the stores are made")
-    options = parser.parse_args()
+    options = arguments(__doc__, gib=36.0, real_gib=2.0, folder=(None, "where the stores are made"))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         measure_memory(Path(folder) / "sparse.h5", int(options.gib * 2**30) // ROW_BYTES)
         measure_speed(Path(folder) / "real.h5", int(options.real_gib * 2**30) // ROW_BYTES)

@@ -12,13 +12,12 @@ the ratio is the median over the rounds. On a busy machine read the processor's 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Callable
 from functools import partial
 
 import torch
-from measuring import clocks
+from measuring import arguments, clocks
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -30,7 +29,15 @@ Clocks = tuple[float, float]
 
 
 def main() -> None:
-    options = _options()
+    options = arguments(
+        __doc__,
+        images=200,
+        captions=1000,
+        sets=(4, "vectors per image and caption (K)"),
+        width=(1024, "of a vector (D)"),
+        rounds=(15, "times each is measured"),
+        threads=[1, 2],
+    )
     generator = torch.Generator().manual_seed(0)
     images, texts = (
         normalize(torch.randn(count, options.sets, options.width, generator=generator), dim=-1)
@@ -49,17 +56,6 @@ def main() -> None:
                     for _ in range(options.rounds)
                 ]
                 _report(f"{threads} threads, {mode}, {similarity.__name__}", pairs)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=int, default=200)
-    parser.add_argument("--captions", type=int, default=1000)
-    parser.add_argument("--sets", type=int, default=4, help="vectors per image and caption (K)")
-    parser.add_argument("--width", type=int, default=1024, help="of a vector (D)")
-    parser.add_argument("--rounds", type=int, default=15, help="times each is measured")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    return parser.parse_args()
 
 
 def _score(similarity: Similarity, images: Tensor, texts: Tensor) -> None:

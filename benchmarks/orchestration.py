@@ -13,19 +13,22 @@ by `dvc repro`; in the other the service is started and a run asked for as a per
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import statistics
-import subprocess
+import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 import httpx
-from clones import Machine, clone, free_port
-from measuring import clocks
+from measuring import arguments, clocks
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "helpers")]
+
+from service import Service, make_service  # noqa: E402
 
 LAST = "evaluate@scenes-cora"
 WANTED_START, WANTED_ADDED = 30.0, 5.0
@@ -42,10 +45,7 @@ class Round:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--folder", type=Path, default=None, help="where the clones are made")
-    options = parser.parse_args()
+    options = arguments(__doc__, rounds=2, folder=(None, "where the clones are made"))
     rounds = []
     for number in range(1, options.rounds + 1):
         folder = Path(tempfile.mkdtemp(dir=options.folder, prefix="orchestration-"))
@@ -65,8 +65,7 @@ def report(what: str, values: list[float], wanted: float) -> None:
 
 
 def measure(folder: Path) -> Round:
-    by_hand = clone(folder / "by_hand")
-    served = clone(folder / "served", PREFECT_API_URL=f"http://127.0.0.1:{free_port()}/api")
+    by_hand, served = (_checkout(folder / name) for name in ("by_hand", "served"))
     served.run("prefect", "server", "database", "upgrade", "--yes")  # as `make setup` does
     plain = [clocks(lambda: by_hand.run("dvc", "repro", LAST))[0] for _ in range(2)]
     first_start, count, ran = served_run(served)
@@ -74,32 +73,31 @@ def measure(folder: Path) -> Round:
     return Round(first_start, start, (ran - plain[0]) / count, (unchanged - plain[1]) / count)
 
 
-def served_run(served: Machine) -> tuple[float, int, float]:
+def _checkout(folder: Path) -> Service:
+    """A checkout on a tiny `scenes`, in which nothing has run."""
+    folder.mkdir()
+    return replace(make_service(ROOT, folder), own_sources=True)
+
+
+def served_run(served: Service) -> tuple[float, int, float]:
     """Seconds from `make serve` to the first stage, and `run_of`'s stages and seconds."""
     asked = time.time()
-    served.run("python", "-m", "pipelines.serve")
+    served.serve()
     try:
         first, count, seconds = run_of(served)
     finally:
-        served.run("python", "-m", "pipelines.serve", "stop")
+        served.stop()
     return first - asked, count, seconds
 
 
-def run_of(served: Machine) -> tuple[float, int, float]:
+def run_of(served: Service) -> tuple[float, int, float]:
     """When the first stage of a new run began (Unix time), how many there were, and the seconds
     from there to the end of the run's last artifact."""
-    watched = subprocess.run(
-        ("prefect", "deployment", "run", "train-cora", "--watch"),
-        cwd=served.folder,
-        env=served.environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    api = served.settings["PREFECT_API_URL"]
+    watched = served.run("prefect", "deployment", "run", "train-cora", "--watch")
+    api = served.environment["PREFECT_API_URL"]
     newest = {"sort": "START_TIME_DESC", "limit": 1}
     (run,) = httpx.post(f"{api}/flow_runs/filter", json=newest).raise_for_status().json()
-    assert run["id"] in watched.stdout, "another run than the one that was asked for"
+    assert run["id"] in watched, "another run than the one that was asked for"
     run_filter = {"flow_runs": {"id": {"any_": [run["id"]]}}}
     stages = httpx.post(f"{api}/task_runs/filter", json=run_filter).raise_for_status().json()
     began = min(unix(stage["start_time"]) for stage in stages)

@@ -11,13 +11,12 @@ On a busy machine set `OMP_NUM_THREADS=1` and read the processor's clock.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
 import torch
-from measuring import clocks, peak_gib
+from measuring import arguments, clocks, peak_gib
 from torch import Tensor
 
 from manymatch.evaluation.embed import Embedded
@@ -32,10 +31,9 @@ Result = TypeVar("Result")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true", help="a tenth of the images and captions")
-    parser.add_argument("--width", type=int, default=256, help="of a vector (D)")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__, small=(False, "a tenth of the images and captions"), width=(256, "of a vector (D)")
+    )
     images = IMAGES // 10 if options.small else IMAGES
     print(f"{images:,} images x {5 * images:,} captions, {torch.get_num_threads()} threads")
     embedded = _embedded(images, options.width)

@@ -11,7 +11,6 @@ time of the two workers, with their start, is the time that two idle cores would
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import os
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from measuring import arguments
 from spacy.language import Language
 
 from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
@@ -37,7 +37,12 @@ BATCH = 256
 
 
 def main() -> None:
-    options = _options()
+    options = arguments(
+        __doc__,
+        source=(None, "folder of *.en.gz with a caption a line"),
+        captions=(20_000, "captions that are timed"),
+        pairs=(900, "pairs of generated images"),
+    )
     model = load_model(MODEL)
     generated = list(_generated(options.pairs))
     _print_accuracy(model, generated)
@@ -47,14 +52,6 @@ def main() -> None:
         _print_gain_of_processes(captions[: options.captions], Path(folder))
         if options.source:
             _print_whole_source(captions, Path(folder))
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--source", type=Path, help="folder of *.en.gz with a caption a line")
-    parser.add_argument("--captions", type=int, default=20_000, help="captions that are timed")
-    parser.add_argument("--pairs", type=int, default=900, help="pairs of generated images")
-    return parser.parse_args()
 
 
 def _generated(pairs: int) -> Iterator[tuple[str, SceneGraph]]:

@@ -11,33 +11,71 @@ pulled, or if the report's numbers are not those of the workers.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
-from clones import METHODS, Machine, clone, free_port, timed, wait_for
+from measuring import arguments
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "helpers")]
+
+from service import free_ports, make_service  # noqa: E402
+from workspace import Workspace  # noqa: E402
+
+METHODS = ("vsepp", "cora")
+
+
+@dataclass
+class Machine(Workspace):
+    """A checkout in which commands run with its own sources and these `settings`."""
+
+    own_sources: bool = True
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return super().environment | self.settings
+
+    @contextlib.contextmanager
+    def running(self, *command: str) -> Iterator[Path]:
+        """The command in the background, for the block; yields its log."""
+        path = self.folder.with_name(f"{self.folder.name}-{command[1]}.log")
+        with path.open("w") as log:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log
+            )
+        try:
+            yield path
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@contextlib.contextmanager
+def timed(what: str) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    print(f"{what}: {time.monotonic() - started:.0f} s", flush=True)
 
 
 def main() -> None:
-    options = _options()
+    options = arguments(
+        __doc__, folder=(None, "where the clones are made"), keep=(False, "keep them")
+    )
     folder = Path(tempfile.mkdtemp(dir=options.folder, prefix="several-machines-"))
     print(f"logs and clones: {folder}")
     rehearse(folder)
     if not options.keep:
         shutil.rmtree(folder)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=None, help="where the clones are made")
-    parser.add_argument("--keep", action="store_true", help="keep them")
-    return parser.parse_args()
 
 
 def rehearse(folder: Path) -> None:
@@ -56,17 +94,20 @@ def rehearse(folder: Path) -> None:
 def _machines(folder: Path) -> tuple[Machine, Machine, Machine]:
     settings = {
         "MANYMATCH_SHARE": "1",
-        "PREFECT_API_URL": f"http://127.0.0.1:{free_port()}/api",
+        "PREFECT_API_URL": f"http://127.0.0.1:{free_ports()}/api",
         "PREFECT_PLUGINS_ENABLED": "false",
     }
-    one = clone(folder / "one", **settings)
+    one, two, three = (
+        Machine(folder / name, settings=settings) for name in ("one", "two", "three")
+    )
+    one.folder.mkdir()
+    make_service(ROOT, one.folder)
     deployments = one.folder / "prefect.yaml"  # the workers' logs tell what their runs did
     deployments.write_text(deployments.read_text().replace("output: false", "output: true"))
     one.run("dvc", "remote", "add", "-q", "--default", "shared", str(folder / "remote"))
     one.commit("A shared remote")
-    two, three = (Machine(folder / name, settings) for name in ("two", "three"))
     for other in (two, three):
-        subprocess.run(["git", "clone", "-q", str(one.folder), str(other.folder)], check=True)
+        one.clone(other.folder)
     return one, two, three
 
 
@@ -76,10 +117,21 @@ def _service(machine: Machine) -> Iterator[None]:
     server = machine.settings["PREFECT_API_URL"]
     port = server.removesuffix("/api").rpartition(":")[2]
     with machine.running("prefect", "server", "start", "--host", "127.0.0.1", "--port", port):
-        wait_for(f"{server}/health")
+        _wait_for(f"{server}/health")
         machine.run("prefect", "work-pool", "create", "manymatch", "--type", "process")
         machine.run("prefect", "--no-prompt", "deploy", "--all")
         yield
+
+
+def _wait_for(url: str) -> None:
+    """Wait until a server answers there."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            urlopen(url).close()
+            return
+        time.sleep(0.5)
+    sys.exit(f"no answer from {url}")
 
 
 def _worker(machine: Machine) -> contextlib.AbstractContextManager[Path]:

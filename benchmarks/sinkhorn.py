@@ -12,7 +12,6 @@ plain loop, and to a tolerance, cold and from the potentials of the queue a batc
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from measuring import arguments
 from torch import Tensor
 
 from manymatch.experiments.costs.timing import seconds
@@ -40,7 +40,13 @@ TOLERANCE, MOST_ROUNDS, NAIVE_ROUNDS = 1e-4, 20_000, 20
 
 
 def main() -> None:
-    options = _options()
+    options = arguments(
+        __doc__,
+        device="cpu",
+        threads=2,
+        steps=(9, "times each is measured"),
+        epochs=(5, "of the training on synthetic pairs"),
+    )
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)
@@ -48,15 +54,6 @@ def main() -> None:
     for tau, eta in SETTINGS:
         settings = RunSettings(tau=tau, eta=eta, epochs=options.epochs)
         _alone(settings, device, options.steps)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=9, help="times each is measured")
-    parser.add_argument("--epochs", type=int, default=5, help="of the training on synthetic pairs")
-    return parser.parse_args()
 
 
 def _step(device: torch.device, steps: int) -> None:

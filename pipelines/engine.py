@@ -2,9 +2,9 @@
 
 A worker that must end kills its children at once, and a killed engine cannot report how its run
 ended. So the worker starts this process, and this process starts Prefect's engine in a session of
-its own. The engine sees that its starter is gone (`orphan.py`) and reports the run as Crashed.
-Signals are passed on to the engine. This module imports only the standard library, because it must
-start at once.
+its own. The engine sees that its starter is gone (`crashed_runs.py`) and reports the run as
+Crashed. Signals are passed on to the engine. This module imports only the standard library, because
+it must start at once.
 """
 
 from __future__ import annotations

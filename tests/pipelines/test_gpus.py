@@ -40,9 +40,12 @@ def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
         assert lines[-1] == "computing on GPU 7"
 
 
-def test_a_run_may_take_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(gpus.WANTED, "2")
-    assert claim([]) == "4,7"
+@pytest.mark.parametrize(("wanted", "seen"), [("2", "4,7"), ("0", "")])
+def test_a_run_sees_as_many_as_it_wants(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, seen: str
+) -> None:
+    monkeypatch.setenv(gpus.WANTED, wanted)
+    assert claim([]) == seen
 
 
 def test_a_run_that_waits_for_several_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,11 +60,6 @@ def test_a_run_that_waits_for_several_holds_none(monkeypatch: pytest.MonkeyPatch
         assert waiting.is_alive() and claim([]) == "7"
     waiting.join(10)
     assert not waiting.is_alive()
-
-
-def test_a_run_that_wants_none_sees_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(gpus.WANTED, "0")
-    assert claim([]) == ""
 
 
 @pytest.mark.parametrize("text", ["two", "", "-1", "1.5"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 from prefect.exceptions import FailedRun
@@ -12,25 +13,22 @@ from pipelines import flows, parts
 from pipelines.plain import plain
 
 
-def record(error: Exception | None) -> logging.LogRecord:
-    """As Prefect logs an error, or a state that tells of a fault."""
-    result = (type(error), error, None) if error else (None, None, None)
-    return logging.LogRecord("prefect.flow_runs", logging.ERROR, "", 1, "failed", (), result)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("error", [ConfigError("no such method"), None])
-def test_a_fault_with_its_own_words_has_no_traceback(error: Exception | None) -> None:
-    message = record(error)
-    assert plain(message) and not message.exc_info
-
-
-def test_how_a_run_ended_is_not_said_twice() -> None:
-    assert not plain(record(FailedRun("no such method")))
-
-
-def test_a_defect_keeps_its_traceback() -> None:
-    message = record(KeyError("method"))
-    assert plain(message) and message.exc_info
+@pytest.mark.parametrize(
+    ("error", "logged", "traceback"),
+    [
+        (ConfigError("no such method"), True, False),
+        (None, True, False),
+        (FailedRun("no such method"), False, True),
+        (KeyError("method"), True, True),
+    ],
+)
+def test_only_a_defect_has_a_traceback(
+    error: Exception | None, logged: bool, traceback: bool
+) -> None:
+    """Records as Prefect logs an error, or a state that tells of a fault."""
+    info: Any = (type(error), error, None) if error else (None, None, None)
+    record = logging.LogRecord("prefect.flow_runs", logging.ERROR, "", 1, "failed", (), info)
+    assert (plain(record), bool(record.exc_info)) == (logged, traceback)
 
 
 def test_flows_and_parts_speak_plainly() -> None:

@@ -1,4 +1,4 @@
-"""Curves are read as dvclive writes them, and drawn where their values belong."""
+"""Curves are read as dvclive writes them, and drawn where their values belong; `dvc plots show`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from manymatch.reporting.chart import Chart, LogAxis
+from manymatch.reporting.dvc_plots import offline_page
+from manymatch.reporting.report import report
 from manymatch.reporting.sections.training import loss_charts, validation_chart
 from manymatch.results.curves import Curve, read_curves
 
@@ -83,3 +85,22 @@ def test_a_logarithmic_axis_ends_on_powers_of_ten() -> None:
     assert [tick.label for tick in LogAxis([10, 1000]).ticks()] == ["10", "100", "1K"]
     single = LogAxis([1.0])
     assert (single.at(1.0), single.at(10.0)) == (0.0, 100.0)
+
+
+def test_the_curves_of_all_presets_are_in_one_table(reports: Path) -> None:
+    report(reports)
+    lines = (reports / "plots" / "scenes" / "validation" / "rsum.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    assert rows[0] == ["step", "preset", "rsum"]
+    assert {preset for _, preset, _ in rows[1:]} == {"cora", "vsepp"}
+    own = reports / "curves" / "scenes" / "cora" / "plots" / "metrics" / "validation" / "rsum.tsv"
+    expected = [tuple(map(float, line.split())) for line in own.read_text().splitlines()[1:]]
+    assert [(float(s), float(v)) for s, preset, v in rows[1:] if preset == "cora"] == expected
+
+
+def test_the_page_of_dvc_asks_for_nothing_from_a_network() -> None:
+    pytest.importorskip("js_lib_vega_embed")
+    page = offline_page()
+    assert page.count("{plot_divs}") == 1 and "{scripts}" not in page
+    assert not re.search(r"<(script|link)[^>]*(src|href)=", page)
+    assert page.count("</script") == page.count("<script")

@@ -1,4 +1,4 @@
-"""The leaderboard: its numbers, its best values, and its files."""
+"""The leaderboard: its numbers, its best values, its files, and the pages that show it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from manymatch.reporting import leaderboard
+from manymatch.reporting.readme import update_pages
 from manymatch.reporting.report import report
 from manymatch.reporting.table import Table
 from manymatch.results.runs import Run, read_runs
+from manymatch.system.errors import DataError
 
 
 def test_csv_holds_every_number_as_it_is_in_the_metrics(reports: Path) -> None:
@@ -84,3 +88,62 @@ def test_markdown_is_a_table_with_equally_many_cells_in_each_row(reports: Path) 
     assert "**55.0** / **79.5** / **88.0**" in table[2]
     assert "| 326.5 |" in table[3]
     assert "*small-scale*: our own data" in text
+
+
+PAGE = "# Title\n\n<!-- results -->\nold\n<!-- /results -->\n\nThe end.\n"
+TABLE = """**scenes-methods** (test: 300 images). All methods.
+
+| Method |
+| --- |
+| dive |
+
+R@1 is in percent."""
+BOARD = f"**scenes** (test)\n\n| cora |\n\n{TABLE}\n\n**scenes**: claims?\n\n- None.\n"
+
+
+def write(folder: Path, page: str = PAGE, board: str = BOARD) -> tuple[Path, Path, Path]:
+    paths = folder / "README.md", folder / "results.md", folder / "leaderboard.md"
+    for path, text in zip(paths, (page, PAGE, board), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def test_both_pages_get_their_part_between_the_markers_and_again(tmp_path: Path) -> None:
+    readme, results, board = write(tmp_path)
+    for _ in range(2):
+        update_pages(readme, results, board)
+        for path, block in ((readme, TABLE), (results, BOARD.strip())):
+            expected = f"# Title\n\n<!-- results -->\n\n{block}\n\n<!-- /results -->\n\nThe end.\n"
+            assert path.read_text() == expected
+
+
+def test_a_table_without_an_explaining_line_ends_before_the_next_caption(tmp_path: Path) -> None:
+    readme, results, board = write(tmp_path, board=BOARD.replace("R@1 is in percent.\n\n", ""))
+    update_pages(readme, results, board)
+    assert "claims?" not in readme.read_text() and "| dive |" in readme.read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no marker\n",
+        "<!-- results -->\n",
+        "<!-- /results -->\n<!-- results -->\n",
+        "<!-- results --><!-- /results --><!-- results --><!-- /results -->",
+    ],
+)
+def test_a_page_without_one_pair_of_markers_is_refused(tmp_path: Path, text: str) -> None:
+    readme, results, board = write(tmp_path, page=text)
+    with pytest.raises(DataError, match="expected one line <!-- results -->"):
+        update_pages(readme, results, board)
+    assert readme.read_text() == text and results.read_text() == PAGE
+
+
+def test_a_missing_leaderboard_or_table_is_one_line_with_a_remedy(tmp_path: Path) -> None:
+    readme, results, board = write(tmp_path, board="**scenes** (test)\n\n| cora |\n")
+    with pytest.raises(DataError, match=r"leaderboard.md: .*'scenes-methods' is missing"):
+        update_pages(readme, results, board)
+    board.unlink()
+    with pytest.raises(DataError, match="Run 'manymatch report'"):
+        update_pages(readme, results, board)
+    assert readme.read_text() == results.read_text() == PAGE

@@ -1,4 +1,4 @@
-"""The section on studies: every number and case of every model, and faults in one line."""
+"""The sections on studies and on SwAMP's classes: every number and case of every model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from made_results import write_clusters
 from made_studies import write_studies
 from report_pages import edit, pages_of
 
-from manymatch.reporting.blocks import Block, Note
+from manymatch.reporting.blocks import Block, Heading, Note
 from manymatch.reporting.chart import Chart
+from manymatch.reporting.sections.clusters import MAX_CAPTIONS, ClusterGrid, section
 from manymatch.reporting.sections.studies import studies_by_name, study_blocks
 from manymatch.reporting.table import Table
+from manymatch.results.all_results import AllResults
+from manymatch.results.clusters import Clusters
 from manymatch.results.studies import Studies
 
 
@@ -100,3 +104,21 @@ def test_a_study_of_ones_own_shows_its_tables(studied: Path) -> None:
     edit(path, lambda value: value["studies"].update(mine=own))
     page = pages_of(studied)["scenes-studies"]
     assert "My study" in page and "77.25" in page
+
+
+JPEG = "/9j/AA=="
+
+
+def test_a_class_has_its_keywords_captions_and_pictures(tmp_path: Path) -> None:
+    write_clusters(tmp_path, "scenes", "swamp", {"1": JPEG, "2": None})
+    view = section(AllResults(runs=[], clusters=Clusters.read_all(tmp_path)))
+    assert view is not None
+    _, heading, grid = view.blocks
+    assert isinstance(heading, Heading) and isinstance(grid, ClusterGrid)
+    assert "2 of 200 classes hold captions, 1 hold images; 62.5%" in heading.small
+    first, second = grid.classes
+    assert first.title == "Class 17: 6 captions, 2 images"
+    assert second.title == "Class 3: 1 caption, 0 images"
+    assert (first.nouns, first.verbs) == ("dog (6), ball (6)", "chase (6)")
+    assert len(first.captions) == MAX_CAPTIONS
+    assert first.pictures == [("1", JPEG), ("2", None)]

@@ -1,4 +1,4 @@
-"""Reading of result files: each fault is one line with the file, the key and the remedy."""
+"""Result files: a fault is one line with the file, the key and the remedy; bytes are kept."""
 
 from __future__ import annotations
 
@@ -7,9 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.results.over_seeds import SyntheticRecall, SyntheticRun
+from manymatch.results.ablations import Ablation
+from manymatch.results.base import Result
+from manymatch.results.clusters import Clusters
+from manymatch.results.costs import Costs
+from manymatch.results.metrics import Headline, Metrics
+from manymatch.results.over_seeds import (
+    SketchExperiment,
+    SyntheticExperiment,
+    SyntheticRecall,
+    SyntheticRun,
+)
 from manymatch.results.provenance import Provenance
 from manymatch.results.retrieval import Recall
+from manymatch.results.samples import Samples
+from manymatch.results.sets import SetDetails
+from manymatch.results.studies import Studies
 from manymatch.system.errors import DataError
 
 VALUES = {
@@ -83,3 +96,34 @@ def test_a_key_that_is_a_word_of_python_is_written_by_its_own_name() -> None:
         seed=0, pair=recall, class_=recall, assignment=None, seconds=1.0, processor_seconds=1.0
     )
     assert run.to_json()["class"] == {"r1": 1.0, "medr": 2.0}
+
+
+REPORTS = Path(__file__).parents[2] / "reports"
+KINDS: list[type[Result]] = [
+    Ablation,
+    Clusters,
+    Costs,
+    Headline,
+    Metrics,
+    Provenance,
+    Samples,
+    SetDetails,
+    SketchExperiment,
+    Studies,
+    SyntheticExperiment,
+]
+FILES = [(kind, path) for kind in KINDS for path in kind.paths(REPORTS)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), FILES, ids=[str(p.relative_to(REPORTS)) for _, p in FILES]
+)
+def test_a_file_is_written_as_it_was_read(kind: type[Result], path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / path.relative_to(REPORTS)
+    kind.read(path).write(copy)
+    assert copy.read_bytes() == path.read_bytes()
+
+
+def test_every_file_has_a_class() -> None:
+    of_machine = {*(REPORTS / "machine").rglob("*.json")}  # a class of `system.machine`
+    assert {path for _, path in FILES} == {*REPORTS.rglob("*.json")} - of_machine

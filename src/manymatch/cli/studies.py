@@ -258,7 +258,7 @@ def efficiency(
     names = presets or project.trained_names(params, dataset)
     if not names:
         datasets.entry_point(datasets.kind(dataset, params.sources.get(dataset, {})))
-    sources = [stage.Source(*project.trained(dataset, name)) for name in names]
+    sources = [project.trained(dataset, name) for name in names]
     written = LAYOUT.efficiency(dataset)
     split = split or params.evaluation.split
     stage.measure(dataset, sources, written, split, params.scene_graphs.model)

@@ -100,7 +100,7 @@ def _finish_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[P
 
 def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
     """The numbers of `run`, which another process may have finished meanwhile."""
-    with run.alone():
+    with locked(run.folder / "lock", run.folder):
         numbers = run.numbers(experiment.options.accept_stale)
         if numbers is None:
             with run.begin():

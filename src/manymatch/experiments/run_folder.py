@@ -18,7 +18,6 @@ from typing import Any
 
 from manymatch import __version__
 from manymatch.system import files
-from manymatch.system.locks import locked
 
 Numbers = dict[str, Any]
 """What a run measured, as JSON values."""
@@ -44,12 +43,6 @@ class Run:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return numbers if current else None
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Wait until no other process works on this run, and keep other processes out."""
-        with locked(self.folder / "lock", self.folder):
-            yield
 
     @contextlib.contextmanager
     def begin(self) -> Iterator[None]:

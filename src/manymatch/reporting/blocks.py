@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, dataclass_transform
+from typing import ClassVar, dataclass_transform
+
+from manymatch.results.ablations import Ablation
+from manymatch.results.costs import Costs
+from manymatch.results.provenance import Provenance
 
 
 @dataclass_transform(frozen_default=True)
@@ -84,17 +88,6 @@ class MachineFacts(Block):
     dataset: str
 
 
-class Ranked(Protocol):
-    """A result, with the split and the numbers of images and captions that were ranked."""
-
-    @property
-    def split(self) -> str: ...
-    @property
-    def images(self) -> int: ...
-    @property
-    def captions(self) -> int: ...
-
-
-def gallery(result: Ranked) -> str:
+def gallery(result: Ablation | Costs | Provenance) -> str:
     """What was ranked: "test: 300 images, 1,500 captions"."""
     return f"{result.split}: {result.images:,} images, {result.captions:,} captions"

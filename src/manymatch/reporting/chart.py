@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from manymatch.reporting.blocks import Block
 
@@ -24,14 +24,6 @@ class Tick:
 
     label: str
     at: float
-
-
-class Axis(Protocol):
-    """Maps values to percent of the way along an axis."""
-
-    def at(self, value: Any) -> float: ...
-
-    def ticks(self) -> list[Tick]: ...
 
 
 class LinearAxis:
@@ -84,6 +76,10 @@ class CategoryAxis:
 
     def ticks(self) -> list[Tick]:
         return [Tick(f"{value:g}", round(self.at(value), 2)) for value in self.values]
+
+
+Axis = LinearAxis | LogAxis | CategoryAxis
+"""Maps values to percent of the way along an axis."""
 
 
 @dataclass(frozen=True)

@@ -122,17 +122,8 @@ class Table(Block):
         head = [column.heading for column in columns]
         alignment = "".join("r" if column.numeric else "l" for column in columns)
         lines = [" & ".join(map(_latex, cells)) + r" \\" for cells in (head, *rows)]
-        return "\n".join(
-            [
-                rf"\begin{{tabular}}{{{alignment}}}",
-                r"\toprule",
-                lines[0],
-                r"\midrule",
-                *lines[1:],
-                r"\bottomrule",
-                r"\end{tabular}",
-            ]
-        )
+        begin = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", lines[0], r"\midrule"]
+        return "\n".join([*begin, *lines[1:], r"\bottomrule", r"\end{tabular}"])
 
     def _columns_and_texts(self, merge: bool) -> tuple[list[Column], list[list[str]]]:
         if merge:

@@ -16,8 +16,7 @@ METHODS = ("vse_infinity", "dive", "msrm", "cora")
 @pytest.fixture(scope="session")
 def sources(data: TinyData) -> list[Source]:
     return [
-        Source(save_untrained(data.folder / "models" / name, data, name), data.shards)
-        for name in METHODS
+        (save_untrained(data.folder / "models" / name, data, name), data.shards) for name in METHODS
     ]
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,29 +117,29 @@ def test_a_split_of_one_image_and_a_batch_larger_than_all_are_enough(
     data = make_data(tmp_path, {"train": 2, "validation": 1, "test": 1}, captions=1)
     data.write_shards()
     model = save_untrained(tmp_path / "models" / "dive", data, "dive")
-    rows = measured([Source(model, data.shards)], output)["rows"]
+    rows = measured([(model, data.shards)], output)["rows"]
     assert (rows[0]["step"]["images"], rows[0]["step"]["captions"]) == (2, 2)
 
 
-def _untrained(source: Source, tmp_path: Path) -> Source:
-    return replace(source, model=tmp_path / "nothing")
-
-
-def _damaged(source: Source, tmp_path: Path) -> Source:
-    model = Path(shutil.copytree(source.model, tmp_path / "damaged"))
-    weights = model / "model.safetensors"
+def _damaged(model: Path, shards: Path, folder: Path) -> Source:
+    shutil.copytree(model, folder / "damaged")
+    weights = folder / "damaged" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    return replace(source, model=model)
+    return folder / "damaged", shards
 
 
-def _without_shards(source: Source, tmp_path: Path) -> Source:
-    return replace(source, shards=tmp_path / "nothing")
-
-
-FAULTS = {
-    "untrained": (_untrained, CheckpointError, "Run 'train' first"),
+FAULTS: dict[str, tuple[Callable[[Path, Path, Path], Source], type[ManyMatchError], str]] = {
+    "untrained": (
+        lambda _, shards, folder: (folder / "nothing", shards),
+        CheckpointError,
+        "Run 'train' first",
+    ),
     "damaged": (_damaged, CheckpointError, "model.safetensors"),
-    "no shards": (_without_shards, DataError, "index.json"),
+    "no shards": (
+        lambda model, _, folder: (model, folder / "nothing"),
+        DataError,
+        "index.json",
+    ),
 }
 
 
@@ -151,7 +152,7 @@ def test_a_fault_is_one_line_before_anything_is_measured(
     output.parent.mkdir()
     output.write_text("earlier")
     with pytest.raises(ManyMatchError) as error:
-        measured([sources[0], spoil(sources[1], tmp_path)], output)
+        measured([sources[0], spoil(*sources[1], tmp_path)], output)
     assert isinstance(error.value, kind)
     assert words in str(error.value) and "\n" not in str(error.value)
     assert [path.read_text() for path in output.parent.iterdir()] == ["earlier"]
@@ -186,8 +187,8 @@ def checkout(
 ) -> Layout:
     """Models of `vse_infinity` and `dive`, of which params.yaml names the first."""
     layout = Layout(tmp_path / "checkout")
-    for source in sources[:2]:
-        shutil.copytree(source.model, layout.model("tiny", source.model.name))
+    for model, _ in sources[:2]:
+        shutil.copytree(model, layout.model("tiny", model.name))
     shutil.copytree(data.shards, layout.shards("tiny", "grid"))
     selected = {"datasets": ["tiny"], "presets": ["vse_infinity", "vsepp"], "features": ["grid"]}
     layout.params.write_text(yaml.safe_dump({**selected, "sources": {}, "extraction": {}}))

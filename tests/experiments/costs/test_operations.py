@@ -1,4 +1,4 @@
-"""Multiply-adds are those of the papers' formulas, exactly."""
+"""Multiply-adds are those of the papers' formulas, and a search in a gallery is a full ranking."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import torch
 from small_methods import builder
 from torch import Tensor
 
-from manymatch.experiments.costs.cost import multiply_adds, similarity_operations
+from manymatch.evaluation.ranking.ranks import rank
+from manymatch.evaluation.trained import embed_split
+from manymatch.experiments.costs import query as module
+from manymatch.experiments.costs.cost import similarity_operations
+from manymatch.experiments.costs.measure import Source
+from manymatch.experiments.costs.query import grown, search
 from manymatch.experiments.costs.scan import Scan
 from manymatch.methods.base import Embeddings
 from manymatch.text.vocabulary import Vocabulary
@@ -50,5 +55,50 @@ def test_cross_attention_takes_two_r_l_d(regions: int, words: int, size: int) ->
     assert scan.operations(regions, words) == 2 * regions * words * size
 
 
-def test_two_matrices() -> None:
-    assert multiply_adds(lambda: unit(3, 5) @ unit(5, 7)) == 3 * 5 * 7
+CPU = torch.device("cpu")
+
+
+def images(count: int) -> Embeddings:
+    """The first number of image i is i."""
+    vectors = torch.arange(count * 2 * 3).reshape(count, 2, 3) / 6.0
+    return Embeddings(vectors, globals=torch.zeros(count, 3), attention=torch.ones(count, 2, 9))
+
+
+def numbers(made: module.Gallery) -> list[int]:
+    return torch.cat([block.vectors[:, 0, 0] for block in made.blocks()]).int().tolist()
+
+
+def test_a_gallery_grows_by_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    for size in (1, 4, 5, 10, 23):
+        for block in (3, 4, 100):
+            monkeypatch.setattr(module, "_BLOCK", block)
+            made = grown(images(5), size)
+            assert numbers(made) == [number % 5 for number in range(size)]
+            assert set(made.held.parts()) == {"vectors"}  # no score looks at the rest
+
+
+def test_what_does_not_fit_is_searched_over_and_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 4)
+    of_an_image = 2 * 3 * 4
+    made = grown(images(50), 30, most_bytes=9 * of_an_image)
+    assert len(made.held) == 8  # whole blocks
+    assert numbers(made) == [number % 8 for number in range(30)]
+    assert len(grown(images(50), 30, most_bytes=1).held) == 4
+
+
+def test_a_search_finds_what_the_full_ranking_does(
+    sources: list[Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for block in (3, 100):
+        monkeypatch.setattr(module, "_BLOCK", block)
+        for source in sources:
+            trained = embed_split(*source, "test", CPU)
+            method, result = trained.method, trained.embedded
+            parts = result.images, result.texts, result.image_index
+            ranking = rank(method.score, *parts, depth=5, t2i_score=method.t2i_score)
+            made = grown(result.images, len(result.images))
+            for row in range(len(result.texts)):
+                query = result.texts.rows(slice(row, row + 1))
+                with torch.inference_mode():
+                    position = search(method.t2i_score or method.score, made, query, depth=5)
+                assert position.tolist() == ranking.t2i.items[row].tolist()

@@ -27,7 +27,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def trained(sources: list[Source]) -> Trained:
-    return embed_split(sources[0].model, sources[0].shards, "test", CPU)
+    return embed_split(*sources[0], "test", CPU)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ The times depend on the machine and its load, so this is not a stage of the pipe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from manymatch import __version__
@@ -29,12 +28,8 @@ GALLERIES = (10, 100, 1_000, 10_000, 100_000)
 """Sizes of the galleries that a text query searches, in images, as in CORA's section 7."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """The folders of a trained model and of the shards that the model was trained on."""
-
-    model: Path
-    shards: Path
+Source = tuple[Path, Path]
+"""The folders of a trained model and of the shards that the model was trained on."""
 
 
 def measure(
@@ -54,10 +49,10 @@ def measure(
     reads_graphs = any(method_class(preset.method).reads_graphs for preset in presets)
     parse = parser(parser_model) if reads_graphs else None
     costs = []
-    for source in sources:
-        trained = embed_split(source.model, source.shards, split, device)
+    for model, shards in sources:
+        trained = embed_split(model, shards, split, device)
         graphs = parse if trained.method.reads_graphs else None
-        with working(f"measure {source.model.name}"):
+        with working(f"measure {model.name}"):
             costs.append(cost_of(trained, split, graphs, GALLERIES, device))
         _report(costs[-1])
     size = min(cost.size for cost in costs)
@@ -78,8 +73,8 @@ def measure(
 
 def _check(source: Source, split: str) -> Preset:
     """Check that the model loads and that the shards exist; return the model's preset."""
-    _, preset, _ = load_model(source.model)
-    index = read_index(source.shards)
+    _, preset, _ = load_model(source[0])
+    index = read_index(source[1])
     for name in ("train", split):
         index.split(name)
     return preset

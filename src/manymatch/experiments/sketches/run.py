@@ -154,7 +154,7 @@ def score(heads: Heads, data: Data, classes: Tensor, ranks: Path | None = None) 
     queries, gallery = (part.cpu() for part in heads(sketches.vectors, images.vectors))
     if ranks is not None:
         # The names CLASS/NUMBER let other tools read the positives.
-        names, image_names = (
+        of_queries, of_items = (
             [f"{data.classes[label]}/{row}" for row, label in enumerate(side.labels.tolist())]
             for side in (sketches, images)
         )
@@ -163,5 +163,5 @@ def score(heads: Heads, data: Data, classes: Tensor, ranks: Path | None = None) 
         items, scores = (
             torch.cat([getattr(block, part) for block in best]) for part in ("indices", "values")
         )
-        write_run(ranks, Direction(torch.empty(0), items, scores), names, image_names, ranks.stem)
+        write_run(ranks, Direction(torch.empty(0), items, scores), of_queries, of_items, ranks.stem)
     return retrieval(queries, sketches.labels, gallery, images.labels)

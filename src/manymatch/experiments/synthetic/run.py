@@ -57,12 +57,8 @@ class Encoders(nn.Module):
 
 
 def _network(hidden: int, size: int) -> nn.Sequential:
-    first, second, last = (
-        nn.Linear(WIDTH, hidden),
-        nn.Linear(hidden, hidden),
-        nn.Linear(hidden, size),
-    )
-    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), last)
+    layers = nn.Linear(WIDTH, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, size)
+    return nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
 
 
 class Trained(NamedTuple):

@@ -24,6 +24,7 @@ from manymatch.methods.checkpoint import FACTS
 from manymatch.results.tuning import TunedTrial
 from manymatch.system.device import pick_device
 from manymatch.system.errors import DivergenceError, ManyMatchError
+from manymatch.system.locks import locked
 from manymatch.training.history import RSUM, History
 from manymatch.training.train import train
 
@@ -109,7 +110,7 @@ class _Watch:
 def _trained(search: Search, run: Run, watch: _Watch) -> Numbers:
     """Train in the folder of `run`; a training that was killed continues after its last epoch."""
     preset, folder, model = run.settings, run.folder, run.folder / "model"
-    with run.alone():
+    with locked(folder / "lock", folder):
         numbers = run.numbers()
         if numbers is None:
             try:

@@ -1,1 +1,1 @@
-"""Sections that only the page shows: `section(results) -> View | None` in one module for each."""
+"""Sections that only the page shows: functions `section(results) -> View | None`."""

@@ -73,12 +73,9 @@ def table(model: Clusters) -> Table:
 
 
 def _view(cluster: Cluster) -> ClusterView:
-    captions, images = (
-        _count(len(cluster.captions), "caption"),
-        _count(len(cluster.images), "image"),
-    )
+    captions, images = len(cluster.captions), len(cluster.images)
     return ClusterView(
-        f"Class {cluster.number}: {captions}, {images}",
+        f"Class {cluster.number}: {_count(captions, 'caption')}, {_count(images, 'image')}",
         _words(cluster.nouns),
         _words(cluster.verbs),
         [member.caption for member in cluster.captions[:MAX_CAPTIONS]],
