@@ -21,8 +21,8 @@ from manymatch.methods.embeddings import Embeddings
 from manymatch.search.scan import int8
 from manymatch.search.scan.bounds import upper_bounds
 from manymatch.search.scan.codes import Codes, Side
+from manymatch.search.scan.exact import Hits
 from manymatch.search.scan.forms import form_of
-from manymatch.search.scan.hits import Hits
 from manymatch.search.scan.quantiser import Quantiser
 from manymatch.search.scan.scanner import Scanner
 from manymatch.search.scan.source import BLOCK, Floats, double, weighted

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings
     from manymatch.search.model import Model
     from manymatch.search.pictures import AnyPicture
-    from manymatch.search.scan.hits import Hits
+    from manymatch.search.scan.exact import Hits
     from manymatch.search.scan.scanner import Scanner
 
 

@@ -7,6 +7,7 @@ scores. Ties are in the order of the rows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -84,6 +85,26 @@ class ExactScores:
             items, query = items.to(self._model.device), query.to(self._model.device)
         sides = (items, query) if self._side == "images" else (query, items)
         return checked(self._score(*sides).flatten()).float().cpu().numpy()[rows]
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The best items for one query, the highest score first; equal scores in the order of rows.
+
+    Attributes:
+        rows: `(k,)` int64, rows of the gallery; fewer than k if fewer items qualify.
+        scores: `(k,)` float32.
+        reranked: the number of items that were scored exactly.
+        exact: whether no other item can be among the best k.
+        excess: how much higher than the worst score here the score of another item may be, if the
+            result is not proven exact.
+    """
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    reranked: int
+    exact: bool
+    excess: float = 0.0
 
 
 class Best:

@@ -18,9 +18,8 @@ from manymatch.search.model import Model
 from manymatch.search.scan import int8
 from manymatch.search.scan.bounds import upper_bounds
 from manymatch.search.scan.codes import Codes, Side
-from manymatch.search.scan.exact import Best, ExactScores, single
+from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import form_of
-from manymatch.search.scan.hits import Hits
 from manymatch.search.scan.source import Floats, Source
 from manymatch.system.errors import ConfigError
 
