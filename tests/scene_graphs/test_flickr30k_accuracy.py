@@ -13,7 +13,10 @@ from written_graphs import read, table
 from manymatch.scene_graphs.accuracy import accuracy
 from manymatch.scene_graphs.parser import graphs
 
-LEAST_F1 = {"objects": 0.93, "attributes": 0.87, "relations": 0.70}
+LEAST_F1 = {
+    "flickr30k_work.tsv": {"objects": 0.97, "attributes": 0.94, "relations": 0.90},
+    "flickr30k_kept.tsv": {"objects": 0.93, "attributes": 0.80, "relations": 0.78},
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +35,10 @@ def captions(real_data: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("half", ["flickr30k_work.tsv"])
+@pytest.mark.parametrize("half", LEAST_F1)
 def test_f1_on_flickr30k(model: Language, captions: dict[str, str], half: str) -> None:
     true = table(Path(__file__).with_name(half))
     parsed = graphs(model, [captions[name] for name in true], Counter())
     scores = accuracy(zip(parsed, map(read, true.values()), strict=True), str)
-    low = {kind: score.f1 for kind, score in scores.items() if score.f1 < LEAST_F1[kind]}
+    low = {kind: score.f1 for kind, score in scores.items() if score.f1 < LEAST_F1[half][kind]}
     assert not low, scores

@@ -2,7 +2,8 @@
 
 graph                           the graph of a caption, its limits, the table of all graphs
 tree                            spaCy's parse as plain lists
-retagging, attachment           repairs of the parse
+joining, retagging, attachment, actors
+                                repairs of the parse
 objects, attributes, relations, clauses
                                 rules that read the repaired parse
 lexicon, inflection             the words and word forms that the rules know

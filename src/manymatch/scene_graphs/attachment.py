@@ -16,7 +16,6 @@ from manymatch.scene_graphs.lexicon import (
 from manymatch.scene_graphs.objects import measured
 from manymatch.scene_graphs.tree import Repair, Tree
 
-_CLAUSES = frozenset({"relcl", "acl"})
 _CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
 _LISTED = frozenset({"pobj", "dobj", "conj"})

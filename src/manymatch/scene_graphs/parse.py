@@ -1,12 +1,20 @@
-"""The stage `scene_graphs`: from the caption table to the scene graph table, over processes."""
+"""The stage `scene_graphs`: from the caption table to the scene graph table, over processes.
+
+On several machines each makes a part: batches of graphs as an Arrow file. Unlike Parquet, Arrow
+files keep the batches separate, so that the joined table is byte-identical to the table from one
+process. Arrow files have no checksums, so a SHA-256 is at the end.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,15 +24,19 @@ from spacy.language import Language
 
 from manymatch.datasets.base import caption_columns
 from manymatch.foreign.parquet_file import read_table, table_writer
-from manymatch.scene_graphs.batches import Parsed, read_parts, write_part
 from manymatch.scene_graphs.graph import PARSER, SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, first_line
 from manymatch.system.files import replacing, sha256
 from manymatch.system.parts import Parts, identity_of
 from manymatch.system.processes import process_pool
 from manymatch.system.progress import say, track
+
+Parsed = tuple[pa.RecordBatch, Counter[str]]
+"""The graphs of a batch of captions (schema without the ids), and counts of dropped parts."""
+_DROPPED = "lost"
+_DIGITS = 64  # of a SHA-256
 
 _GRAPHS = SCHEMA.remove(SCHEMA.get_field_index("caption_id"))
 
@@ -57,10 +69,10 @@ def parse_captions(
         with parts.making(lambda part: identity()) as path:
             if path:
                 with _parsing(model, processes, own_batches) as results:
-                    write_part(path, _GRAPHS, _tracked(results, len(own_batches)))
+                    _write_part(path, _tracked(results, len(own_batches)))
         return
     with parts.joining(lambda part: identity()) as joined:
-        parsing = read_parts(joined) if joined else _parsing(model, processes, batches)
+        parsing = _read_parts(joined) if joined else _parsing(model, processes, batches)
         with replacing(table) as unfinished, parsing as results:
             distinct = _collected(_tracked(results, len(batches)))
             with table_writer(unfinished, SCHEMA.with_metadata({PARSER: model})) as writer:
@@ -145,3 +157,42 @@ def _report(dropped: Counter[str]) -> None:
     counts = ", ".join(f"{count} {part}" for part, count in sorted(dropped.items()) if count)
     if counts:
         say(f"scene graphs: beyond the limits, left out: {counts}")
+
+
+def _write_part(path: Path, results: Iterable[Parsed]) -> None:
+    """Write batches of graphs with the counts of dropped parts, one batch at a time."""
+    with replacing(path) as unfinished:
+        with pa.ipc.new_file(unfinished, _GRAPHS) as writer:
+            for batch, dropped in results:
+                writer.write_batch(batch, custom_metadata={_DROPPED: json.dumps(dropped)})
+        digest = sha256(unfinished)
+        with unfinished.open("a") as file:
+            file.write(digest)
+
+
+@contextlib.contextmanager
+def _read_parts(paths: Sequence[Path]) -> Iterator[Iterator[Parsed]]:
+    """Yield all batches of the parts `paths`, in the order in which they were dealt to the parts.
+
+    Raises:
+        DataError: a part is damaged.
+    """
+    rounds = zip_longest(*map(_read_part, paths))
+    yield (parsed for parsed in chain.from_iterable(rounds) if parsed is not None)
+
+
+def _read_part(path: Path) -> Iterator[Parsed]:
+    try:
+        content = pa.memory_map(str(path)).read_buffer()
+        size = max(0, content.size - _DIGITS)
+        batches, digest = content.slice(0, size), content.slice(size)
+        if hashlib.sha256(batches).hexdigest().encode() != digest.to_pybytes():
+            raise ValueError("the content does not have the hash at the end of the file")
+        with pa.ipc.open_file(batches) as part:
+            for number in range(part.num_record_batches):
+                batch, metadata = part.get_batch_with_custom_metadata(number)
+                batch.validate(full=True)
+                yield batch, Counter(json.loads(metadata[_DROPPED]))
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
+        reason = first_line(error)
+        raise DataError(f"{path}: damaged ({reason}). Remove the file and make it again") from None

@@ -13,9 +13,10 @@ from manymatch.scene_graphs.actors import ACTORS
 from manymatch.scene_graphs.attachment import ATTACHMENTS
 from manymatch.scene_graphs.attributes import find_attributes
 from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.scene_graphs.joining import join_hyphens, join_spatial
 from manymatch.scene_graphs.objects import find_objects
 from manymatch.scene_graphs.relations import find_relations
-from manymatch.scene_graphs.retagging import RETAGGINGS, join_hyphens, join_spatial
+from manymatch.scene_graphs.retagging import RETAGGINGS
 from manymatch.scene_graphs.tree import Tree
 
 

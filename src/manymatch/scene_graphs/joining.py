@@ -1,0 +1,85 @@
+"""Joins hyphenated words and spatial phrases to one word each."""
+
+from __future__ import annotations
+
+from manymatch.scene_graphs.clauses import is_noun
+from manymatch.scene_graphs.lexicon import SPATIAL, SPATIAL_LENGTHS, SPATIAL_STARTS
+from manymatch.scene_graphs.tree import MERGED, Tree
+
+_AUXILIARIES = frozenset({"aux", "auxpass"})
+_HEADING = frozenset({"compound", "nmod", "nsubj", "nsubjpass", "amod", "npadvmod"})
+_STAYING = frozenset({"pobj", MERGED})
+
+
+def join_hyphens(tree: Tree) -> None:
+    """Join "t - shirt" and "salmon - colored" to one word each."""
+    token = len(tree) - 2
+    while token > 0:
+        if _is_hyphen(tree, token):
+            first = token - 1
+            while first > 1 and _is_hyphen(tree, first - 1):
+                first -= 2
+            _join(tree, first, token + 1)
+            token = first
+        token -= 1
+
+
+def _is_hyphen(tree: Tree, token: int) -> bool:
+    """The tagger takes some hyphens for words, but a dash between phrases for punctuation (":")."""
+    return tree.tags[token] == "HYPH" or (tree.words[token] == "-" and tree.tags[token] != ":")
+
+
+def _join(tree: Tree, first: int, last: int) -> None:
+    before = "".join(tree.words[first:last])
+    tree.words[last] = before + tree.words[last]
+    tree.lemmas[last] = before + tree.lemmas[last]
+    tag = tree.tags[last]
+    tree.merge(first, last, core=last)
+    tree.tags[last] = tag
+
+
+def join_spatial(tree: Tree) -> None:
+    """Join "in front of", "next to" and other spatial phrases to one preposition each."""
+    for first, word in enumerate(tree.words):
+        if word in SPATIAL_STARTS and tree.tags[first]:
+            length = next(
+                (n for n in SPATIAL_LENGTHS if tuple(tree.words[first : first + n]) in SPATIAL), 0
+            )
+            if length:
+                _join_preposition(tree, first, first + length - 1)
+
+
+def _join_preposition(tree: Tree, first: int, last: int) -> None:
+    phrase = " ".join(tree.words[first : last + 1])
+    tree.merge(first, last, core=first)
+    tree.words[first] = tree.lemmas[first] = phrase
+    tree.tags[first] = "IN"
+    governor = _displaced(tree, first)
+    if governor is not None:
+        _give_way(tree, first, governor)
+    if first and tree.tags[first - 1] == "VBG":
+        tree.attach(first, first - 1, "prep")
+    if tree.heads[first] != first:
+        tree.deps[first] = "prep"
+
+
+def _displaced(tree: Tree, preposition: int) -> int | None:
+    """Return the "is" or noun that should govern "left of" if "left" was parsed as verb or noun."""
+    for child in tree.children[preposition]:
+        if tree.deps[child] in _AUXILIARIES and tree.lemmas[child] == "be":
+            return child
+    for child in tree.children[preposition]:
+        if child < preposition and is_noun(tree, child) and tree.deps[child] in _HEADING:
+            return child
+    return None
+
+
+def _give_way(tree: Tree, preposition: int, governor: int) -> None:
+    """Put `governor` in the position of the preposition, and attach the preposition to it."""
+    head, dep = tree.heads[preposition], tree.deps[preposition]
+    for child in tree.children[preposition]:
+        if child != governor and tree.deps[child] not in _STAYING:
+            label = "nsubj" if tree.deps[child] == "nsubjpass" else tree.deps[child]
+            tree.attach(child, governor, label)
+    tree.attach(governor, governor if head == preposition else head, dep)
+    tree.attach(preposition, governor, "prep")
