@@ -12,6 +12,7 @@ import typer
 
 from manymatch.cli import project
 from manymatch.cli.options import check_name
+from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
 from manymatch.system.errors import ConfigError
@@ -28,6 +29,7 @@ _SECONDS = {"features": 0.03, "scene graphs": 0.002, "shards": 0.004, "an epoch 
 
 
 @commands.command()
+@writes(LAYOUT.params)
 def init(
     name: Annotated[str, typer.Argument(callback=check_name, help="A new name, such as birds.")],
     images: Annotated[Path, typer.Option(help="Folder of pictures, tars or Parquet tables.")],
