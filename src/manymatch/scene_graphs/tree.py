@@ -90,9 +90,12 @@ class Tree:
         """
         if head != token and token in self.above(head):
             return
-        self.heads[token] = head
-        self.deps[token] = dep
-        self.children = _children(self.heads)
+        before, children = self.heads[token], self.children
+        # New lists, as a repair may go through the old ones.
+        children[before] = [child for child in children[before] if child != token]
+        if head != token:
+            children[head] = sorted([*children[head], token])
+        self.heads[token], self.deps[token] = head, dep
 
     def merge(self, first: int, last: int, core: int) -> None:
         """Merge `first..last` into one token at `core`, with head and label of the topmost one."""
