@@ -92,7 +92,10 @@ def init(
     say(f"presets/{name}: {', '.join(names)}")
     for preset in params.presets:
         if not (LAYOUT.presets / name / f"{preset}.yaml").exists():
-            say(f"presets/{name}/{preset}.yaml is missing: write it, or name it not in 'presets'")
+            say(
+                f"presets/{name}/{preset}.yaml is missing. Write the file, or remove {preset} from "
+                "'presets' in params.yaml"
+            )
     changes: dict[str, Any] = {f"sources.{name}": source}
     for key, entry in (("datasets", name), ("features", _FEATURES)):
         if entry not in getattr(params, key):
