@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import shutil
 import subprocess
 import sys
@@ -181,22 +182,22 @@ def test_an_interrupt_is_no_traceback(
 
 
 def test_a_command_says_that_it_is_loading_until_it_prints_something(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shown: list[str] = []
-
     def loads_then_works() -> None:
-        while not shown:
-            shown.extend(capfd.readouterr().err.splitlines())
+        while "\n" not in shown.getvalue():
+            time.sleep(0.001)
         progress.say("epoch 1")
         time.sleep(0.05)
 
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)
     monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes"])
     monkeypatch.setattr(cli, "app", loads_then_works)
     cli.main()
-    assert shown[0].startswith("train scenes: loading")
-    assert capfd.readouterr().err.splitlines()[-1] == "epoch 1"
+    assert shown.getvalue().startswith("train scenes: loading")
+    assert shown.getvalue().splitlines()[-1] == "epoch 1"
 
 
 @pytest.mark.parametrize("stage", ["", *sorted({command.split()[0] for command in STAGES})])

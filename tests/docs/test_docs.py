@@ -188,4 +188,4 @@ def test_the_lines_of_the_readme_run(root: Path, finished: Workspace) -> None:
         assert len(answer["results"]) == 5 and answer["exact"]
     finally:
         kill(service)
-        shutil.rmtree(finished.folder / "scenes.index")  # other tests use this workspace
+        finished.run("git", "clean", "-fdq")  # other tests use this workspace

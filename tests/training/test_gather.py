@@ -7,6 +7,7 @@ import os
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ def _work(rank: int, world: int, work: Callable[[int], Any], folder: Path) -> No
     code = 1
     try:
         meeting = f"file://{folder}/meeting"
-        distributed.init_process_group("gloo", meeting, rank=rank, world_size=world)
+        patience = timedelta(seconds=60)  # if the other process failed
+        distributed.init_process_group("gloo", meeting, patience, rank=rank, world_size=world)
         torch.save(work(rank), folder / f"{rank}.pt")
         code = 0
     except BaseException:
@@ -75,10 +77,7 @@ METHODS = ["swamp"] + [
 STEPS, KILLED = 5, 3
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name == "swamp" else pytest.param(name, marks=pytest.mark.slow) for name in METHODS],
-)
+@pytest.mark.parametrize("name", METHODS)
 def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str) -> None:
     """Over five steps, of which the last two start from the saved state of the first three."""
     vocabulary = Vocabulary.load(tiny.vocabulary)
