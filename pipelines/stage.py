@@ -29,7 +29,7 @@ CACHED = "Cached"
 """The name of the state of a stage that did not have to run."""
 _UNCHANGED = "no dependency of this stage has changed"
 _DVC = re.compile(
-    r"\s|> |Running stage |Stage '|(Generating|Updating) lock file|To (track|enable) |Use `dvc push"
+    r"\t|> |Running stage |Stage '|(Generating|Updating) lock file|To (track|enable) |Use `dvc push"
     "|Data and pipelines are up to date"
 )
 """The lines of DVC among those of a stage."""

@@ -53,6 +53,17 @@ def test_a_stage_runs_only_if_something_changed() -> None:
     assert Path("one").read_text() == "quick\n"
 
 
+def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "progress", lambda: logging.getLogger("progress"))
+    monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("dvc"))
+    with caplog.at_level(logging.INFO):
+        for line in ("           R@1  R@5", "> manymatch train", "\tgit add dvc.lock"):
+            module._tell(line)
+    assert [record.name for record in caplog.records] == ["progress", "dvc", "dvc"]
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("repository")
 def test_a_failed_stage_repeats_its_last_lines_and_says_what_next() -> None:
