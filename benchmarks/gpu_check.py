@@ -124,7 +124,7 @@ class DrawnOnCPU(TorchFunctionMode):
 def differences(
     preset: Preset, batch: Batch, vocabulary: Vocabulary, device: torch.device
 ) -> list[float]:
-    """Of the losses of two steps in float32, relative to the CPU's."""
+    """The relative differences of the losses of two steps in float32 from those of the CPU."""
     training = preset.training.model_copy(update={"precision": "32-true"})
 
     def losses(where: torch.device) -> list[float]:

@@ -38,14 +38,19 @@ class Birds:
     def rows(self) -> list[dict[str, Any]]:
         return [{"file_name": file, "caption": texts} for file, texts in self.captions.items()]
 
+    @property
+    def numbered(self) -> list[tuple[str, int, str]]:
+        """A row for each caption: the file, the caption's number, the caption."""
+        return [
+            (file, n, text) for file, texts in self.captions.items() for n, text in enumerate(texts)
+        ]
+
     def table(self, path: Path, delimiter: str = ",", encoding: str = "utf-8") -> Path:
         """A table with a row for each caption."""
         with path.open("w", newline="", encoding=encoding) as stream:
             writer = csv.writer(stream, delimiter=delimiter)
             writer.writerow(["file_name", "caption"])
-            writer.writerows(
-                [file, text] for file, texts in self.captions.items() for text in texts
-            )
+            writer.writerows([file, text] for file, _, text in self.numbered)
         return path
 
     def read(self, raw: Path, **settings: Any) -> bytes:
@@ -85,11 +90,7 @@ def tab_separated(birds: Birds) -> Settings:
 
 @form
 def flickr30k_results(birds: Birds) -> Settings:
-    lines = [
-        f"{Path(file).name}| {number}| {text}"
-        for file, texts in birds.captions.items()
-        for number, text in enumerate(texts)
-    ]
+    lines = [f"{Path(file).name}| {number}| {text}" for file, number, text in birds.numbered]
     path = birds.root / "results.csv"
     path.write_text("\n".join(["image_name| comment_number| comment", *lines]))
     return {"captions": str(path)}
@@ -108,11 +109,7 @@ def flickr30k_annotations(birds: Birds) -> Settings:
 
 @form
 def tokens(birds: Birds) -> Settings:
-    lines = [
-        f"{file}#{number}\t{text}\n"
-        for file, texts in birds.captions.items()
-        for number, text in enumerate(texts)
-    ]
+    lines = [f"{file}#{number}\t{text}\n" for file, number, text in birds.numbered]
     (birds.root / "all.token.txt").write_text("".join(lines))
     return {"captions": str(birds.root / "all.token.txt")}
 

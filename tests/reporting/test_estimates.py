@@ -81,10 +81,10 @@ def test_the_variance_of_seeds_is_not_too_small_though_they_are_few() -> None:
     """Runs whose queries are all alike differ by the seed alone."""
     side = [[(digit, [digit])] * 20 for digit in (1, 2, 3)]
     other = [[(1, [1])] * 20] * 3
-    found = difference(side, other)
-    assert found.variance == pytest.approx(np.var([200, 400, 600], ddof=1) / 3, rel=0.1)
+    actual = difference(side, other)
+    assert actual.variance == pytest.approx(np.var([200, 400, 600], ddof=1) / 3, rel=0.1)
     low, high = stats.ttest_rel([200, 400, 600], [200] * 3).confidence_interval(0.95)
-    assert found.half_width == pytest.approx((high - low) / 2, rel=0.2)
+    assert actual.half_width == pytest.approx((high - low) / 2, rel=0.2)
 
 
 def test_few_images_widen_the_interval_and_queries_are_paired() -> None:
@@ -121,15 +121,15 @@ def test_holm_s_correction_is_that_of_a_loop() -> None:
 
 def test_the_seeds_that_decide_are_those_of_a_loop() -> None:
     values = {0: 3.0, 1: -1.0, 2: 4.0}
-    found = Difference.of(values, dict.fromkeys(values, 0.0))
+    actual = Difference.of(values, dict.fromkeys(values, 0.0))
     deviation, mean = float(np.std([3.0, -1.0, 4.0], ddof=1)), 2.0
     expected = next(
         n
         for n in range(2, 100)
         if mean / (deviation / math.sqrt(n)) > stats.t.ppf(1 - 0.05 / 5 / 2, n - 1)
     )
-    assert found.seeds_to_decide(comparisons=5) == expected
-    assert found.effect == pytest.approx(mean / (deviation / math.sqrt(2)))
+    assert actual.seeds_to_decide(comparisons=5) == expected
+    assert actual.effect == pytest.approx(mean / (deviation / math.sqrt(2)))
     hopeless = Difference(1.0, 4.0, 0.5, 2.0, 3, 1.0)  # the queries alone leave it open
     assert hopeless.seeds_to_decide() is None
     assert Difference.of({0: 1.0}, {0: 0.0}).seeds_to_decide() is None

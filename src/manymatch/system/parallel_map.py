@@ -45,7 +45,8 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Threads that are kept, because a new thread takes as long as many a piece of work."""
+    """The threads of a process. They are kept, because starting a thread can take longer than a
+    piece of work."""
     return ThreadPoolExecutor()
 
 

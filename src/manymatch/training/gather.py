@@ -54,7 +54,7 @@ def gather(
 
 
 def _joined(local: Embeddings, whole: Sequence[Tensor], rows: Sequence[list[int]]) -> Embeddings:
-    """`local` with the `whole` parts of all processes, of which each has `rows[part][rank]`."""
+    """`local` with the parts of all processes. Process r gave `rows[i][r]` rows of part i."""
     parts = dict(zip(local.parts(), whole, strict=True))
     counts = dict(zip(local.parts(), rows, strict=True))
     for name in local.index_parts():

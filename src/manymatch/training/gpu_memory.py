@@ -21,10 +21,10 @@ def estimated_bytes(preset: Preset) -> int:
 
     Nothing is computed: the tensors have shapes alone.
     """
-    found = _cnn_in(preset.model)
-    if found is None:
+    stated = _cnn_in(preset.model)
+    if stated is None:
         return 0
-    settings = CNNSettings.model_validate(found)
+    settings = CNNSettings.model_validate(stated)
     kept: dict[int, Tensor] = {}  # by storage, because several operations keep the same tensor
 
     def keep(tensor: Tensor) -> Tensor:
@@ -50,4 +50,4 @@ def _cnn_in(settings: Any) -> Any:
     if not isinstance(settings, dict):
         return None
     nested = (_cnn_in(value) for value in settings.values())
-    return settings.get("cnn") or next((found for found in nested if found), None)
+    return settings.get("cnn") or next(filter(None, nested), None)

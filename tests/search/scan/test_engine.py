@@ -34,14 +34,14 @@ def test_a_result_of_an_engine_is_exact_where_it_says_so(
     upload(engine, model, gallery)
     expected = Scanner(model, gallery).top(queries, 5)
     for depth, most in ((10, 40), (10, 400)):
-        found = EngineScanner(model, gallery, engine, depth=depth, most=most).top(queries, 5)
-        for hits, right in zip(found, expected, strict=True):
+        answers = EngineScanner(model, gallery, engine, depth=depth, most=most).top(queries, 5)
+        for hits, right in zip(answers, expected, strict=True):
             assert hits.exact == (hits.excess == 0) and (hits.exact or most == 40)
             if hits.exact:
                 np.testing.assert_array_equal(hits.rows, right.rows)
                 np.testing.assert_array_equal(hits.scores, right.scores)
             assert right.scores[0] <= max(hits.scores[0], hits.scores[-1] + hits.excess)
-        assert kind == "equal" or most == 400 or any(hits.exact for hits in found)
+        assert kind == "equal" or most == 400 or any(hits.exact for hits in answers)
 
 
 def test_scores_that_an_engine_cannot_bound_are_refused(

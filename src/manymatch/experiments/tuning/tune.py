@@ -153,5 +153,5 @@ def _head(result: Tuning, tuned: Path) -> str:
 def _refuse_handwritten(tuned: Path) -> None:
     if tuned.is_file() and not tuned.read_text(encoding="utf-8").startswith(_MARK):
         raise ConfigError(
-            f"{tuned}: 'tune' would replace the file, which it did not write. Rename the file"
+            f"{tuned}: 'tune' did not write this file and does not replace it. Rename the file"
         )
