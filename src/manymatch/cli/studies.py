@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import DatasetName, PresetName, Split, check_name, check_names
+from manymatch.cli.options import (
+    DatasetName,
+    PresetName,
+    Split,
+    check_name,
+    check_names,
+    trained_models,
+)
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import checked_name
@@ -20,6 +27,11 @@ SettingsOfPoints = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting of every point, such as size=64."),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Trainings at a time. Default: one for each GPU or core."),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")]
 
 
 def _shards(dataset: str) -> Path:
@@ -60,10 +72,8 @@ def experiment(
         typer.Option(metavar="S1,S2", help="Run every point with these seeds, not FILE's or 0."),
     ] = None,
     overrides: SettingsOfPoints = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time. Default: one for each GPU or core.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")] = "auto",
+    jobs: Jobs = None,
+    device: Device = "auto",
     keep: Annotated[bool, typer.Option("--keep", help="Keep the trained models.")] = False,
     accept_stale: Annotated[
         bool, typer.Option("--accept-stale", help="Count results of other source code as finished.")
@@ -141,10 +151,8 @@ def tune(
             help="Processor hours of each preset, after which no trial begins. Default: any.",
         ),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Trials at a time. Default: one for each GPU or core.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")] = "auto",
+    jobs: Jobs = None,
+    device: Device = "auto",
 ) -> None:
     """Search a preset's settings: presets/DATASET/PRESET_tuned.yaml.
 
@@ -232,11 +240,7 @@ def efficiency(
     dataset: DatasetName,
     presets: Annotated[
         list[str] | None,
-        typer.Argument(
-            callback=check_names,
-            metavar="PRESET",
-            help="Trained models; default: those that params.yaml names.",
-        ),
+        trained_models("Trained models; default: those that params.yaml names."),
     ] = None,
     split: Split = None,
 ) -> None:
