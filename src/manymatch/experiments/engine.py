@@ -100,12 +100,9 @@ def _finish_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[P
 
 def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
     """The numbers of `run`, which another process may have finished meanwhile."""
-    with locked(run.folder / "lock", run.folder):
-        numbers = run.numbers(experiment.options.accept_stale)
-        if numbers is None:
-            with run.begin():
-                numbers = experiment.run(run.settings, run.seed, run.folder)
-            run.finish(numbers)
-        model = ["model"] if experiment.options.keep else []
-        run.tidy("result.json", "log.txt", *experiment.files_of_a_run, *model)
-    return numbers
+    model = ["model"] if experiment.options.keep else []
+    return run.once(
+        lambda: experiment.run(run.settings, run.seed, run.folder),
+        [*experiment.files_of_a_run, *model],
+        experiment.options.accept_stale,
+    )

@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from manymatch import __version__
 from manymatch.system import files
+from manymatch.system.locks import locked
 
 Numbers = dict[str, Any]
 """What a run measured, as JSON values."""
@@ -44,16 +45,27 @@ class Run:
             return None
         return numbers if current else None
 
-    @contextlib.contextmanager
-    def begin(self) -> Iterator[None]:
-        """Remove what other code left in the folder, and write the block's messages to the log."""
-        mark = self.folder / "code"
-        if not mark.is_file() or mark.read_text(encoding="utf-8") != self.code:
-            self.tidy()
-            files.write_text(mark, self.code)
-        path = self.folder / "log.txt"
-        with path.open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
-            yield
+    def once(
+        self, work: Callable[[], Numbers], kept: Sequence[str] = (), accept_stale: bool = False
+    ) -> Numbers:
+        """The numbers of the finished run, or else those of `work`, whose messages go to the log.
+
+        Another process that does the same run is waited for. What other code left in the folder
+        is removed before the work. The files and folders called `kept` stay after the work.
+        """
+        with locked(self.folder / "lock", self.folder):
+            numbers = self.numbers(accept_stale)
+            if numbers is None:
+                mark = self.folder / "code"
+                if not mark.is_file() or mark.read_text(encoding="utf-8") != self.code:
+                    self.tidy()
+                    files.write_text(mark, self.code)
+                path = self.folder / "log.txt"
+                with path.open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
+                    numbers = work()
+                self.finish(numbers)
+            self.tidy("result.json", "log.txt", *kept)
+        return numbers
 
     def finish(self, numbers: Numbers) -> None:
         files.write_json(self.folder / "result.json", {"code": self.code, "numbers": numbers})

@@ -24,7 +24,6 @@ from manymatch.methods.checkpoint import FACTS
 from manymatch.results.tuning import TunedTrial
 from manymatch.system.device import pick_device
 from manymatch.system.errors import DivergenceError, ManyMatchError
-from manymatch.system.locks import locked
 from manymatch.training.history import RSUM, History
 from manymatch.training.train import train
 
@@ -110,28 +109,25 @@ class _Watch:
 def _trained(search: Search, run: Run, watch: _Watch) -> Numbers:
     """Train in the folder of `run`; a training that was killed continues after its last epoch."""
     preset, folder, model = run.settings, run.folder, run.folder / "model"
-    with locked(folder / "lock", folder):
-        numbers = run.numbers()
-        if numbers is None:
+
+    def work() -> Numbers:
+        if not model.exists():  # a run that was killed after the training has a model
             try:
-                with run.begin():
-                    if not model.exists():  # a run that was killed after the training has a model
-                        train(
-                            preset,
-                            search.layout.shards(search.dataset, preset.features),
-                            search.layout.vocabulary(search.dataset),
-                            model,
-                            folder / "curves",
-                            folder / "checkpoints",
-                            search.layout.models,
-                            after_epoch=watch,
-                        )
+                train(
+                    preset,
+                    search.layout.shards(search.dataset, preset.features),
+                    search.layout.vocabulary(search.dataset),
+                    model,
+                    folder / "curves",
+                    folder / "checkpoints",
+                    search.layout.models,
+                    after_epoch=watch,
+                )
             except (optuna.TrialPruned, DivergenceError):
                 run.tidy("log.txt")
                 raise
-            facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
-            numbers = {key: facts[key] for key in ("rsum", "epoch", "epochs")}
-            run.finish(numbers)
-            watch.record_time()
-        run.tidy("result.json", "log.txt")
-    return numbers
+        facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
+        watch.record_time()
+        return {key: facts[key] for key in ("rsum", "epoch", "epochs")}
+
+    return run.once(work)
