@@ -27,6 +27,9 @@ from manymatch.system.errors import DivergenceError, ManyMatchError
 from manymatch.training.history import RSUM, History
 from manymatch.training.train import train
 
+RANDOM_TRIALS = 4
+"""Trials before the sampler learns from them. Optuna's ten are most of a small budget."""
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -57,7 +60,7 @@ def try_settings(slot: Slot) -> TunedTrial | None:
         earlier.state != TrialState.FAIL
         for earlier in study.get_trials(deepcopy=False)[: trial.number]
     )
-    study.sampler = optuna.samplers.TPESampler(seed=number)
+    study.sampler = optuna.samplers.TPESampler(n_startup_trials=RANDOM_TRIALS, seed=number)
     settings: dict[str, Any] = {}
     for key, domain in search.domains.items():
         settings |= domain.draw(trial, key)
