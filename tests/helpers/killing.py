@@ -8,18 +8,18 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+from forked import forked
+
 
 def kill_during(work: Callable[[], Any], target: str, call: int) -> None:
     """Do `work` in a child process that dies at the `call`-th call of the function `target`; the
     test fails if it lives."""
-    child = os.fork()
-    if not child:
-        try:
-            _kill_at(target, call)
-            work()
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
+
+    def killed() -> None:
+        _kill_at(target, call)
+        work()
+
+    _, status = os.waitpid(forked(killed), 0)
     assert os.WIFSIGNALED(status), "the call at which to kill never came"
     assert os.WTERMSIG(status) == signal.SIGKILL
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 import os
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from forked import forked
 from small_methods import NAMES, OF_CLIPS, small
 from tiny_data import TinyData
 from torch import Tensor, distributed, nn
@@ -31,29 +32,17 @@ from manymatch.training.validation import validate
 
 def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[Any]:
     """What `work(rank)` returns in each of `world` processes that know each other."""
-    children = []
-    for rank in range(world):
-        child = os.fork()
-        if not child:
-            _work(rank, world, work, folder)
-        children.append(child)
+    children = [forked(partial(_work, rank, world, work, folder)) for rank in range(world)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert codes == [0] * world
     return [torch.load(folder / f"{rank}.pt") for rank in range(world)]
 
 
 def _work(rank: int, world: int, work: Callable[[int], Any], folder: Path) -> None:
-    code = 1
-    try:
-        meeting = f"file://{folder}/meeting"
-        patience = timedelta(seconds=60)  # if the other process failed
-        distributed.init_process_group("gloo", meeting, patience, rank=rank, world_size=world)
-        torch.save(work(rank), folder / f"{rank}.pt")
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+    meeting = f"file://{folder}/meeting"
+    patience = timedelta(seconds=60)  # if the other process failed
+    distributed.init_process_group("gloo", meeting, patience, rank=rank, world_size=world)
+    torch.save(work(rank), folder / f"{rank}.pt")
 
 
 class Whole(nn.Module):

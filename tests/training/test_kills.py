@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import forked
 from tiny_data import TinyData
 from tiny_run import Run, preset
 
@@ -33,15 +34,12 @@ CHANGES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 
 def train_and_kill(run: Run, change: int, delay: float) -> bool:
     """Train in a child process that dies at a change of the run's files; whether the child did."""
-    child = os.fork()
-    if not child:
-        try:
-            sys.addaudithook(_killer((str(run.checkpoints), str(run.model)), change, delay))
-            run.train(preset())
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
+
+    def work() -> None:
+        sys.addaudithook(_killer((str(run.checkpoints), str(run.model)), change, delay))
+        run.train(preset())
+
+    _, status = os.waitpid(forked(work), 0)
     assert os.WIFSIGNALED(status) or status == 0
     return os.WIFSIGNALED(status)
 
