@@ -6,10 +6,11 @@ import threading
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from manymatch.search.scan.forms import Question
-from manymatch.search.scan.source import Source, block, blocks
+from manymatch.search.scan.source import Source
 from manymatch.system.parallel_map import side_by_side
 
 _COLUMNS = 32
@@ -37,23 +38,22 @@ def _passes(questions: Sequence[Question]) -> Iterator[list[Question]]:
 
 def _one_pass(source: Source, questions: Sequence[Question]) -> NDArray[np.float32]:
     """`(q, n)`."""
-    bounds = np.empty((len(questions), source.count), np.float32)
+    bounds = torch.empty(len(questions), source.count)
     slack = [rounding(question, source.elements) for question in questions]
-    columns = [len(question.vectors) for question in questions]
     readers = threading.local()
 
     with source.reader(questions) as reader:
 
-        def work(number: int) -> None:
+        def work(items: slice) -> None:
             if not hasattr(readers, "read"):
                 readers.read = reader()
-            products, mask = readers.read(number)
-            items = block(number, source.count)
-            for row, own in enumerate(products.split(columns, 1)):
-                bounds[row, items] = questions[row].reduce(own, mask) + slack[row]
+            products, mask = readers.read(items)
+            for row, own in enumerate(products):
+                scores = questions[row].reduce(own, mask)
+                torch.add(scores, slack[row], out=bounds[row, items])
 
-        side_by_side(work, range(blocks(source.count)))
-    return bounds
+        side_by_side(work, source.runs(torch.get_num_threads()))
+    return bounds.numpy()
 
 
 def rounding(question: Question, elements: int) -> float:

@@ -29,8 +29,8 @@ from manymatch.search.scan.source import (
     BLOCK,
     Bounds,
     Source,
-    block,
     check_items,
+    columns,
     double,
     mask,
     offsets,
@@ -132,43 +132,42 @@ class Codes(Source):
     def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
         queries = [self._quantiser.query(question.vectors) for question in questions]
         with int8.kernels(sum(len(query.codes) for query in queries)):
-            yield lambda: _Reader(self, queries)
+            most = max(run.stop - run.start for run in self.runs(1)) * self.elements
+            yield lambda: _Reader(self, queries, most)
 
-    def block(self, number: int) -> tuple[np.ndarray, Tensor]:
-        """The codes `(K, b, D)` and the numbers `(S, K, b)` of a block."""
-        items, sizes = block(number, self.count), self.sizes
-        shape = sizes.elements, items.stop - items.start
-        vectors = slice(items.start * sizes.elements, items.stop * sizes.elements)
-        codes = self._codes[vectors.start * sizes.size : vectors.stop * sizes.size]
-        numbers = self._numbers[vectors.start * sizes.numbers : vectors.stop * sizes.numbers]
-        return codes.reshape(*shape, sizes.size), torch.from_numpy(
-            numbers.reshape(sizes.numbers, *shape)
-        )
+    def run(self, items: slice) -> tuple[np.ndarray, Tensor]:
+        """The codes `(B, K, b, D)` and the numbers `(S, K, B, b)` of B blocks of b items."""
+        sizes = self.sizes
+        block = min(BLOCK, items.stop - items.start)
+        start, stop = items.start * sizes.elements, items.stop * sizes.elements
+        codes = self._codes[start * sizes.size : stop * sizes.size]
+        numbers = torch.from_numpy(self._numbers[start * sizes.numbers : stop * sizes.numbers])
+        by_block = numbers.view(-1, sizes.numbers, sizes.elements, block)
+        return codes.reshape(-1, sizes.elements, block, sizes.size), by_block.permute(1, 2, 0, 3)
 
 
 class _Reader:
-    """Upper bounds of products, block by block, in the memory of one thread."""
+    """Upper bounds of products, run by run, in the memory of one thread."""
 
-    def __init__(self, codes: Codes, queries: Sequence[Query]) -> None:
+    def __init__(self, codes: Codes, queries: Sequence[Query], vectors: int) -> None:
         self._codes, self._queries = codes, queries
-        self._counts = [len(query.codes) for query in queries]
-        columns = np.concatenate([query.codes for query in queries])
-        vectors = codes.elements * min(BLOCK, codes.count)
-        self._products = int8.Products(columns, vectors)
-        self._buffer = torch.empty(vectors * len(columns))
+        self._columns = columns([query.codes for query in queries])
+        self._products = int8.Products(np.concatenate([query.codes for query in queries]), vectors)
+        self._buffer = torch.empty(vectors * self._columns[-1].stop)
 
-    def __call__(self, number: int) -> tuple[Tensor, Tensor | None]:
-        codes, numbers = self._codes.block(number)
-        shape = len(codes), codes.shape[1], sum(self._counts)
-        products = torch.from_numpy(self._products(codes.reshape(-1, codes.shape[2])))
-        planes = self._buffer[: products.numel()].view(shape[0], shape[2], shape[1])
-        planes.copy_(products.view(shape).transpose(1, 2))
-        for own, query in zip(planes.split(self._counts, 1), self._queries, strict=True):
+    def __call__(self, items: slice) -> tuple[list[Tensor], Tensor | None]:
+        codes, numbers = self._codes.run(items)
+        products = self._products(codes.reshape(-1, codes.shape[-1]))
+        products = products.view(*codes.shape[:3], -1).permute(1, 3, 0, 2)
+        planes = self._buffer[: products.numel()].view(products.shape).copy_(products)
+        bounds = []
+        for columns_of_query, query in zip(self._columns, self._queries, strict=True):
+            own = planes[:, columns_of_query]
             errors = weighted(numbers[1:], query.weights)[:, None]
             torch.addcmul(errors, own, numbers[0][:, None], value=query.scale, out=own)
-            if query.shifts is not None:
-                own.add_(query.shifts)
-        return planes, mask(numbers, len(self._queries[0].weights))
+            own = own.flatten(2)
+            bounds.append(own if query.shifts is None else own.add_(query.shifts))
+        return bounds, mask(numbers, len(self._queries[0].weights))
 
 
 class _Writer:

@@ -10,7 +10,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 numkong: Any
 try:
@@ -79,9 +81,9 @@ class Products:
     def __init__(self, queries: Int8, size: int) -> None:
         self._packed: Any = numkong.dots_pack(queries, "int8")
         self._buffer: Any = numkong.zeros((size, len(queries)), dtype="int32")
+        self._products = torch.from_numpy(np.asarray(self._buffer))
 
-    def __call__(self, rows: Int8) -> NDArray[np.int32]:
-        """`(n, L)` for `rows (n, D)`; the next call overwrites the result."""
-        out = self._buffer[: len(rows)]
-        numkong.dots_packed(rows, self._packed, out=out)
-        return np.asarray(out)
+    def __call__(self, rows: Int8) -> Tensor:
+        """`(n, L)` int32 for `rows (n, D)`; the next call overwrites the result."""
+        numkong.dots_packed(rows, self._packed, out=self._buffer[: len(rows)])
+        return self._products[: len(rows)]

@@ -23,8 +23,9 @@ _LARGEST_EXPONENT = 80.0
 """exp(80) is finite in float32, and so is a sum of a thousand such terms."""
 
 
-def set_form(similarity: SetSimilarity, longest: float) -> tuple[Reduce, float]:
-    """The bound of the rule by which `similarity` ranks, and the largest number on the way to it.
+def set_form(similarity: SetSimilarity, longest: float) -> tuple[float, Reduce, float]:
+    """The bound of the rule by which `similarity` ranks: a factor of the products, the bound from
+    the multiplied products, and the largest number on the way to it.
 
     Args:
         longest: a bound of the absolute value of all products.
@@ -33,14 +34,15 @@ def set_form(similarity: SetSimilarity, longest: float) -> tuple[Reduce, float]:
     if rule == "smooth_chamfer":
         alpha = similarity.alpha
         in_range = alpha * longest < _LARGEST_EXPONENT
-        return partial(_smooth_chamfer, alpha, in_range), longest + 1 / alpha
+        return alpha, partial(_smooth_chamfer, alpha, in_range), longest + 1 / alpha
     if rule == "mp":
         scale, shift = similarity.log_scale.exp().item(), similarity.shift.item()
-        return partial(_match_probability, scale, shift), 1 + scale * longest + abs(shift)
+        return scale, partial(_match_probability, shift), 1 + scale * longest + abs(shift)
     if rule in ("matching", "topk", "max"):
         most = 1 if rule == "max" else None
-        return partial(_top_match, most), (1 + longest) * math.exp(min(longest, _LARGEST_EXPONENT))
-    return {"cosine": cosine, "mil": _mil, "chamfer": _chamfer}[rule], longest
+        largest = (1 + longest) * math.exp(min(longest, _LARGEST_EXPONENT))
+        return 1.0, partial(_top_match, most), largest
+    return 1.0, {"cosine": cosine, "mil": _mil, "chamfer": _chamfer}[rule], longest
 
 
 def cosine(products: Tensor, mask: Tensor | None) -> Tensor:
@@ -58,17 +60,16 @@ def _chamfer(products: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _smooth_chamfer(alpha: float, in_range: bool, products: Tensor, mask: Tensor | None) -> Tensor:
-    scaled = products.mul_(alpha)
     if in_range:
-        exponentials = scaled.exp_()
+        exponentials = products.exp_()
         to_query, to_item = exponentials.sum(1).log_(), exponentials.sum(0).log_()
     else:
-        to_query, to_item = scaled.logsumexp(1), scaled.logsumexp(0)
-    return (_mean(to_query, mask) + to_item.mean(0)).div_(2 * alpha)
+        to_query, to_item = products.logsumexp(1), products.logsumexp(0)
+    return _mean(to_query, mask).add_(_mean(to_item, None)).div_(2 * alpha)
 
 
-def _match_probability(scale: float, shift: float, products: Tensor, mask: Tensor | None) -> Tensor:
-    return _mean(products.mul_(scale).add_(shift).sigmoid_().mean(1), mask)
+def _match_probability(shift: float, products: Tensor, mask: Tensor | None) -> Tensor:
+    return _mean(products.add_(shift).sigmoid_().mean(1), mask)
 
 
 def _top_match(most: int | None, products: Tensor, mask: Tensor | None) -> Tensor:
@@ -86,5 +87,5 @@ def _top_match(most: int | None, products: Tensor, mask: Tensor | None) -> Tenso
 def _mean(values: Tensor, mask: Tensor | None) -> Tensor:
     """The mean over the elements of `values (K, n)`."""
     if mask is None:
-        return values.mean(0)
+        return values.sum(0).div_(len(values))  # twice as fast as `mean`
     return values.masked_fill(~mask, 0.0).sum(0).div_(mask.sum(0))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -18,20 +19,32 @@ from manymatch.search.scan.forms import ROUNDED, Form, Question
 from manymatch.system.errors import DataError
 
 BLOCK = 8192
-"""Items that are bounded at once: their products stay in the cache of a core."""
+"""Items whose vectors and numbers lie together."""
+_VECTORS = 32768
+"""Vectors of a run, if a block does not have more: their products stay in the cache of a core, and
+the threads seldom meet at Python's lock."""
 
-Bounds = Callable[[int], tuple[Tensor, Tensor | None]]
-"""The number of a block of b items -> upper bounds `(K, C, b)` of the products with the C vectors
-of all questions, and a mask `(K, b)` of the real elements (None: all). The next call may overwrite
-the bounds."""
+Bounds = Callable[[slice], tuple[list[Tensor], Tensor | None]]
+"""A run of b items -> for each question upper bounds `(K, L, b)` of the products with its L
+vectors, and a mask `(K, b)` of the real elements (None: all). The next call may overwrite the
+bounds."""
 
 
 class Source(ABC):
-    """The vectors of n items in blocks of `BLOCK`; `longest` bounds the norms of the vectors."""
+    """The vectors of n items, which are read in `runs`; `longest` bounds the norms of vectors."""
 
     count: int
     elements: int
     longest: float
+
+    def runs(self, threads: int) -> list[slice]:
+        """All items in runs of whole blocks, one or more for each thread; the last block alone if
+        it is not full."""
+        full = self.count // BLOCK
+        at_once = max(1, _VECTORS // (self.elements * BLOCK))
+        parts = threads * math.ceil(full / (at_once * threads)) or 1
+        edges = [full * part // parts * BLOCK for part in range(parts + 1)]
+        return [slice(*run) for run in pairwise(dict.fromkeys([*edges, self.count]))]
 
     @abstractmethod
     def reader(self, questions: Sequence[Question]) -> AbstractContextManager[Callable[[], Bounds]]:
@@ -47,45 +60,40 @@ class Floats(Source):
 
     def __init__(self, form: Form, gallery: Embeddings) -> None:
         self._form, self._gallery = form, per_item(gallery)
-        self.count, self.longest, self.elements = len(gallery), 0.0, 0
-        self._errors: list[Tensor] = []
-        """For every block `(1, K, b)`, the norms, or `(2, K, b)`, norms and offsets."""
-        for number in range(blocks(self.count)):
-            items = self._items(number)
-            check_items(items, number * BLOCK)
+        self.count, self.elements = len(gallery), 1
+        errors: list[Tensor] = []
+        for run in self.runs(1):
+            items = self._gallery.rows(run)
+            check_items(items, run.start)
             exact = double(items)
             norms = form.rows(exact).norm(dim=2).T
-            self.longest = max(self.longest, float(norms.max()))
-            self.elements = len(norms)
-            self._errors.append(stacked([norms], offsets(form, exact)))
+            errors.append(stacked([norms], offsets(form, exact)))
+        self._errors = torch.cat(errors, 2)
+        """`(1, K, n)`, the norms, or `(2, K, n)`, norms and offsets."""
+        self.elements, self.longest = len(self._errors[0]), float(self._errors[0].max())
 
     @contextmanager
     def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
-        counts = [len(question.vectors) for question in questions]
+        own_columns = columns([question.vectors for question in questions])
         vectors = torch.cat([question.vectors for question in questions]).float()
         errors = [(unit(question.vectors), 1.0) for question in questions]
 
-        def bounds(number: int) -> tuple[Tensor, Tensor | None]:
-            rows = self._form.rows(self._items(number))
+        def bounds(run: slice) -> tuple[list[Tensor], Tensor | None]:
+            rows = self._form.rows(self._gallery.rows(run))
             flat = vectors @ rows.flatten(0, 1).T
             planes = flat.view(len(vectors), *rows.shape[:2]).permute(2, 0, 1).contiguous()
-            for own, weights in zip(planes.split(counts, 1), errors, strict=True):
-                own.add_(weighted(self._errors[number], weights)[:, None])
-            return planes, mask(self._errors[number], 1)
+            split = [planes[:, own] for own in own_columns]
+            for own, weights in zip(split, errors, strict=True):
+                own.add_(weighted(self._errors[..., run], weights)[:, None])
+            return split, mask(self._errors[..., run], 1)
 
         yield lambda: bounds
 
-    def _items(self, number: int) -> Embeddings:
-        return self._gallery.rows(block(number, self.count))
 
-
-def blocks(count: int) -> int:
-    return math.ceil(count / BLOCK)
-
-
-def block(number: int, count: int) -> slice:
-    """The items of a block."""
-    return slice(number * BLOCK, min((number + 1) * BLOCK, count))
+def columns(queries: Sequence[Sized]) -> list[slice]:
+    """The columns of each query, in a product with the vectors of all."""
+    ends = list(accumulate(map(len, queries), initial=0))
+    return [slice(*edges) for edges in pairwise(ends)]
 
 
 def double(items: Embeddings) -> Embeddings:
@@ -133,14 +141,14 @@ def stacked(errors: Sequence[Tensor], added: Tensor | None) -> Tensor:
 
 
 def mask(errors: Tensor, number: int) -> Tensor | None:
-    """`(K, b)`, True for real elements, from `errors (S, K, b)` that may have the offsets as row
-    `number`."""
-    return errors[number].isfinite() if len(errors) > number else None
+    """`(K, n)`, True for real elements, from `errors (S, K, ...)` that may have the offsets of n
+    items as row `number`."""
+    return errors[number].isfinite().flatten(1) if len(errors) > number else None
 
 
 def weighted(errors: Tensor, weights: Sequence[float]) -> Tensor:
     """`(K, b)`: the sum of the `errors (S, K, b)`, each times its weight."""
     total = errors[0] * weights[0]
-    for error, weight in zip(errors[1:], weights[1:], strict=False):
-        total.add_(error, alpha=weight)
+    for row in range(1, len(errors)):
+        total.add_(errors[row], alpha=weights[row])
     return total
