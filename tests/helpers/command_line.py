@@ -19,6 +19,15 @@ def configured(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return folder
 
 
+def run(command: str | list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command, which must succeed."""
+    words = command.split() if isinstance(command, str) else command
+    monkeypatch.setattr(sys, "argv", ["manymatch", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+
+
 def fails(
     command: str | list[str],
     monkeypatch: pytest.MonkeyPatch,

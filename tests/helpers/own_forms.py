@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import tarfile
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,14 @@ def excel(birds: Birds) -> Settings:
 
 
 @form
+def decomposed(birds: Birds) -> Settings:
+    """Letters and their accents apart, as some systems write them."""
+    path = birds.table(birds.photos / "metadata.csv")
+    path.write_text(unicodedata.normalize("NFD", path.read_text(encoding="utf-8")), "utf-8")
+    return {}
+
+
+@form
 def tab_separated(birds: Birds) -> Settings:
     return {"captions": str(birds.table(birds.root / "captions.tsv", "\t"))}
 
@@ -149,6 +158,23 @@ def pictures_in_parquet(birds: Birds) -> Settings:
     for part in (0, 1):
         pq.write_table(pa.Table.from_pylist(rows[part::2]), folder / f"{part}-of-2.parquet")
     return {"images": str(folder)}
+
+
+@form
+def parquet_of_addresses(birds: Birds) -> Settings:
+    """Karpathy's columns in Parquet: `filepath` is a folder, and pictures are addresses."""
+    rows = [
+        {
+            "filepath": "val2014",
+            "sentids": [1, 2],
+            "filename": Path(file).name,
+            "sentences": texts,
+            "url": f"http://images/{file}",
+        }
+        for file, texts in birds.captions.items()
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), birds.root / "coco.parquet")
+    return {"captions": str(birds.root / "coco.parquet")}
 
 
 @form

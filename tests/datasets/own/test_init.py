@@ -5,15 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from command_line import configured, fails
+from command_line import configured, fails, run
 from own_forms import Birds
 
-from manymatch import cli
 from manymatch.config.preset import read_preset
 from manymatch.datasets.base import parser_of
 
@@ -24,13 +22,6 @@ NINE = {"vsepp", "vse_infinity", "pvse", "pcme", "msrm", "swamp", "dive", "maxma
 def project(birds: Birds, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     birds.table(birds.root / "captions.csv")
     return configured(root, birds.root, monkeypatch)
-
-
-def run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["manymatch", *command.split()])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 0
 
 
 INIT = "init birds --images photos --captions captions.csv"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,8 +20,14 @@ _SPLIT_WORDS = {
     **dict.fromkeys(("test", "testing"), "test"),
 }
 _WORDS = re.compile(r"[a-z]+")
-_FILES = re.compile(
-    r"file_?name|file|file_?path|path|image|image_?(name|file|path)|img|img_?(name|path)", re.I
+_FILES = tuple(
+    re.compile(words, re.I)
+    for words in (
+        "file_?name",
+        "file|image_?file",
+        "file_?path",  # in Karpathy's tables the folder of `filename`
+        "path|(image|img)(_?(name|path))?",
+    )
 )
 _NUMBERED = r"s?([ _-]?\d+)?"
 _TEXTS = tuple(
@@ -68,10 +74,9 @@ def split_of_path(path: str) -> str | None:
     return next(filter(None, map(split_of_word, reversed(candidates))), None)
 
 
-def file_columns(names: Iterable[str]) -> list[str]:
+def file_columns(names: Sequence[str]) -> list[str]:
     """Return the columns that can hold a picture or its file's name, the likeliest first."""
-    hits = [name for name in names if _FILES.fullmatch(name)]
-    return sorted(hits, key=lambda name: "file" not in name.lower())
+    return [name for kind in _FILES for name in names if kind.fullmatch(name)]
 
 
 def caption_columns(names: Sequence[str]) -> list[str]:
