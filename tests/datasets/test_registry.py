@@ -2,6 +2,7 @@ import pytest
 
 from manymatch import datasets
 from manymatch.config.strict import Strict
+from manymatch.datasets.download import download
 from manymatch.system.errors import ConfigError
 
 
@@ -32,3 +33,11 @@ def test_an_unknown_setting_suggests_the_nearest():
         datasets.check_settings("flickr8k", {"folder": "x", "caption": "y"})
     assert "params.yaml: sources.flickr8k: unknown key 'caption'" in str(caught.value)
     assert "did you mean 'captions'?" in str(caught.value)
+
+
+def test_a_generated_data_set_with_a_name_of_its_own_says_its_kind(tmp_path):
+    settings = {"kind": "scenes", "train": 2, "validation": 1, "test": 0, "image_size": 32}
+    download("more_scenes", settings, tmp_path / "more_scenes")
+    assert len(list(datasets.dataset("scenes").captions(tmp_path / "more_scenes"))) > 3
+    with pytest.raises(ConfigError, match="did you mean 'scenes'"):
+        download("more_scenes", settings | {"kind": "scene"}, tmp_path / "none")

@@ -2,6 +2,8 @@
 retrieve, and the plane that they are drawn in."""
 
 import math
+from itertools import combinations, permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from manymatch.evaluation.sets.elements import (
     selections,
     winners,
 )
+from manymatch.evaluation.sets.meanings import meanings
 from manymatch.evaluation.sets.projection import plane, project
 from manymatch.methods.base import Embeddings
 from manymatch.results.sets import PLANE_SIDE
@@ -69,6 +72,53 @@ def test_element_pairs_by_hand():
     torch.testing.assert_close(pairs.cosine, torch.tensor([[0.5, 0.3], [0.5, -0.1]]).double())
     assert winners(pairs.share.sum(1)) == pytest.approx(2.0)
     assert winners(pairs.share.sum(0)) == pytest.approx(1.0)
+
+
+def _speaking(*captions):
+    graphs = [SimpleNamespace(graph=SimpleNamespace(names=names)) for names in captions]
+    return SimpleNamespace(captions=graphs)
+
+
+def test_meanings_equal_a_loop_over_all_permutations():
+    rng = np.random.default_rng(0)
+    said = [
+        [rng.choice(list("abcde"), 2).tolist() for _ in range(captions)] for captions in (4, 3, 1)
+    ]
+    won = [rng.integers(2, size=len(captions)).tolist() for captions in said]
+
+    def counts(orders):
+        """Of pairs of captions: with a common object, of these matched by one element; others, of
+        these matched by different elements."""
+        table = np.zeros(4)
+        for names, elements, order in zip(said, won, orders, strict=True):
+            for i, j in combinations(range(len(names)), 2):
+                common = bool({*names[order[i]]} & {*names[order[j]]})
+                same = elements[i] == elements[j]
+                table += [common, common and same, not common, not common and not same]
+        return table
+
+    actual = counts([range(len(names)) for names in said])
+    shuffled = np.zeros(4)
+    orders = [list(permutations(range(len(names)))) for names in said]
+    for first in orders[0]:
+        shuffled += np.mean([counts([first, second, [0]]) for second in orders[1]], 0)
+    shuffled /= len(orders[0])
+    result = meanings(
+        [_speaking(*names) for names in said], torch.tensor([*won[0], *won[1], *won[2]])
+    )
+    assert result.to_json() == pytest.approx(
+        {
+            "together": 100 * actual[1] / actual[0],
+            "together_by_chance": 100 * shuffled[1] / shuffled[0],
+            "apart": 100 * actual[3] / actual[2],
+            "apart_by_chance": 100 * shuffled[3] / shuffled[2],
+        }
+    )
+    assert result.together != pytest.approx(result.together_by_chance)
+
+
+def test_captions_that_all_speak_of_one_object_say_nothing_of_meanings():
+    assert meanings([_speaking("a", "ab", "ac")], torch.tensor([0, 1, 1])) is None
 
 
 def test_element_pairs_do_not_depend_on_the_blocks(monkeypatch):

@@ -121,7 +121,8 @@ def test_judgments_add_multi_match(run):
     run.judge(("test.0", "test.1#0"), ("test.3", "test.1#0"), ("train.0", "test.1#0"))
     values = run()
     Metrics.model_validate(values)
-    assert set(values["multi"]["t2i"]) == {"map_at_r", "r_precision", "r1"}
+    multi = {"map_at_r", "r_precision", "r1", "others", "by_positives"}
+    assert set(values["multi"]["t2i"]) == multi
 
 
 @EVERY_METHOD

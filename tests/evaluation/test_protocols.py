@@ -78,22 +78,47 @@ def test_multi_match_equals_the_eccv_caption_package(complete):
             ranked = dict(enumerate(scores.argsort(1, descending=True).tolist()))
             truth = _relevant(index, extra, complete, column)
             expected = package.compute_eccv_metrics(ranked, truth)
-            assert result[direction] == pytest.approx(
-                {
-                    "map_at_r": 100 * expected["eccv_map_at_r"],
-                    "r_precision": 100 * expected["eccv_rprecision"],
-                    "r1": 100 * expected["eccv_r1"],
-                }
+            assert [result[direction][name] for name in NAMES] == pytest.approx(
+                [100 * expected[f"eccv_{name}"] for name in ("map_at_r", "rprecision", "r1")]
             )
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_positives_of_other_images_and_ambiguity_equal_a_loop(complete):
+    for seed in range(5):
+        table, index, extra = _random(seed)
+        result = _multi(table, index, extra, complete)
+        for column, (direction, scores) in enumerate([("i2t", table), ("t2i", table.T)]):
+            annotated = _relevant(index, [], True, column)
+            shares, groups = [], {}
+            for query, positives in _relevant(index, extra, complete, column).items():
+                ranked = scores[query].argsort(descending=True).tolist()
+                others = set(positives) - set(annotated[query])
+                left = [item for item in ranked if item not in annotated[query]]
+                if others:
+                    shares.append(len(others & set(left[: len(others)])) / len(others))
+                count = len(positives)
+                hits = [item in positives for item in ranked[:count]]
+                precisions = [sum(hits[:k]) / k for k in range(1, count + 1) if hits[k - 1]]
+                groups.setdefault(count.bit_length() - 1, []).append(sum(precisions) / count)
+            assert result[direction]["others"] == pytest.approx(100 * np.mean(shares))
+            assert result[direction]["by_positives"] == [
+                {
+                    "least": 2**group,
+                    "queries": len(groups[group]),
+                    "map_at_r": pytest.approx(100 * np.mean(groups[group])),
+                }
+                for group in sorted(groups)
+            ]
 
 
 def test_multi_match_in_blocks():
     for at_once in (1, 17, 10_000):
         table, index, extra = _random(3)
-        pairs = Judgments(torch.tensor(extra), True).pairs(torch.tensor(index))
+        pairs = torch.tensor([[index[text], text] for text in range(len(index))] + extra)
         parts = list(relevant_ranks(*looked_up(table), pairs, scores_at_once=at_once))
         expected = _multi(table, index, extra, True)["i2t"]
-        assert multi_match_metrics(parts) == pytest.approx(expected)
+        assert multi_match_metrics(parts) == {name: expected[name] for name in NAMES}
 
 
 def test_multi_match_by_one_score_there_and_another_back():

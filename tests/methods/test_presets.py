@@ -18,7 +18,8 @@ from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.shards.padding import padded_rows
 from manymatch.training.optimizer import make_optimizer
 
-PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/*.yaml"))
+FOLDER = Path(__file__).parents[2] / "presets"
+PRESETS = sorted({path.resolve() for path in FOLDER.glob("*/*.yaml")})
 SIDE = 32
 """Side of the pictures that CNNs see here."""
 SIZE = 64

@@ -28,7 +28,7 @@ DATASETS = {
     "own": "Own",
 }
 """Name of the dataset and of its module -> class in that module. `own` is a kind: its datasets have
-names of their own."""
+names of their own. So have further generated datasets of the kind `scenes`."""
 
 
 def entry_point(name: str) -> str:
@@ -51,7 +51,7 @@ def dataset(name: str) -> Dataset:
 
 def kind(name: str, settings: Mapping[str, Any]) -> str:
     """Return which of `DATASETS` reads `sources.NAME` of params.yaml."""
-    return "own" if settings.get("kind") == "own" else name
+    return str(settings.get("kind", name))
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> Strict:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import cpu_count
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -46,11 +46,12 @@ Result = TypeVar("Result")
 
 
 class ScenesSettings(Strict):
-    """`sources.scenes` of params.yaml.
+    """`sources.scenes` of params.yaml, and every other source of this kind.
 
     Image i of a split depends on `seed`, `twins` and `image_size`, not on the numbers of images.
     """
 
+    kind: Literal["scenes"] = "scenes"
     seed: Annotated[int, Field(ge=0)] = 0
     train: NeededImages = 1200
     validation: NeededImages = 300
@@ -92,7 +93,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         DataError: the file is missing, or a line is not a JSON object.
     """
     if not path.is_file():
-        raise DataError(f"{path}: no such file. Run `manymatch download scenes`")
+        raise DataError(f"{path}: no such file. Run `manymatch download {path.parent.name}`")
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             try:

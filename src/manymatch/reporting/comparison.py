@@ -31,6 +31,7 @@ METRIC_LABELS = {
     "medr": "MedR",
     "map_at_r": "mAP@R",
     "r_precision": "R-P",
+    "others": "R-P of others",
     "map": "mAP",
     "map_at_200": "mAP@200",
     "p_at_200": "P@200",

@@ -20,6 +20,7 @@ from manymatch.reporting.sections import (
     ablations,
     clusters,
     elements,
+    one_to_many,
     provenance,
     published,
     ranks,
@@ -70,6 +71,14 @@ PARTS = [
         },
     ),
     Part("Sets", {"sets": sets.section, "elements": elements.section}),
+    Part(
+        "One to many",
+        {
+            "others": one_to_many.others,
+            "ambiguity": one_to_many.ambiguity,
+            "meanings": one_to_many.meanings,
+        },
+    ),
     Part("Studies", {"studies": studies.section, "clusters": clusters.section}),
     Part("Efficiency", {"costs": costs.section}),
 ]

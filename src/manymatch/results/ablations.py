@@ -8,13 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from manymatch.results.base import Record, Result
-from manymatch.results.sets import ElementPairs
+from manymatch.results.retrieval import BothWays, MultiMatch
+from manymatch.results.sets import ElementPairs, SetMetrics
 
 
 class AblationMetrics(Record):
     """The metrics that `evaluate` wrote. Older files lack some of the keys."""
 
     rsum: float
+    multi: BothWays[MultiMatch] | None = None
+    sets: SetMetrics | None = None
 
 
 class Hits(Record):

@@ -40,12 +40,26 @@ class Recall(BothWays[Ranks]):
     rsum: float
 
 
+class Ambiguity(Record):
+    """The queries with `least` to `2 * least - 1` positives, and their mAP@R in percent."""
+
+    least: int
+    queries: int
+    map_at_r: float
+
+
 class MultiMatch(Record):
-    """Metrics against all positives of a query (ECCV Caption), in percent."""
+    """Metrics against all positives of a query (ECCV Caption), in percent.
+
+    `others` is the R-P of the positives beyond the annotated ones, which are taken out of the
+    ranking. Older files lack `others` and `by_positives`.
+    """
 
     map_at_r: float
     r_precision: float
     r1: float
+    others: float | None = None
+    by_positives: list[Ambiguity] | None = None
 
 
 def _jpeg(thumbnail: str) -> str:

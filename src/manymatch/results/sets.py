@@ -53,14 +53,27 @@ class ElementMetrics(Record):
     rsum_of: dict[str, float]
 
 
+class Meanings(Record):
+    """Pairs of captions of one image, in percent. `together`: of the pairs with a common object,
+    those that match the same element of the image best. `apart`: of the other pairs, those that
+    match different elements best. `..._by_chance`: the same if the captions of each image had each
+    other's objects at random."""
+
+    together: float
+    together_by_chance: float
+    apart: float
+    apart_by_chance: float
+
+
 class SetMetrics(Record):
     """The part `sets` of the metrics. `gallery` is the split's number of images and `rsum` that of
-    whole sets; a modality with single vectors is None."""
+    whole sets; a modality with single vectors is None. Older files lack `meanings`."""
 
     gallery: int
     rsum: float
     images: ElementMetrics | None = None
     texts: ElementMetrics | None = None
+    meanings: Meanings | None = None
 
 
 class GallerySize(Record):

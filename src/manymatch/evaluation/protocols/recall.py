@@ -13,6 +13,7 @@ from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.blocks import SCORES_AT_ONCE, Score, whole_rows
 from manymatch.evaluation.ranking.metrics import (
     RelevantRanks,
+    by_positives,
     multi_match_metrics,
     recall_metrics,
     rsum,
@@ -39,25 +40,51 @@ def recall_of(ranking: Ranking) -> dict[str, Any]:
     return {"i2t": i2t, "t2i": t2i, "rsum": rsum(i2t, t2i)}
 
 
-def multi_match(subject: Subject, judgments: Judgments) -> dict[str, dict[str, float]]:
-    """`i2t` and `t2i` (`multi_match_metrics` each) against annotated and judged pairs.
+def multi_match(subject: Subject, judgments: Judgments) -> dict[str, dict[str, Any]]:
+    """`i2t` and `t2i` against annotated and judged pairs: `multi_match_metrics`, `by_positives`,
+    and `others`, the R-P of the judged pairs alone: annotated items are taken out of the ranking.
 
     If the judgments are complete all queries count, otherwise the queries with a judged pair beyond
-    their annotated pairs. Ties are pessimistic: an irrelevant item of equal score ranks before a
-    positive.
+    their annotated pairs; for `others` always these. Ties are pessimistic: an irrelevant item of
+    equal score ranks before a positive.
 
     Raises:
         DataError: a score is not finite.
     """
     images, texts, image_index = subject.embedded.gallery
-    pairs = judgments.pairs(image_index.cpu())
-    i2t = relevant_ranks(subject.score, images, texts, pairs, _queries(judgments, 0))
-    t2i = relevant_ranks(subject.from_texts, texts, images, pairs.flip(1), _queries(judgments, 1))
-    return {"i2t": multi_match_metrics(i2t), "t2i": multi_match_metrics(t2i)}
+    own = torch.stack([image_index.cpu(), torch.arange(len(image_index))], 1)
+    extra = judgments.extra
+    return {
+        "i2t": _multi_match(subject.score, images, texts, own, extra, judgments.complete),
+        "t2i": _multi_match(
+            subject.from_texts, texts, images, own.flip(1), extra.flip(1), judgments.complete
+        ),
+    }
 
 
-def _queries(judgments: Judgments, column: int) -> Tensor | None:
-    return None if judgments.complete else judgments.extra[:, column].unique()
+def _multi_match(
+    score: Score,
+    queries: Embeddings,
+    gallery: Embeddings,
+    own: Tensor,
+    extra: Tensor,
+    complete: bool,
+) -> dict[str, Any]:
+    """The metrics of one direction; `own` and `extra` are pairs (query, item)."""
+    judged = torch.zeros(len(queries), dtype=torch.bool).index_fill(0, extra[:, 0], True)
+    of_all, of_others = [], []
+    for numbers, scores in whole_rows(score, queries, gallery, None if complete else judged):
+        annotated, others = (_relevant(pairs, numbers, scores) for pairs in (own, extra))
+        of_all.append(ranks_of_relevant(scores, annotated | others))
+        rows = judged[numbers].to(scores.device)
+        if rows.any():
+            left = scores.masked_fill(annotated, -torch.inf)
+            of_others.append(ranks_of_relevant(left[rows], others[rows]))
+    return {
+        **multi_match_metrics(of_all),
+        "others": multi_match_metrics(of_others)["r_precision"],
+        "by_positives": by_positives(of_all),
+    }
 
 
 def relevant_ranks(
@@ -65,29 +92,25 @@ def relevant_ranks(
     queries: Embeddings,
     gallery: Embeddings,
     pairs: Tensor,
-    query_rows: Tensor | None = None,
     scores_at_once: int = SCORES_AT_ONCE,
 ) -> Iterator[RelevantRanks]:
     """Ranks of all positives, for blocks of queries.
 
     Args:
         score: `(queries, gallery) -> (q, g)`.
-        pairs: `(p, 2)` rows (query, positive), without repetition.
-        query_rows: rows of the queries that count (None: all); each has a positive.
+        pairs: `(p, 2)` rows (query, positive), without repetition; each query has a positive.
     """
-    included = None
-    if query_rows is not None:
-        included = torch.zeros(len(queries), dtype=torch.bool).index_fill(0, query_rows, True)
-    pairs = pairs[pairs[:, 0].argsort(stable=True)]
-    query = pairs[:, 0].contiguous()
-    for numbers, scores in whole_rows(score, queries, gallery, included, scores_at_once):
-        first = torch.searchsorted(query, numbers)
-        counts = torch.searchsorted(query, numbers, right=True) - first
-        row = torch.arange(len(numbers)).repeat_interleave(counts)
-        offset = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
-        relevant = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
-        relevant[row.to(scores.device), pairs[first[row] + offset, 1].to(scores.device)] = True
-        yield ranks_of_relevant(scores, relevant)
+    for numbers, scores in whole_rows(score, queries, gallery, scores_at_once=scores_at_once):
+        yield ranks_of_relevant(scores, _relevant(pairs, numbers, scores))
+
+
+def _relevant(pairs: Tensor, numbers: Tensor, scores: Tensor) -> Tensor:
+    """Which items of `scores (q, g)` are in `pairs` with the queries `numbers (q,)`, ascending."""
+    pairs = pairs[torch.isin(pairs[:, 0], numbers)]
+    rows = torch.searchsorted(numbers, pairs[:, 0].contiguous())
+    relevant = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
+    relevant[rows.to(scores.device), pairs[:, 1].to(scores.device)] = True
+    return relevant
 
 
 def ranks_of_relevant(scores: Tensor, relevant: Tensor) -> RelevantRanks:

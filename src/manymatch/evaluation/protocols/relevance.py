@@ -24,11 +24,6 @@ class Judgments:
     extra: Tensor
     complete: bool
 
-    def pairs(self, image_index: Tensor) -> Tensor:
-        """Annotated and extra pairs `(m + p, 2)`."""
-        annotated = torch.stack([image_index, torch.arange(len(image_index))], 1)
-        return torch.cat([annotated, self.extra])
-
     def __bool__(self) -> bool:
         return len(self.extra) > 0
 

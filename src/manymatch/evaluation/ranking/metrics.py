@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,8 @@ def rounded(values: Any) -> Any:
     """A metric, or nested metrics, as files hold them."""
     if isinstance(values, dict):
         return {name: rounded(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return [rounded(value) for value in values]
     return round(values, _DIGITS)
 
 
@@ -58,6 +60,22 @@ def multi_match_metrics(parts: Iterable[RelevantRanks]) -> dict[str, float]:
     per_query = torch.cat([_per_query(part) for part in parts])
     values = 100 * per_query.mean(0)
     return dict(zip(("map_at_r", "r_precision", "r1"), values.tolist(), strict=True))
+
+
+def by_positives(parts: Sequence[RelevantRanks]) -> list[dict[str, float]]:
+    """mAP@R in percent of the queries with 1, with 2 to 3, with 4 to 7 ... positives: `least`
+    number of positives, number of `queries`, `map_at_r`. Groups without a query are left out."""
+    counts = torch.cat([part.counts for part in parts])
+    precision = torch.cat([_per_query(part)[:, 0] for part in parts])
+    exponents = counts.double().log2().floor().long()
+    return [
+        {
+            "least": 2**exponent,
+            "queries": int((exponents == exponent).sum()),
+            "map_at_r": 100 * precision[exponents == exponent].mean().item(),
+        }
+        for exponent in exponents.unique().tolist()
+    ]
 
 
 def _per_query(part: RelevantRanks) -> Tensor:

@@ -23,6 +23,7 @@ from manymatch.evaluation.sets.elements import (
     selections,
     winners,
 )
+from manymatch.evaluation.sets.meanings import meanings
 from manymatch.evaluation.sets.projection import project
 from manymatch.evaluation.sets.sampled_sets import sampled_sets
 from manymatch.methods.base import Method
@@ -83,6 +84,7 @@ def analyse_sets(
         for selection in track(selected, "rank by selected elements", len(selected), quiet=True)
     ]
     pairs = element_pairs(images, texts, embedded.image_index)
+    separated = meanings(stored(range(len(images))), pairs.winner) if images.shape[1] > 1 else None
     nearest = nearest_items(images, texts), nearest_items(texts, images)
     return SetAnalysis(
         metrics=SetMetrics(
@@ -90,6 +92,7 @@ def analyse_sets(
             rsum=whole["rsum"],
             **_element_metrics("images", images, pairs.share.sum(1), nearest[0], recalls),
             **_element_metrics("texts", texts, pairs.share.sum(0), nearest[1], recalls),
+            **({"meanings": separated} if separated else {}),
         ),
         details=SetDetails(
             gallery=GallerySize(images=len(images), captions=len(texts)),

@@ -95,10 +95,12 @@ _PAIRS_AT_ONCE = 2048
 @dataclass(frozen=True)
 class ElementPairs:
     """Statistics of all annotated pairs, float64 on the CPU: `share (K, L)` of pairs in which image
-    element k and text element l match best (sums to 1), and their mean `cosine (K, L)`."""
+    element k and text element l match best (sums to 1), and their mean `cosine (K, L)`. `winner
+    (m,)` is the image element k of each pair."""
 
     share: Tensor
     cosine: Tensor
+    winner: Tensor
 
     def rounded(self) -> results.ElementPairs:
         """The same as result files hold it."""
@@ -116,15 +118,15 @@ def element_pairs(images: Tensor, texts: Tensor, image_index: Tensor) -> Element
         images, texts: vectors `(n, K, D)` and `(m, L, D)`, m >= 1.
         image_index: `(m,)` row of each caption's image.
     """
-    wins = torch.zeros(images.shape[1] * texts.shape[1], dtype=torch.int64)
+    best = torch.empty(len(texts), dtype=torch.int64)
     total = torch.zeros(images.shape[1], texts.shape[1], dtype=torch.float64)
     for run in runs(len(texts), _PAIRS_AT_ONCE):
         positives = images[image_index[run].to(images.device)]
         cosine = normalize(positives, dim=2) @ normalize(texts[run], dim=2).mT
-        best = cosine.flatten(1).argmax(1).cpu()
-        wins += torch.bincount(best, minlength=len(wins))
+        best[run] = cosine.flatten(1).argmax(1).cpu()
         total += cosine.sum(0, dtype=torch.float64).cpu()
-    return ElementPairs(wins.double().view_as(total) / len(texts), total / len(texts))
+    wins = torch.bincount(best, minlength=total.numel()).double().view_as(total)
+    return ElementPairs(wins / len(texts), total / len(texts), best // texts.shape[1])
 
 
 def winners(share: Tensor) -> float:

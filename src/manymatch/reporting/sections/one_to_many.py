@@ -1,0 +1,155 @@
+"""One query with many true items: true items of other pairs, ambiguity, and what elements mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from manymatch.reporting.blocks import Block, Grid, Note, View
+from manymatch.reporting.chart import (
+    STYLES,
+    CategoryAxis,
+    Chart,
+    DotChart,
+    Series,
+    dot_chart,
+    line_chart,
+)
+from manymatch.reporting.estimates import Estimate
+from manymatch.results.ablations import AblationMetrics
+from manymatch.results.all_results import AllResults
+from manymatch.results.metrics import Metrics
+from manymatch.results.runs import WAYS, Direction
+
+Presets = Mapping[str, Sequence[Metrics | AblationMetrics]]
+"""The metrics of each preset, one for each seed."""
+
+_BASELINES = ("vse_infinity", "vsepp")
+"""Methods with one vector for each item, the better first."""
+
+
+def others(results: AllResults) -> View | None:
+    """R-P of the true items beyond the annotated ones."""
+    charts = [
+        chart
+        for title, presets in _tables(results)
+        for way, shown in WAYS.items()
+        for chart in _dots(f"{shown}, {title}", presets, f"multi.{way}.others")
+    ]
+    return _view(
+        "True items of other pairs",
+        "Others",
+        "Percent. The annotated items of a query are taken out of its ranking. The query has R "
+        "other true items; the value is their share among the first R items that are left. "
+        "Queries without another true item do not count.",
+        charts,
+    )
+
+
+def ambiguity(results: AllResults) -> View | None:
+    """What sets gain over one vector, by the number of true items of a query."""
+    charts = [
+        chart
+        for title, presets in _tables(results)
+        for way, shown in WAYS.items()
+        for chart in _gains(f"{shown}, {title}", presets, way)
+    ]
+    return _view(
+        "Ambiguity and the gain of sets",
+        "Ambiguity",
+        "mAP@R of each method of sets minus mAP@R of the baseline with one vector, in percent "
+        "points, for queries with 1, with 2 to 3, with 4 to 7 ... true items. If sets help because "
+        "a query has several meanings, the gain grows with the number of true items.",
+        charts,
+    )
+
+
+def meanings(results: AllResults) -> View | None:
+    """Whether captions with a common object match the same element of their image."""
+    key = "sets.meanings.together"
+    charts = [
+        chart
+        for title, presets in _tables(results)
+        for chart in _dots(title, presets, key, f"{key}_by_chance")
+    ]
+    return _view(
+        "What elements mean",
+        "Meanings",
+        "Percent points. Two captions of an image that have a common object match the same element "
+        "of the image best so much more often than by chance, which means: if the captions of each "
+        "image had each other's objects at random. At 0 the elements do not separate what the "
+        "captions speak of.",
+        charts,
+    )
+
+
+def _view(title: str, link: str, note: str, charts: Sequence[Block]) -> View | None:
+    return View(title, link, [Note(note), Grid(charts)]) if charts else None
+
+
+def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
+    """The tables of whole methods, then the leaderboard, each with its title."""
+    for ablation in results.ablations:
+        if ablation.of_methods:
+            runs = {point.label: point.runs for point in ablation.points}
+            yield ablation.name, {name: [run.metrics for run in runs[name]] for name in runs}
+    yield "leaderboard", {run.preset: [run.metrics] for run in results.runs}
+
+
+def _dots(title: str, presets: Presets, key: str, less: str = "") -> Iterator[DotChart]:
+    """A chart of the value `key`, minus the value `less`; none if no preset has the value."""
+    values = {}
+    for preset, metrics in presets.items():
+        numbers = [one.numbers() for one in metrics]
+        if all(key in each for each in numbers):
+            values[preset] = Estimate.of([each[key] - each.get(less, 0.0) for each in numbers])
+    if values:
+        ranked = sorted(values.items(), key=lambda item: -item[1].mean)
+        rows = [(name, name, e.text(), e.mean, e.deviation or 0.0) for name, e in ranked]
+        yield dot_chart(title, rows)
+
+
+def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
+    """A chart with a line for each preset of sets; none without a baseline or without sets."""
+    known = {name: _precisions(metrics, way) for name, metrics in presets.items()}
+    baselines = [name for start in _BASELINES for name in known if name.startswith(start)]
+    if not baselines or not known[baselines[0]]:
+        return
+    theirs = known[baselines[0]]
+    series: list[Series] = []
+    for name, ours in known.items():
+        if ours and all(metrics.sets for metrics in presets[name]):
+            gains = {
+                least: Estimate.of(
+                    [a - b for a, b in zip(ours[least], theirs[least], strict=False)]
+                )
+                for least in ours
+            }
+            labels = [f"{gain.text()} from {least} true items on" for least, gain in gains.items()]
+            series.append(
+                Series(
+                    name,
+                    len(series) % STYLES,
+                    [(least, gain.mean) for least, gain in gains.items()],
+                    labels[-1],
+                    labels,
+                    [gain.deviation or 0.0 for gain in gains.values()],
+                )
+            )
+    if series:
+        axis = CategoryAxis([*theirs])
+        unit = "true items or more"
+        yield line_chart(f"{title}: gain over {baselines[0]}", series, unit, x_axis=axis)
+
+
+def _precisions(
+    metrics: Iterable[Metrics | AblationMetrics], way: Direction
+) -> dict[int, list[float]]:
+    """mAP@R with each seed by the least number of true items; empty if a file lacks the values."""
+    values: dict[int, list[float]] = {}
+    for one in metrics:
+        groups = getattr(one.multi, way).by_positives if one.multi else None
+        if groups is None:
+            return {}
+        for group in groups:
+            values.setdefault(group.least, []).append(group.map_at_r)
+    return values
