@@ -194,6 +194,7 @@ def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (0, False, {}, ("cpu", 1, "32-true")),
         (0, False, {"devices": 2}, ("cpu", 2, "32-true")),
+        (0, False, {"precision": "16-mixed"}, ("cpu", 1, "bf16-mixed")),
         (4, True, {}, ("gpu", 4, "bf16-mixed")),
         (4, False, {"devices": 1}, ("gpu", 1, "16-mixed")),
         (2, True, {"precision": "32-true"}, ("gpu", 2, "32-true")),

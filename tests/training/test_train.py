@@ -251,7 +251,9 @@ def test_mixed_precision_trains(new_run: NewRun, monkeypatch: pytest.MonkeyPatch
     losses = curve(run, "train/loss")
     assert fused == [True]
     assert losses[-1] < losses[0] / 1.5
-    assert {value.dtype for value in load_model(run.model)[0].state_dict().values()} == {
+    method = load_model(run.model)[0]
+    assert method.precision == "bf16-mixed"  # in which it embeds
+    assert {value.dtype for value in method.state_dict().values()} == {
         torch.float32,
         torch.int64,
     }

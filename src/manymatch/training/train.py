@@ -126,6 +126,7 @@ def _method(
     method = build_method(
         preset.method, preset.model, vocabulary=vocabulary, feature_width=index.width
     )
+    method.precision = preset.training.precision
     if index.dtype == "uint8" and not any(isinstance(part, CNN) for part in method.modules()):
         raise ConfigError(
             f"'{index.features}' are pixels, which only a CNN can read. Give the preset's images a "
