@@ -100,6 +100,12 @@ class Training(Strict):
     images_per_batch: Count = 64
     captions_per_image: Count | None = None
     """Captions that are drawn for each image in an epoch; null: all captions."""
+    accumulate: Count = 1
+    """The number of parts of a batch: a GPU holds the activations of one part at a time.
+
+    The loss and its gradients are those of the whole batch, but batch norms use the statistics of
+    a part, and dropout draws other numbers. Each part is encoded twice.
+    """
     one_per_class: bool = False
     """Whether the images of a batch have different classes; each image must have one class
     (CUB)."""

@@ -44,7 +44,7 @@ def embed(method: Method, batches: Iterable[Batch], device: torch.device | str) 
     """
     device = torch.device(device)
     with inference(method, device):
-        return _join([_embed(method, batch, device) for batch in batches])
+        return joined([_embed(method, batch, device) for batch in batches])
 
 
 @contextmanager
@@ -77,11 +77,11 @@ def precision_on(device: str, asked: Precision) -> Precision:
     "auto" is bf16-mixed on a GPU with bfloat16, 16-mixed on other GPUs, and 32-true on the CPU. The
     CPU has no 16-mixed: bf16-mixed takes its place.
     """
-    if asked == "auto" and device == "cuda":
+    if device != "cuda":
+        return "bf16-mixed" if asked.endswith("mixed") else "32-true"
+    if asked == "auto":
         return "bf16-mixed" if torch.cuda.is_bf16_supported(False) else "16-mixed"
-    if device == "cuda":
-        return asked
-    return {"auto": "32-true", "16-mixed": "bf16-mixed"}.get(asked, asked)
+    return asked
 
 
 def check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
@@ -95,7 +95,8 @@ def check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
         )
 
 
-def _join(parts: Sequence[Embedded]) -> Embedded:
+def joined(parts: Sequence[Embedded]) -> Embedded:
+    """The images and captions of all `parts`, in float32."""
     if not parts:
         raise DataError("the split has no images. Write the shards again.")
     indices, images = [], 0

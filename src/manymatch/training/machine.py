@@ -78,8 +78,8 @@ def choose_machine(training: Training) -> Machine:
     the number of processes that `torchrun` started.
 
     Raises:
-        ConfigError: the preset asks for more GPUs than exist, or for a number of devices that does
-            not divide the batch.
+        ConfigError: the preset asks for more GPUs than exist, or for devices and parts that do not
+            divide the batch.
     """
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     started, nodes = _started()
@@ -97,10 +97,12 @@ def choose_machine(training: Training) -> Machine:
             f"training.devices: {devices} GPUs asked for, but this host has {gpus}. "
             "Set training.devices: auto."
         )
-    if training.images_per_batch % (devices * nodes):
+    parts = devices * nodes * training.accumulate
+    if training.images_per_batch % parts:
         raise ConfigError(
             f"training.images_per_batch: {training.images_per_batch} images cannot be divided "
-            f"equally among {devices * nodes} devices. Set a multiple of {devices * nodes}."
+            f"equally among {devices * nodes} devices, each with training.accumulate: "
+            f"{training.accumulate}. Set a multiple of {parts}."
         )
     precision = precision_on("cuda" if gpus else "cpu", training.precision)
     return Machine("gpu" if gpus else "cpu", devices, precision, nodes)

@@ -155,6 +155,7 @@ def _fit(
         enable_progress_bar=False,
         enable_model_summary=False,
         use_distributed_sampler=False,
+        benchmark=any(isinstance(part, CNN) for part in learner.method.modules()),
         **machine.trainer_settings(_all_used(learner.preset.training, learner.method)),
     )
     with keyboard_interrupts():
