@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from manymatch.evaluation.embed import embed
+from manymatch.evaluation.embed import embed, inference, precision_on
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.shards.padding import padded_rows, padded_sequences
@@ -60,6 +60,31 @@ def test_embeds_a_split_in_order():
     assert embedded.images.vectors[:, 0, 0].tolist() == [0, 1, 2]
     assert embedded.texts.vectors[:, 0, 0].tolist() == [0, 0, 0, 2, 2, 2]
     assert method.training
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"),
+    [
+        ("auto", (False, torch.float32)),
+        ("32-true", (False, torch.float32)),
+        ("bf16-mixed", (True, torch.bfloat16)),
+        ("16-mixed", (True, torch.bfloat16)),
+    ],
+)
+def test_a_method_embeds_in_the_precision_of_its_preset(precision, expected):
+    method, device = _Mean(), torch.device("cpu")
+    method.precision = precision
+    with inference(method, device):
+        product = torch.ones(2, 2) @ torch.ones(2, 2)
+        assert (torch.is_autocast_enabled("cpu"), product.dtype) == expected
+    assert embed(method, [_batch(0, [2])], device).images.vectors.dtype == torch.float32
+
+
+@pytest.mark.parametrize(("has_bfloat16", "chosen"), [(True, "bf16-mixed"), (False, "16-mixed")])
+def test_precisions_of_a_gpu(has_bfloat16, chosen, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bfloat16)
+    asked = ["auto", "32-true", "bf16-mixed", "16-mixed"]
+    assert [precision_on("cuda", each) for each in asked] == [chosen, *asked[1:]]
 
 
 def test_embeddings_that_are_not_finite_and_empty_splits_are_refused():

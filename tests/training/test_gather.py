@@ -20,6 +20,7 @@ from tiny_data import TinyData
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from manymatch.layers.shared_rows import by_rows
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
@@ -173,6 +174,27 @@ def test_gradients_are_summed_over_processes(tmp_path: Path) -> None:
     first, second = in_processes(2, work, tmp_path)
     assert torch.equal(first, torch.full((2, 1, 2), 11.0))
     assert torch.equal(second, torch.full((1, 1, 2), 11.0))
+
+
+@pytest.mark.parametrize(("rows", "share"), [(6, 3), (5, 5)])
+def test_processes_share_rows(tmp_path: Path, rows: int, share: int) -> None:
+    """If they can; the gradient is right after the mean over processes."""
+
+    def work(rank: int) -> Any:
+        x, seen = torch.arange(float(rows)).requires_grad_(), []
+
+        def square(part: Tensor) -> Tensor:
+            seen.append(len(part))
+            return part.square()
+
+        whole = by_rows(square, x)
+        whole.sum().backward()
+        return seen, whole.tolist(), x.grad
+
+    results = in_processes(2, work, tmp_path)
+    for seen, whole, _ in results:
+        assert (seen, whole) == ([share], [n**2 for n in range(rows)])
+    assert (sum(gradient for *_, gradient in results) / 2).tolist() == [2 * n for n in range(rows)]
 
 
 def test_alone_nothing_is_gathered() -> None:

@@ -23,6 +23,8 @@ def test_recomputed_blocks_keep_a_fifth_of_the_memory(
 ) -> None:
     name, key = "vse_infinity_resnext101_bert", "model.image.cnn.checkpointing"
     assert estimated(root, name) < 20 < 80 < estimated(root, name, **{key: False}) < 90
+    parts = {key: False, "training.accumulate": 8}
+    assert 10 < estimated(root, name, **parts) < 13
     assert estimated(root, "vse_infinity_butd_bert") == 0
     path = root / "presets" / "flickr30k" / f"{name}.yaml"
     for kept in (True, False):

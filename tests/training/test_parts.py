@@ -194,6 +194,7 @@ def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (0, False, {}, ("cpu", 1, "32-true")),
         (0, False, {"devices": 2}, ("cpu", 2, "32-true")),
+        (0, False, {"precision": "16-mixed"}, ("cpu", 1, "bf16-mixed")),
         (4, True, {}, ("gpu", 4, "bf16-mixed")),
         (4, False, {"devices": 1}, ("gpu", 1, "16-mixed")),
         (2, True, {"precision": "32-true"}, ("gpu", 2, "32-true")),
@@ -236,8 +237,10 @@ def test_torchrun_and_preset_must_agree(monkeypatch: pytest.MonkeyPatch) -> None
     gpus(0, True, monkeypatch)
     with pytest.raises(ConfigError, match="3 asked for, but torchrun started 2 processes"):
         choose_machine(Training(devices=3))
-    with pytest.raises(ConfigError, match=r"30 images cannot .* 4 devices. Set a multiple of 4"):
+    with pytest.raises(ConfigError, match=r"30 images cannot .* 4 devices.* multiple of 4"):
         choose_machine(Training(images_per_batch=30))
+    with pytest.raises(ConfigError, match=r"accumulate: 3. Set a multiple of 12"):
+        choose_machine(Training(images_per_batch=32, accumulate=3))
     gpus(1, True, monkeypatch)
     with pytest.raises(ConfigError, match="2 GPUs asked for, but this host has 1"):
         choose_machine(Training())

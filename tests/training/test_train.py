@@ -81,6 +81,15 @@ def test_training_learns(new_run: NewRun) -> None:
     assert [sum(pair) for pair in terms] == pytest.approx(losses)
 
 
+def test_batches_in_parts_train_like_whole_ones(new_run: NewRun) -> None:
+    losses = []
+    for count in (1, 4):
+        run = new_run(str(count))
+        run.train(preset({"dropout": 0.0}, epochs=2, accumulate=count))
+        losses.append(curve(run, "train/loss"))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
 def test_the_seed_decides_everything(new_run: NewRun) -> None:
     outputs = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
@@ -104,6 +113,7 @@ def test_gradients_are_clipped_only_where_the_preset_says_so(new_run: NewRun) ->
 def test_settings_of_torch_are_left_as_they_were(new_run: NewRun) -> None:
     new_run("run").train(preset(epochs=1))
     assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.backends.cudnn.benchmark
     assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
 
 
@@ -251,7 +261,9 @@ def test_mixed_precision_trains(new_run: NewRun, monkeypatch: pytest.MonkeyPatch
     losses = curve(run, "train/loss")
     assert fused == [True]
     assert losses[-1] < losses[0] / 1.5
-    assert {value.dtype for value in load_model(run.model)[0].state_dict().values()} == {
+    method = load_model(run.model)[0]
+    assert method.precision == "bf16-mixed"  # in which it embeds
+    assert {value.dtype for value in method.state_dict().values()} == {
         torch.float32,
         torch.int64,
     }
@@ -332,7 +344,8 @@ def command(run: Run, run_preset: Any, launcher: tuple[str, ...] = ()) -> list[s
 
 @pytest.mark.slow
 def test_two_processes_end_like_one(new_run: NewRun) -> None:
-    """Same preset, one process or two: equal curves, one line an epoch, one model."""
+    """One process, or two with their batches in parts: equal curves, one line an epoch, one
+    model."""
     alone, together = new_run("alone"), new_run("together")
     groups = ({"match": "^image", "from_epoch": 1},)
     settings: dict[str, Any] = {
@@ -341,7 +354,7 @@ def test_two_processes_end_like_one(new_run: NewRun) -> None:
         "parameter_groups": groups,
     }
     alone.train(preset({"dropout": 0.0}, **settings))
-    started = command(together, preset({"dropout": 0.0}, devices=2, **settings))
+    started = command(together, preset({"dropout": 0.0}, devices=2, accumulate=2, **settings))
     done = subprocess.run(started, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""

@@ -32,10 +32,18 @@ def test_one_image_a_class_in_every_epoch(tiny: TinyData) -> None:
         read = []
         for result in results:
             result.epoch = epoch
-            read.append([batch.image_ids for batch in result])
+            read.append([batch.image_ids for (batch,) in result])
             assert len(read[-1]) == len(result) >= 5
         assert read[0] == read[1]
         assert all(len({class_of[name] for name in batch}) == 6 for batch in read[0])
+
+
+def test_a_batch_in_parts_has_the_same_images(tiny: TinyData) -> None:
+    whole, parts = (training_batches(tiny, accumulate=count) for count in (1, 4))
+    assert len(whole) == len(parts)
+    for (batch,), divided in zip(whole, parts, strict=True):
+        assert [len(part.image_ids) for part in divided] == [2, 2, 1, 1]
+        assert [name for part in divided for name in part.image_ids] == batch.image_ids
 
 
 def test_features_are_in_memory_where_they_fit(
@@ -51,7 +59,7 @@ def test_features_are_in_memory_where_they_fit(
         with monkeypatch.context() as patch:
             patch.setattr("manymatch.shards.read.fetch", lambda *_: pytest.fail("a shard is read"))
             try:
-                return not all(batch.features.dtype == torch.float16 for batch in result)
+                return not all(batch.features.dtype == torch.float16 for (batch,) in result)
             except pytest.fail.Exception:
                 return True
 

@@ -23,6 +23,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 Count = Annotated[int, Field(ge=1)]
 Setting = Literal["small-scale", "reproduced"]
+Precision = Literal["auto", "32-true", "bf16-mixed", "16-mixed"]
 
 
 def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
@@ -99,6 +100,12 @@ class Training(Strict):
     images_per_batch: Count = 64
     captions_per_image: Count | None = None
     """Captions that are drawn for each image in an epoch; null: all captions."""
+    accumulate: Count = 1
+    """The number of parts of a batch: a GPU holds the activations of one part at a time.
+
+    The loss and its gradients are those of the whole batch, but batch norms use the statistics of
+    a part, and dropout draws other numbers. Each part is encoded twice.
+    """
     one_per_class: bool = False
     """Whether the images of a batch have different classes; each image must have one class
     (CUB)."""
@@ -110,7 +117,7 @@ class Training(Strict):
     weight_average: Probability = 0.0
     """Decay of the exponential moving average of the weights, which is validated and saved; 0: the
     weights themselves."""
-    precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
+    precision: Precision = "auto"
     """`auto`: bf16-mixed on a GPU with bfloat16, 16-mixed on other GPUs, 32-true on the CPU."""
     devices: Count | Literal["auto"] = "auto"
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from manymatch.encoders.cnn import CNN
 from manymatch.encoders.encoding import Encoding
 from manymatch.layers.precise import precise
+from manymatch.pooling.masked import zeroed
 from manymatch.shards.padding import PaddedRows
 
 
@@ -54,4 +55,4 @@ class EachRegion(nn.Module):
         self.layer = layer
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
-        return self.layer(features).masked_fill(~padding.mask[:, :, None], 0.0)
+        return zeroed(self.layer(features), padding)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.position_code import sine_code
 from manymatch.layers.segments import gathered, scattered
+from manymatch.pooling.masked import zeroed
 from manymatch.shards.padding import PaddedRows
 
 
@@ -38,7 +40,7 @@ class RegionEncoder(nn.Module):
     ) -> None:
         super().__init__()
         hidden = size // 2
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.linear = glorot_linear(width, size)
         self.widen = nn.Sequential(
             nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
@@ -58,7 +60,7 @@ class RegionEncoder(nn.Module):
             local = local + self.position(mask.shape[1])
         if self.context is not None:
             local = self.context(local, src_key_padding_mask=~mask)
-        return local.masked_fill(~mask[:, :, None], 0.0)
+        return zeroed(local, padding)
 
 
 class OrderCode(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.precise import precise
 from manymatch.layers.segments import gathered, scattered
@@ -27,7 +28,7 @@ class ResidualEncoder(nn.Module):
     def __init__(self, width: int, size: int, dropout: float = 0.0) -> None:
         super().__init__()
         hidden = size // 2
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.linear = glorot_linear(width, size)
         self.widen = nn.Sequential(
             nn.Linear(size, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)

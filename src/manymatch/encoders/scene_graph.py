@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.encoders.bert import BertEncoder
+from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.gru import BiGRU, Directions
 from manymatch.layers.segments import segment_mean
@@ -56,7 +57,7 @@ class ConceptEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.words = words
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.gru = BiGRU(words.embedding_dim, hidden, directions)
         self.project = glorot_linear(hidden, size)
 
@@ -75,7 +76,7 @@ class BertConceptEncoder(nn.Module):
     def __init__(self, bert: BertEncoder, size: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.bert, self.pool = bert, MeanPooling()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.project = glorot_linear(bert.width, size)
 
     def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
@@ -110,7 +111,7 @@ class EdgeContext(nn.Module):
     def __init__(self, size: int, form: EdgeForm = "paper", dropout: float = 0.0) -> None:
         super().__init__()
         self.form = form
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.active = glorot_linear(2 * size, size)
         self.passive = glorot_linear(2 * size, size)
 
@@ -163,7 +164,7 @@ class SceneGraphEncoder(nn.Module):
         fully_connected: bool = False,
     ) -> None:
         super().__init__()
-        self.concepts, self.dropout = concepts, nn.Dropout(dropout)
+        self.concepts, self.dropout = concepts, Dropout(dropout)
         self.object_edges = object_edges
         self.joint, self.fully_connected = joint, fully_connected
         first, second = attribute_layers, object_layers

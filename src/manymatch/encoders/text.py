@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from manymatch.encoders.bert import ENDS, BertEncoder
 from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.words import WordEncoder
+from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear
-from manymatch.pooling.masked import MaxPooling
+from manymatch.pooling.masked import MaxPooling, zeroed
 from manymatch.shards.padding import PaddedSequences
 
 Local = Literal["vectors", "states"]
@@ -38,7 +39,7 @@ class TextEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.words, self.local = words, local
-        self.dropout = nn.Dropout(state_dropout)
+        self.dropout = Dropout(state_dropout)
         self.local_size = size if local == "states" else words.width
 
     def forward(self, words: Tensor, padding: PaddedSequences) -> Encoding:
@@ -58,11 +59,11 @@ class BertTextEncoder(nn.Module):
     def __init__(self, bert: BertEncoder, size: int, dropout: float) -> None:
         super().__init__()
         self.bert, self.local_size = bert, size
-        self.project = nn.Sequential(nn.Dropout(dropout), glorot_linear(bert.width, size))
+        self.project = nn.Sequential(Dropout(dropout), glorot_linear(bert.width, size))
         self.pool = MaxPooling()
 
     def forward(self, words: Tensor, padding: PaddedSequences) -> Encoding:
         """`words (m, L)` piece ids -> local `(m, 2 + L, D)`, globals `(m, D)`."""
         states, real = self.bert(words, padding.mask)
-        local = self.project(states).masked_fill(~real[:, :, None], 0.0)
+        local = zeroed(self.project(states), real)
         return Encoding(local, padding.longer(ENDS), self.pool(local, real)[:, 0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from manymatch.layers.dropout import Dropout
 from manymatch.layers.gru import BiGRU, Directions, Read
 from manymatch.shards.padding import PaddedSequences
 
@@ -28,7 +29,7 @@ class WordEncoder(nn.Module):
         super().__init__()
         self.words = words
         self.width = words.embedding_dim
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.gru = BiGRU(self.width, size, directions)
 
     def forward(self, words: Tensor, padding: PaddedSequences) -> Read:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manymatch.config.preset import Precision
 from manymatch.methods.base import Embeddings, Method
 from manymatch.shards.batch import Batch
 from manymatch.system.errors import DataError, DivergenceError
@@ -43,19 +44,19 @@ def embed(method: Method, batches: Iterable[Batch], device: torch.device | str) 
     """
     device = torch.device(device)
     with inference(method, device):
-        return _join([_embed(method, batch, device) for batch in batches])
+        return joined([_embed(method, batch, device) for batch in batches])
 
 
 @contextmanager
 def inference(method: Method, device: torch.device) -> Iterator[None]:
-    """In the block `method` runs in evaluation mode, without gradients, and on a GPU under
-    autocast. Afterwards the method is in its former mode again."""
+    """In the block `method` runs in evaluation mode, without gradients, in the precision of its
+    preset. Afterwards the method is in its former mode again."""
     was_training = method.training
     method.eval()
     try:
-        autocast = torch.autocast(
-            device.type, autocast_dtype(device), enabled=device.type == "cuda"
-        )
+        precision = precision_on(device.type, method.precision)
+        half = torch.float16 if precision == "16-mixed" else torch.bfloat16
+        autocast = torch.autocast(device.type, half, enabled=precision != "32-true")
         with torch.inference_mode(), autocast:
             yield
     finally:
@@ -70,11 +71,17 @@ def _embed(method: Method, batch: Batch, device: torch.device) -> Embedded:
     return Embedded(images, texts, batch.image_ids, batch.caption_ids, batch.image_index.cpu())
 
 
-def autocast_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 if the device supports bfloat16, else float16."""
-    if device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        return torch.float16
-    return torch.bfloat16
+def precision_on(device: str, asked: Precision) -> Precision:
+    """The precision `asked` for by a preset, on a device of the type `device`.
+
+    "auto" is bf16-mixed on a GPU with bfloat16, 16-mixed on other GPUs, and 32-true on the CPU. The
+    CPU has no 16-mixed: bf16-mixed takes its place.
+    """
+    if device != "cuda":
+        return "bf16-mixed" if asked.endswith("mixed") else "32-true"
+    if asked == "auto":
+        return "bf16-mixed" if torch.cuda.is_bf16_supported(False) else "16-mixed"
+    return asked
 
 
 def check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
@@ -88,7 +95,8 @@ def check_finite(vectors: Tensor, ids: Sequence[str]) -> None:
         )
 
 
-def _join(parts: Sequence[Embedded]) -> Embedded:
+def joined(parts: Sequence[Embedded]) -> Embedded:
+    """The images and captions of all `parts`, in float32."""
     if not parts:
         raise DataError("the split has no images. Write the shards again.")
     indices, images = [], 0

@@ -31,10 +31,12 @@ def segment_softmax(scores: Tensor, segment: Tensor, count: int) -> Tensor:
 def gathered(padded: Tensor, padding: PaddedRows) -> Tensor:
     """`(V, ...)`: the real rows of `padded (n, R, ...)`."""
     flat = padded.flatten(0, 1)
-    return flat if len(padding.rows) == len(flat) else flat.index_select(0, padding.rows)
+    return flat if padding.all_real else flat.index_select(0, padding.rows)
 
 
 def scattered(rows: Tensor, padding: PaddedRows | Sequences) -> Tensor:
     """`(n, R, ...)`: the real rows `rows (V, ...)` in their places, zero elsewhere."""
+    if isinstance(padding, PaddedRows) and padding.all_real:
+        return rows.unflatten(0, padding.mask.shape)
     placed = rows.new_zeros(padding.mask.numel(), *rows.shape[1:])
     return placed.index_copy(0, padding.rows, rows).unflatten(0, padding.mask.shape)

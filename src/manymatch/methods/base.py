@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 
+from manymatch.config.preset import Precision
 from manymatch.config.strict import Strict
 from manymatch.methods.embeddings import Embeddings
 from manymatch.methods.text_encoder import TextSettings, text_vocabulary
@@ -29,6 +30,9 @@ class Method(nn.Module, ABC):
 
     reads_graphs: ClassVar[bool] = False
     """Whether the method reads captions as scene graphs, so that a new caption must be parsed."""
+
+    precision: Precision = "auto"
+    """The precision of the preset, in which the method embeds."""
 
     def __init__(self, settings: Any, vocabulary: AnyVocabulary, feature_width: int) -> None:
         super().__init__()

@@ -101,6 +101,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
             preset.method, preset.model, vocabulary=vocabulary, feature_width=width
         )
     load_weights(folder / WEIGHTS, method, preset.method)
+    method.precision = preset.training.precision
     return method.eval(), preset, vocabulary
 
 

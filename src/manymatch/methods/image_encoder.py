@@ -13,6 +13,7 @@ from manymatch.encoders.cnn import CNN, Backbone
 from manymatch.encoders.image import EachRegion, ImageEncoder
 from manymatch.encoders.regions import RegionEncoder
 from manymatch.encoders.residual import ResidualEncoder
+from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear
 from manymatch.pooling.masked import MaxPooling, MeanPooling
 
@@ -76,9 +77,9 @@ def image_encoder(settings: ImageSettings, feature_width: int, size: int) -> Ima
     width, dropout = feature_width if cnn is None else cnn.width, settings.dropout
     if settings.encoder == "raw":
         project = glorot_linear(width, size)
-        return ImageEncoder(EachRegion(nn.Dropout(dropout)), width, MeanPooling(), project, cnn)
+        return ImageEncoder(EachRegion(Dropout(dropout)), width, MeanPooling(), project, cnn)
     if settings.encoder == "linear":
-        layer = nn.Sequential(nn.Dropout(dropout), glorot_linear(width, size))
+        layer = nn.Sequential(Dropout(dropout), glorot_linear(width, size))
         return ImageEncoder(EachRegion(layer), size, MeanPooling(), nn.Identity(), cnn)
     if settings.encoder == "residual":
         local: nn.Module = ResidualEncoder(width, size, dropout)

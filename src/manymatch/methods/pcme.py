@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
+from manymatch.layers.shared_rows import by_rows
 from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
 from manymatch.losses.uniformity import uniformity
@@ -97,10 +98,13 @@ class PCME(Method):
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         image_samples = _sampled(images, self._noise(images))
         text_samples = _sampled(texts, self._noise(texts))
-        logits = self._logits(image_samples, text_samples)
-        match = positive_pairs(logits, batch.image_index)
+        match = positive_pairs(image_samples, batch.image_index)
         n_terms = 2 * match.numel()
-        return {"match": soft_contrastive(logits, match)} | weighted(
+
+        def of_rows(rows: Tensor, match: Tensor) -> Tensor:
+            return soft_contrastive(self._logits(rows, text_samples), match)[None]
+
+        return {"match": by_rows(of_rows, image_samples, match).mean()} | weighted(
             kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),
             uniformity=(
                 self.settings.uniformity_weight / n_terms,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import NonNegative, Positive
+from manymatch.layers.shared_rows import by_rows
 from manymatch.losses import info_nce, mmd, triplet
 from manymatch.losses.triplet import Mining
 from manymatch.methods.base import Embeddings, Method
@@ -115,8 +116,8 @@ class SetMethod(Method):
             raise ValueError(
                 "the losses of set methods take sets of one size, but a mask leaves elements out"
             )
-        scores = self.score(images, texts)
         x, y = images.vectors, texts.vectors
+        scores = by_rows(lambda rows: self.similarity(rows, y), x)
         return weighted(
             triplet=(
                 settings.triplet_weight,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from manymatch.pooling.masked import Mask, real_rows
+from manymatch.pooling.masked import Mask, real_rows, zeroed
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 
 
@@ -52,8 +52,7 @@ class TransformerDecoder(SetModule):
         self.output = GlobalResidual(size)
 
     def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
-        mask = real_rows(local, mask)
-        inputs = self.input_norm(local.masked_fill(~mask[:, :, None], 0.0))
+        inputs, mask = self.input_norm(zeroed(local, mask)), real_rows(local, mask)
         queries = self.queries.expand(len(local), -1, -1)
         for layer in self.layers:
             queries, attention = layer(queries, inputs, mask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from manymatch.shards.padding import Padding
+from manymatch.shards.padding import PaddedRows, Padding
 from manymatch.similarities.pairs import full_precision
 
 Mask = Tensor | Padding | None
@@ -21,14 +21,20 @@ def real_rows(local: Tensor, mask: Mask) -> Tensor:
     return mask.bool()
 
 
+def zeroed(local: Tensor, mask: Mask) -> Tensor:
+    """`local (n, R, D)` with zeros where padded."""
+    if mask is None or (isinstance(mask, PaddedRows) and mask.all_real):
+        return local
+    return local.masked_fill(~real_rows(local, mask)[:, :, None], 0.0)
+
+
 class MeanPooling(nn.Module):
     """The mean of the real rows: `(n, R, D), (n, R) -> (n, 1, D)`; `globals` are ignored."""
 
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
-        mask = real_rows(local, mask)
-        weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
         # NaN or infinity times a weight of 0 would still be NaN.
-        local = local.masked_fill(~mask[:, :, None], 0.0)
+        local, mask = zeroed(local, mask), real_rows(local, mask)
+        weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
         with torch.autocast(local.device.type, enabled=False):
             return weights[:, None] @ local
 

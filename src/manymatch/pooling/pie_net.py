@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.precise import precise
-from manymatch.pooling.masked import Mask, masked_softmax, real_rows
+from manymatch.pooling.masked import Mask, masked_softmax, real_rows, zeroed
 from manymatch.pooling.prediction import SetModule, Sets
 
 
@@ -73,7 +73,6 @@ class HeadAttention(nn.Module):
 
     def forward(self, local: Tensor, mask: Mask = None) -> tuple[Tensor, Tensor]:
         """`local (n, R, W)`, `mask (n, R)` -> attended `(n, K, W)`, weights `(n, K, R)`."""
-        mask = real_rows(local, mask)
-        local = local.masked_fill(~mask[:, :, None], 0.0)
+        local, mask = zeroed(local, mask), real_rows(local, mask)
         weights = masked_softmax(self.second(self.first(local).tanh()).mT, mask)
         return weights.to(local.dtype) @ local, weights

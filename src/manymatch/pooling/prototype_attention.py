@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from manymatch.pooling.masked import Mask, masked_softmax, real_rows
+from manymatch.pooling.masked import Mask, masked_softmax, real_rows, zeroed
 
 
 class PrototypeAttention(nn.Module):
@@ -33,8 +33,7 @@ class PrototypeAttention(nn.Module):
 
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are ignored."""
-        mask = real_rows(local, mask)
-        features = local.masked_fill(~mask[:, :, None], 0.0)
+        features, mask = zeroed(local, mask), real_rows(local, mask)
         scale = self.temperature * features.shape[-1] ** 0.5
         scores = self.queries.to(features.dtype) @ features.mT / scale
         weights = masked_softmax(scores, mask)

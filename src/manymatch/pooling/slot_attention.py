@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.layers.position_code import relative_sine_code
-from manymatch.pooling.masked import Mask, real_rows
+from manymatch.pooling.masked import Mask, real_rows, zeroed
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 from manymatch.similarities.pairs import full_precision
 
@@ -79,8 +79,8 @@ class SlotAttention(SetModule):
         return self.output.slot_norm(slots), torch.stack(attention).mean(2)
 
     def _refine(self, local: Tensor, mask: Mask) -> tuple[Tensor, list[Tensor]]:
-        mask = real_rows(local, mask)
-        inputs = self.block.read(local.masked_fill(~mask[:, :, None], 0.0), self._code(mask, local))
+        local, mask = zeroed(local, mask), real_rows(local, mask)
+        inputs = self.block.read(local, self._code(mask, local))
         attention: list[Tensor] = []
         if self.random is None:
             slots = self.slots.expand(len(local), -1, -1)

@@ -72,6 +72,11 @@ class PaddedRows(Padding):
 
     rows: Tensor  # (V,) int64 numbers of the real rows among all n * R, ascending
 
+    @property
+    def all_real(self) -> bool:
+        """Whether no row is padding."""
+        return len(self.rows) == self.mask.numel()
+
 
 @dataclass(frozen=True)
 class PaddedSequences(Padding):

@@ -73,6 +73,7 @@ def batches(
     rank: int = 0,
     world: int = 1,
     drop_last: bool = False,
+    parts: int = 1,
     classes: np.ndarray | None = None,
     held: Sequence[RawSample] | None = None,
 ) -> Batches:
@@ -86,6 +87,7 @@ def batches(
         rank, world: number of this process, and number of processes. Together, the i-th batches of
             all processes are the i-th batch of one process with `world * images_per_batch` images.
         drop_last: leave out an incomplete last batch, unless it is the only one.
+        parts: each batch comes in so many parts, one after another, or in one for each image.
         classes: (images,) class of every image in table order (`classes_of`). Two images of a batch
             then never have the same class. Images that do not fit in a full batch are left out.
         held: `FeatureMemory.samples` of the split, which are then not read from the shards.
@@ -116,7 +118,11 @@ def batches(
         split=split,
         index=index,
         shards=reading,
-        plan=batches_of(order, images_per_batch, rank, world, drop_last),
+        plan=[
+            part
+            for rows in batches_of(order, images_per_batch, rank, world, drop_last)
+            for part in np.array_split(rows, min(parts, len(rows)))
+        ],
         held=held,
         prepare=Preparation(vocabulary, captions_per_image, augmentation, shuffle),
     )

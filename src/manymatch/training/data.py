@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -63,16 +64,20 @@ class TrainingBatches:
         one_per_class = preset.training.one_per_class
         self._classes = classes_of(data.shards, "train") if one_per_class else None
         self._memory = _memory(preset, data.shards, torch.device(device), here)
-        self._length = len(self._of_epoch(0))
+        self._length = -(-len(self._of_epoch(0)) // preset.training.accumulate)
         gpu = torch.device(device).type != "cpu"
         self._loader = Loader(self._of_epoch, _workers(here) if gpu else 0, pin_memory=gpu)
 
     def __len__(self) -> int:
         return self._length
 
-    def __iter__(self) -> Iterator[Batch]:
-        for batch in self._loader.epoch(self.epoch):
-            yield self._memory.fill(batch) if self._memory else batch
+    def __iter__(self) -> Iterator[tuple[Batch, ...]]:
+        """Each batch in as many parts as `training.accumulate` says."""
+        stream: Iterator[Batch] = self._loader.epoch(self.epoch)
+        if self._memory:
+            stream = map(self._memory.fill, stream)
+        while parts := tuple(islice(stream, self._preset.training.accumulate)):
+            yield parts
 
     def _of_epoch(self, epoch: int) -> Batches:
         training = self._preset.training
@@ -87,6 +92,7 @@ class TrainingBatches:
             rank=self._rank,
             world=self._world,
             drop_last=True,
+            parts=training.accumulate,
             classes=self._classes,
             held=self._memory.samples if self._memory else None,
         )

@@ -1,9 +1,10 @@
 """Negatives from all processes: every process gets the embeddings of the whole batch.
 
-Each process computes the loss of the whole batch, which is equal in all processes. In the backward
-pass a process's embeddings receive the SUM of the gradients of all processes, which is `world`
-times the true gradient. Data-parallel training then averages over processes. The result is the
-gradient of one process with the whole batch, for encoders and for the loss's own parameters.
+Each process has the loss of the whole batch, which is equal in all processes; `layers.shared_rows`
+shares the work where a pair of samples takes much. In the backward pass a process's embeddings
+receive the SUM of the gradients of all processes, which is `world` times the true gradient.
+Data-parallel training then averages over processes. The result is the gradient of one process with
+the whole batch, for encoders and for the loss's own parameters.
 """
 
 from __future__ import annotations
@@ -19,16 +20,11 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.functional import pad
 
+from manymatch.layers.shared_rows import world_size
 from manymatch.methods.base import Embeddings
 
 _Shapes = list[list[tuple[int, ...]]]
 """The shape of each part, for each process."""
-
-
-def world_size() -> int:
-    """The number of processes that train together."""
-    initialised = distributed.is_available() and distributed.is_initialized()
-    return distributed.get_world_size() if initialised else 1
 
 
 def gather(

@@ -42,7 +42,8 @@ def estimated_bytes(preset: Preset) -> int:
     )
     count = sum(parameter.numel() for parameter in network.parameters())
     del output  # until here, because what is kept ends with it
-    return preset.training.images_per_batch * of_image + _BYTES_OF_A_WEIGHT * count
+    images = -(-preset.training.images_per_batch // preset.training.accumulate)
+    return images * of_image + _BYTES_OF_A_WEIGHT * count
 
 
 def _cnn_in(settings: Any) -> Any:

@@ -11,7 +11,8 @@ from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.utilities import rank_zero_only
 from torch import distributed
 
-from manymatch.config.preset import Training
+from manymatch.config.preset import Precision, Training
+from manymatch.evaluation.embed import precision_on
 from manymatch.system.errors import ConfigError
 
 
@@ -22,7 +23,7 @@ class Machine:
 
     accelerator: str
     devices: int
-    precision: Any
+    precision: Precision
     nodes: int = 1
 
     @property
@@ -77,8 +78,8 @@ def choose_machine(training: Training) -> Machine:
     the number of processes that `torchrun` started.
 
     Raises:
-        ConfigError: the preset asks for more GPUs than exist, or for a number of devices that does
-            not divide the batch.
+        ConfigError: the preset asks for more GPUs than exist, or for devices and parts that do not
+            divide the batch.
     """
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     started, nodes = _started()
@@ -96,12 +97,14 @@ def choose_machine(training: Training) -> Machine:
             f"training.devices: {devices} GPUs asked for, but this host has {gpus}. "
             "Set training.devices: auto."
         )
-    if training.images_per_batch % (devices * nodes):
+    parts = devices * nodes * training.accumulate
+    if training.images_per_batch % parts:
         raise ConfigError(
             f"training.images_per_batch: {training.images_per_batch} images cannot be divided "
-            f"equally among {devices * nodes} devices. Set a multiple of {devices * nodes}."
+            f"equally among {devices * nodes} devices, each with training.accumulate: "
+            f"{training.accumulate}. Set a multiple of {parts}."
         )
-    precision = _auto_precision(gpus) if training.precision == "auto" else training.precision
+    precision = precision_on("cuda" if gpus else "cpu", training.precision)
     return Machine("gpu" if gpus else "cpu", devices, precision, nodes)
 
 
@@ -111,9 +114,3 @@ def _started() -> tuple[int, int]:
         return 0, 1
     here, everywhere = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["WORLD_SIZE"])
     return here, everywhere // here
-
-
-def _auto_precision(gpus: int) -> str:
-    if not gpus:
-        return "32-true"
-    return "bf16-mixed" if torch.cuda.is_bf16_supported(False) else "16-mixed"

@@ -14,8 +14,9 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from manymatch.config.preset import Preset
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.base import Method
 from manymatch.shards.batch import Batch
+from manymatch.training.accumulation import encoded
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import gather
 from manymatch.training.optimizer import make_optimizer, thaw
@@ -73,19 +74,15 @@ class Learner(pl.LightningModule):
         thaw(self.trainer.optimizers[0], self.current_epoch)
         self.method.start_epoch(self.current_epoch)
 
-    def training_step(self, batch: Batch, index: int) -> Tensor:
+    def training_step(self, parts: tuple[Batch, ...], index: int) -> Tensor:
         self.method.start_step(self.current_epoch + index / len(self.batches))
-        images = self.method.encode_images(batch)
-        texts = self.method.encode_texts(batch)
+        images, texts, image_index = encoded(self.method, parts)
         with torch.autocast(self.device.type, enabled=False):
-            terms = self._loss(images.float(), texts.float(), batch)
+            images, texts, image_index = gather(images.float(), texts.float(), image_index)
+            terms = self.method.loss(images, texts, replace(parts[0], image_index=image_index))
         for name, term in terms.items():
             self._sums[name] = self._sums.get(name, 0.0) + term.detach()
         return torch.stack(list(terms.values())).sum()
-
-    def _loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        images, texts, image_index = gather(images, texts, batch.image_index)
-        return self.method.loss(images, texts, replace(batch, image_index=image_index))
 
     def last_learning_rate(self) -> float:
         """The learning rate of the last step, for parameters whose `lr_scale` is 1."""

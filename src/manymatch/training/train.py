@@ -126,6 +126,7 @@ def _method(
     method = build_method(
         preset.method, preset.model, vocabulary=vocabulary, feature_width=index.width
     )
+    method.precision = preset.training.precision
     if index.dtype == "uint8" and not any(isinstance(part, CNN) for part in method.modules()):
         raise ConfigError(
             f"'{index.features}' are pixels, which only a CNN can read. Give the preset's images a "
@@ -154,6 +155,7 @@ def _fit(
         enable_progress_bar=False,
         enable_model_summary=False,
         use_distributed_sampler=False,
+        benchmark=any(isinstance(part, CNN) for part in learner.method.modules()),
         **machine.trainer_settings(_all_used(learner.preset.training, learner.method)),
     )
     with keyboard_interrupts():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from manymatch.evaluation.embed import Embedded, autocast_dtype
+from manymatch.evaluation.embed import Embedded, inference
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.trained import Trained, embed_split
@@ -87,13 +87,9 @@ class Subject:
         """Embed other captions with the model."""
         numbering = Numbering(self.trained.vocabulary)
         numbered = (numbering.caption(caption) for caption in captions)
-        with (
-            torch.inference_mode(),
-            torch.autocast(
-                self.device.type, autocast_dtype(self.device), enabled=self.device.type == "cuda"
-            ),
-        ):
-            encode = self.trained.method.encode_texts
+        method = self.trained.method
+        with inference(method, self.device):
+            encode = method.encode_texts
             return Embeddings.join([encode(batch.to(self.device)) for batch in _batches(numbered)])
 
     def rsum(self, texts: Embeddings) -> float:

@@ -1,0 +1,85 @@
+"""A batch in parts has the loss and the gradients of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from small_methods import NAMES, OF_CLIPS, small
+from tiny_data import TinyData
+from torch import Tensor, nn
+
+from manymatch.methods import build_method
+from manymatch.methods.base import Method
+from manymatch.shards.batch import Batch
+from manymatch.shards.read import batches
+from manymatch.text.vocabulary import Vocabulary
+from manymatch.training.accumulation import encoded
+
+
+@pytest.fixture
+def first_batch(tiny: TinyData) -> Iterator[list[Batch]]:
+    """The same eight images in one part and in three."""
+    vocabulary = Vocabulary.load(tiny.vocabulary)
+
+    def parts(count: int) -> list[Batch]:
+        stream = iter(batches(tiny.shards, "train", vocabulary, 8, shuffle=(0, 0), parts=count))
+        return [next(stream).to("cpu") for _ in range(count)]
+
+    return parts
+
+
+def fresh(name: str, tiny: TinyData) -> Method:
+    torch.manual_seed(0)
+    vocabulary = Vocabulary.load(tiny.vocabulary)
+    method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
+    method.start_epoch(1)
+    method.start_step(1.0)
+    return method
+
+
+def step(method: Method, parts: list[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The terms of the loss, and the gradients."""
+    images, texts, image_index = encoded(method, parts)
+    torch.manual_seed(1)  # PCME's samples
+    terms = method.loss(images, texts, replace(parts[0], image_index=image_index))
+    torch.stack(list(terms.values())).sum().backward()
+    gradients = {
+        key: parameter.grad
+        for key, parameter in method.named_parameters()
+        if parameter.grad is not None
+    }
+    return {key: term.detach() for key, term in terms.items()}, gradients
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_CLIPS])
+def test_parts_have_the_gradients_of_the_whole(tiny: TinyData, first_batch, name: str) -> None:
+    results = []
+    for count in (1, 3):
+        method = fresh(name, tiny)
+        for module in method.modules():  # statistics of a part differ by nature
+            if isinstance(module, nn.BatchNorm1d | nn.Dropout):
+                module.eval()
+        results.append(step(method, first_batch(count)))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-6)
+
+
+def test_parts_are_encoded_again_with_equal_random_numbers(tiny: TinyData, first_batch) -> None:
+    """And batch norms count them once: their second encoding changes no buffer."""
+    method = fresh("maxmatch", tiny)
+    drawn: list[Tensor] = []
+    norm = next(part for part in method.modules() if isinstance(part, nn.BatchNorm1d))
+    dropout = nn.Dropout(0.5)
+    norm.register_forward_hook(lambda *call: drawn.append(dropout(torch.ones(50))))
+    parts = first_batch(2)
+    images, texts, image_index = encoded(method, parts)
+    before = {key: value.clone() for key, value in method.named_buffers()}
+    terms = method.loss(images, texts, replace(parts[0], image_index=image_index))
+    torch.stack(list(terms.values())).sum().backward()
+    first, second, *again = drawn
+    assert not torch.equal(first, second)
+    assert [row.tolist() for row in again] == [second.tolist(), first.tolist()]
+    torch.testing.assert_close(dict(method.named_buffers()), before, rtol=0, atol=0)
+    assert int(norm.num_batches_tracked) == 2
