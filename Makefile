@@ -8,10 +8,10 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro serve stop test quick gpu-check lint types readme freeze clean
+.PHONY: help setup repro serve stop test quick long-tests gpu-check lint types readme freeze clean
 
 help:  ## print this
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## create .venv with every package, pinned
 
@@ -39,16 +39,22 @@ serve: $(READY)  ## start the service (Prefect) and say how to run the pipeline 
 stop: $(READY)  ## end the service
 	@python -m pipelines.serve stop
 
-# Two test processes, each on one core: small tensors split over cores only wait for each other. The
-# tests of a file run in one process, because they share fixtures, and those of the service run in order.
+# Each test process uses one core: small tensors split over cores only wait for each other. The tests
+# of a file run in one process, because they share fixtures, and those of the service run in order.
 # Files run in the order of tests/conftest.py, the longest first.
-PYTEST := OMP_NUM_THREADS=1 python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+# Bytecode is kept, because compiling the tests takes as long as many of them.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 python -m pytest -q
+PARALLEL := --dist loadfile --no-loadscope-reorder
 
 test: $(READY)  ## run every test
-	$(PYTEST)
+# The tests of services and of killed processes wait: a third process uses that time.
+	$(PYTEST) -n 3 $(PARALLEL)
 
-quick: $(READY)  ## run the tests that take seconds
-	$(PYTEST) -m 'not slow'
+quick: $(READY)  ## run the short tests, in less than a minute
+	$(PYTEST) -n 2 $(PARALLEL) -m 'not slow and not long'
+
+long-tests: $(READY)  ## record which tests take too long for `make quick`
+	PYTHONPATH=tests/helpers $(PYTEST) -p long_tests -m 'not slow'
 
 gpu-check: $(READY)  ## on a machine with a GPU: compare each method with the CPU, time steps and loaders
 	python benchmarks/gpu_check.py

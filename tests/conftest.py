@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import long_tests
 import pytest
 from filelock import FileLock
 from workspace import Workspace, make_workspace, stages_run
@@ -16,10 +17,15 @@ LONGEST = ("service", "finished", "new_workspace")
 """The fixtures whose tests take longest."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first, so that no process of pytest-xdist is left with one of them."""
+    """Recorded tests are marked `long`. The longest files come first, so that no process of
+    pytest-xdist is left with one of them."""
+    long = set(long_tests.FILE.read_text().split())
     ranks: dict[Path, int] = {}
     for item in items:
+        if long_tests.name_of(item) in long:
+            item.add_marker("long")
         used = getattr(item, "fixturenames", ())
         rank = next((n for n, name in enumerate(LONGEST) if name in used), len(LONGEST))
         rank += rank == len(LONGEST) and not item.get_closest_marker("slow")

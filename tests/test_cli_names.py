@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,45 +22,16 @@ NAMES = {
 }
 """The parameters of commands that are names."""
 OTHERS = {
-    *(
-        "overrides",
-        "over",
-        "as_json",
-        "seeds",
-        "jobs",
-        "processes",
-        "device",
-        "keep",
-        "accept_stale",
-    ),
+    *("overrides", "over", "as_json", "seeds", "jobs", "processes", "device", "keep"),
+    *("accept_stale", "trials", "hours", "count", "where", "least", "beta", "open_page", "seed"),
+    *("host", "port", "rate", "shards", "text", "form", "language", "allow"),
     *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
-    *(
-        "file",
-        "subject",
-        "scores",
-        "images",
-        "texts",
-        "image_ids",
-        "caption_ids",
-        "captions",
-        "relevance",
-    ),
-    *("source", "model", "to", "table", "index", "query", "image"),  # a user's own files
-    *("trials", "hours"),
-    *("count", "where", "least", "beta", "open_page"),
-    *("indexes", "host", "port", "rate", "shards"),
-    *("text", "form", "language", "allow", "seed"),
+    # A user's own files.
+    *("file", "subject", "scores", "images", "texts", "image_ids", "caption_ids", "captions"),
+    *("relevance", "source", "model", "to", "table", "index", "indexes", "query", "image"),
 }
-GOOD = {
-    "dataset": "scenes",
-    "preset": "vsepp",
-    "features": "lite0",
-    "presets": "vsepp",
-    "source": "missing",
-    "model": "missing",
-    "to": "made",
-    "indexes": "missing",
-}
+GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "presets": "vsepp"}
+GOOD |= {"source": "missing", "model": "missing", "to": "made", "indexes": "missing"}
 COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
 PLACES = [
     (command, parameter.name)
@@ -76,16 +48,20 @@ def test_every_parameter_is_known_as_a_name_or_another_value() -> None:
     assert {part.name for command in COMMANDS.values() for part in command.params} <= known
 
 
+@pytest.fixture(scope="module")
+def checkout(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield configured(root, tmp_path_factory.mktemp("checkout"), patch)
+
+
 @pytest.mark.parametrize(("command", "name"), PLACES)
 def test_no_name_is_a_path(
-    root: Path,
-    tmp_path: Path,
+    checkout: Path,
     command: str,
     name: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    checkout = configured(root, tmp_path, monkeypatch)
     before = sorted(checkout.rglob("*"))
     for value in HOSTILE if FIRST[name] == command else ("", "-x", "../flickr8k/vsepp"):
         options, arguments = [], []

@@ -48,9 +48,7 @@ def register(page: Path, workspace: Workspace, registry: str, opening: str) -> N
 
 
 def run_commands(page: Path, workspace: Workspace) -> None:
-    for text in blocks(page, "sh"):
-        for command in text.splitlines():
-            workspace.run(*command.split())
+    workspace.run_all(*"".join(blocks(page, "sh")).splitlines())
 
 
 def metrics(workspace: Workspace, dataset: str, method: str) -> dict:
@@ -154,8 +152,7 @@ assert scores.shape == (2, 1) and len(why.entity_scores) == len(why.graph.object
 @pytest.mark.slow
 def test_the_search_page_runs(root: Path, finished: Workspace) -> None:
     page = root / "docs" / "search.md"
-    for command in "".join(blocks(page, "sh")).splitlines():
-        finished.run(*shlex.split(command))
+    run_commands(page, finished)
     program = "".join(blocks(page, "python"))
     finished.run("python", "-c", program + "assert len(answer.results) == 5")
     shutil.rmtree(finished.folder / "scenes.index")  # other tests use this workspace

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.capture import CaptureResult
 
 from manymatch import cli
 
@@ -19,13 +20,24 @@ def configured(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return folder
 
 
-def run(command: str | list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command, which must succeed."""
+def run(command: str | list[str], monkeypatch: pytest.MonkeyPatch, code: int = 0) -> None:
+    """Run the command, which must exit with `code`."""
     words = command.split() if isinstance(command, str) else command
     monkeypatch.setattr(sys, "argv", ["manymatch", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == 0
+    assert ended.value.code == code
+
+
+def ends(
+    command: str | list[str],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> CaptureResult[str]:
+    """What the command prints that exits with `code`."""
+    run(command, monkeypatch, code)
+    return capfd.readouterr()
 
 
 def fails(
@@ -34,12 +46,7 @@ def fails(
     capfd: pytest.CaptureFixture[str],
 ) -> str:
     """The one line that the command ends with."""
-    words = command.split() if isinstance(command, str) else command
-    monkeypatch.setattr(sys, "argv", ["manymatch", *words])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 1
-    lines = capfd.readouterr().err.splitlines()
+    lines = ends(command, 1, monkeypatch, capfd).err.splitlines()
     assert len([line for line in lines if line.startswith("error: ")]) == 1
     assert lines[-1].startswith("error: ") and "Traceback" not in lines
     return lines[-1]

@@ -20,9 +20,8 @@ def test_the_stage_makes_an_index_and_joins_its_parts(
     workspace.edit("params.yaml", {"indexes": {"mine": {"source": source, "model": model}}})
     assert stages_run(workspace.run("dvc", "repro", "code")) == ["code"]
     target = "data/indexes/mine"
-    command = ["manymatch", "index", source, "--model", f"models/{model}", "--to", target]
-    for part in ("1/2", "2/2"):
-        workspace.run(*command, "--part", part)
+    command = f"manymatch index {source} --model models/{model} --to {target} --part"
+    workspace.run_all(f"{command} 1/2", f"{command} 2/2")
     assert len(list((workspace.folder / "data/parts/indexes/mine").iterdir())) == 2
     output = workspace.run("dvc", "repro", "-s", "index@mine")
     assert stages_run(output) == ["index@mine"] and ", 0 embedded" in output
