@@ -39,6 +39,15 @@ def test_a_list_with_an_entry_a_line_stays_so(tmp_path: Path, indent: str) -> No
     assert text == BLOCK.format(indent).replace("- cora\n", f"- cora\n{indent}- dive\n")
 
 
+def test_lines_after_a_group_stay_after_its_new_and_changed_entries(tmp_path: Path) -> None:
+    file = tmp_path / "params.yaml"
+    file.write_text("a:\n  b:\n    c: 1 # why\n\n# About d.\nd: 2\n")
+    for _ in range(2):
+        file.write_text(edited(file, {"a.e": {"f": 3, "g": 4}}))
+    added = "  e:\n    f: 3\n    g: 4\n"
+    assert file.read_text() == f"a:\n  b:\n    c: 1 # why\n{added}\n# About d.\nd: 2\n"
+
+
 def test_every_settings_file_survives_reading_and_writing(root: Path) -> None:
     for file in [root / "params.yaml", *(root / "presets").rglob("*.yaml")]:
         assert edited(file, {}) == file.read_text()

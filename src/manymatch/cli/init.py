@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,7 +67,8 @@ def init(
     params = project.params()
     if name in DATASETS or "." in name or name == "all":
         raise ConfigError(
-            f"{name}: the name of a built-in data set, or a name with a dot. Choose another name"
+            f"{name}: the name of a built-in data set, the word for all, or a name with a dot. "
+            "Choose another name"
         )
     given: dict[str, Any] = {
         "images": str(images),
@@ -102,7 +104,7 @@ def init(
             changes[key] = [*getattr(params, key), entry]
     write_text(LAYOUT.params, edited(LAYOUT.params, changes))
     say(f"{LAYOUT.params}: {', '.join(changes)}")
-    _say_what_next(name, params, sizes)
+    _say_what_next(name, params, names, sizes)
 
 
 def _parser(language: str) -> str | None:
@@ -115,7 +117,6 @@ def _parser(language: str) -> str | None:
 
     from manymatch.scene_graphs.parser import WITHOUT
 
-    model = f"{language}_core_news_sm"
     kinds = [
         f"{language}_core_{kind}_{size}" for kind in ("news", "web") for size in ("sm", "md", "lg")
     ]
@@ -123,8 +124,8 @@ def _parser(language: str) -> str | None:
     if installed is None:
         say(
             f"--language {language}: no spaCy model is installed. A caption is then one object of "
-            f"its graph, which only CORA reads. For graphs run `python -m spacy download {model}` "
-            "and this command again"
+            "its graph, which only CORA reads. For graphs choose a model at "
+            "https://spacy.io/models, run `python -m spacy download MODEL` and this command again"
         )
     return installed or WITHOUT
 
@@ -151,19 +152,24 @@ def _describe(name: str, collection: Collection, sizes: Counter[str]) -> None:
         say(f"{name}: {note}")
 
 
-def _say_what_next(name: str, params: Params, sizes: Counter[str]) -> None:
+def _say_what_next(name: str, params: Params, presets: Sequence[str], sizes: Counter[str]) -> None:
     from manymatch.datasets.own.presets import epochs
 
     cores = os.cpu_count() or 1
     counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
     data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores
     model = sizes["train"] * epochs(sizes["train"]) * _SECONDS["an epoch of a model"] / cores
-    trained = params.presets
+    trained, others = params.presets, [one for one in presets if one not in params.presets]
     say(
-        f"'dvc repro' makes features, scene graphs and shards in about {_time(data)}, and trains "
-        f"{', '.join(trained)} in about {_time(model * len(trained))} on these {cores} cores"
+        f"{name}: features, scene graphs and shards take about {_time(data)} on these {cores} "
+        f"cores, and the training of {', '.join(trained)} takes about "
+        f"{_time(model * len(trained))}"
     )
-    say(f"for one model: dvc repro evaluate@{name}-{trained[0] if trained else 'PRESET'}")
+    if others:
+        say(f"{LAYOUT.params}: to train {' or '.join(others)} too, add the name to 'presets'")
+    say(f"for one model: dvc repro evaluate@{name}-{trained[0] if trained else others[0]}")
+    datasets = ", ".join(dict.fromkeys((*params.datasets, name)))
+    say(f"for the models of all 'presets' on {datasets}: dvc repro")
 
 
 def _time(seconds: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedSeq
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import CommentMark
 from ruamel.yaml.tokens import CommentToken
 
@@ -62,7 +62,25 @@ def _put(value: Any, path: list[str], setting: Any, where: str) -> None:
         value = value.setdefault(part, {})
         if not isinstance(value, dict):
             raise ConfigError(f"{where}: '{part}' is a value, not a group of settings")
+    old = value.get(path[-1], value)
+    if isinstance(setting, dict) and setting and isinstance(old, CommentedMap) and old:
+        setting = CommentedMap(setting)
+        _move_following(old, setting)
     value[path[-1]] = _in_style(value.get(path[-1]), setting)
+
+
+def _move_following(old: CommentedMap, new: CommentedMap) -> None:
+    """Move the lines after a group, which ruamel keeps with its last value, behind `new`."""
+    group, key = old, next(reversed(old))
+    while isinstance(group[key], CommentedMap) and group[key]:
+        group = group[key]
+        key = next(reversed(group))
+    comment = group.ca.items.get(key, [None] * 4)[2]
+    own, _, after = comment.value.partition("\n") if comment else ("", "", "")
+    if after:
+        comment.value = f"{own}\n"
+        following = CommentToken(f"\n{after}", CommentMark(0))
+        new.ca.items[next(reversed(new))] = [None, None, following, None]
 
 
 def _in_style(old: Any, new: Any) -> Any:

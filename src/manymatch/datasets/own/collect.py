@@ -28,6 +28,8 @@ from manymatch.system.files import write_text
 from manymatch.system.progress import say, track
 from manymatch.text.caption_text import caption_fault
 
+_MANY = 0.5
+"""The share of unusable pictures or captions that no advice says to allow."""
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|&(?:[a-z]{2,8}|#\d{1,6});")
 
 
@@ -162,18 +164,19 @@ class Collection:
 
     def _refuse(self) -> None:
         """Check that at most the allowed shares of pictures and captions are left out."""
-        faulty = {name for what, _, name, _ in self.left_out if what == "pictures"}
+        faulty = {one.name for one in self.left_out if one.what == "pictures"}
         captions = [one for one in self.left_out if one.what == "captions"]
         for what, count, total in (
-            ("pictures", len(faulty), len(self.pictures) + len(faulty)),
+            ("pictures", len(faulty), len(faulty.union(self.pictures))),
             ("captions", len(captions), self._captions),
         ):
             if count > self.settings.allow * total:
                 _, where, name, reason = next(one for one in self.left_out if one.what == what)
+                allow = -(-count * 100 // total) / 100
+                advice = f", or allow them with --allow {allow}" if allow < _MANY else ""
                 raise DataError(
                     f"{where}: {name[:80]}: {reason}. In all {count:,} of {total:,} {what} cannot "
-                    f"be used ({count / total:.1%}). Correct them, or allow them with --allow "
-                    f"{-(-count * 100 // total) / 100}"
+                    f"be used ({count / total:.1%}). Correct them{advice}"
                 )
         for picture in [one for one in self.pictures.values() if not one.captions]:
             del self.pictures[picture.file]
@@ -227,7 +230,9 @@ class Collection:
         copies = len(pictures) - len(set(groups.tolist()))
         crossing = splits.crossing(drawn, groups.tolist())
         self.notes.append(
-            f"{copies:,} near-duplicates of other pictures; {crossing:,} of them in another split"
+            f"{copies:,} near-duplicates of other pictures, {crossing:,} groups in several splits"
+            if copies
+            else "no near-duplicates among the pictures"
         )
 
     def rows(self) -> Iterator[Caption]:

@@ -53,6 +53,7 @@ def write_preset(presets: Path, dataset: str, name: str, pictures: int, captions
         header = (
             f"# {name} on {dataset}: {pictures:,} training pictures with {captions:,} captions.\n"
             f"#\n#   dvc repro evaluate@{dataset}-{name}\n#\n"
+            f"# The command works if 'presets' in params.yaml lists {name}.\n"
             f"# Made by `manymatch init` from presets/{TEMPLATES}/{name}.yaml, which says what "
             f"differs from the paper.\n# Changed: {', '.join(changes)}.\n"
         )

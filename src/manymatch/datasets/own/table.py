@@ -207,6 +207,11 @@ def _delimited_rows(path: Path) -> Iterator[Row]:
             yield f"{path}:{begins}", row, fault
             begins = at + 1
     except csv.Error as error:
+        if "new-line" in str(error):
+            raise DataError(
+                f"{path}:{begins}: a line ends with a carriage return alone. Save the table as "
+                "CSV UTF-8"
+            ) from None
         raise DataError(
             f"{path}:{begins}: {error}. Write a quote in a caption twice, and close each quote"
         ) from None
