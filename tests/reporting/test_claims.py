@@ -6,7 +6,6 @@ import json
 import re
 import statistics
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made_results import write_ablation
@@ -130,8 +129,9 @@ def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:
     run = table.points[0].runs[0]
     both = claims.CLAIMS[0].quantities[1].of(run)
     assert both is not None
-    multi: Any = run.metrics.model_extra["multi"]  # type: ignore[index]
-    assert both == statistics.fmean(multi[way]["map_at_r"] for way in ("i2t", "t2i"))
+    multi = run.metrics.multi
+    assert multi is not None
+    assert both == statistics.fmean(way.map_at_r for way in (multi.i2t, multi.t2i))
     bare = AblationRun.model_validate({"seed": 0, "metrics": {"rsum": 1.0}})
     assert claims.CLAIMS[0].quantities[1].of(bare) is None
 

@@ -41,11 +41,13 @@ class Recall(BothWays[Ranks]):
 
 
 class Ambiguity(Record):
-    """The queries with `least` to `2 * least - 1` positives, and their mAP@R in percent."""
+    """For each group of queries with `least` to `2 * least - 1` positives, the number of queries
+    and their mAP@R in percent. These are lists of numbers, because DVC would plot a list of
+    groups."""
 
-    least: int
-    queries: int
-    map_at_r: float
+    least: list[int]
+    queries: list[int]
+    map_at_r: list[float]
 
 
 class MultiMatch(Record):
@@ -59,7 +61,7 @@ class MultiMatch(Record):
     r_precision: float
     r1: float
     others: float | None = None
-    by_positives: list[Ambiguity] | None = None
+    by_positives: Ambiguity | None = None
 
 
 def _jpeg(thumbnail: str) -> str:

@@ -62,20 +62,20 @@ def multi_match_metrics(parts: Iterable[RelevantRanks]) -> dict[str, float]:
     return dict(zip(("map_at_r", "r_precision", "r1"), values.tolist(), strict=True))
 
 
-def by_positives(parts: Sequence[RelevantRanks]) -> list[dict[str, float]]:
-    """mAP@R in percent of the queries with 1, with 2 to 3, with 4 to 7 ... positives: `least`
-    number of positives, number of `queries`, `map_at_r`. Groups without a query are left out."""
+def by_positives(parts: Sequence[RelevantRanks]) -> dict[str, list[float]]:
+    """mAP@R in percent of the queries with 1, with 2 to 3, with 4 to 7 ... positives: the `least`
+    number of positives, the number of `queries` and `map_at_r` of each group with a query."""
     counts = torch.cat([part.counts for part in parts])
     precision = torch.cat([_per_query(part)[:, 0] for part in parts])
-    exponents = counts.double().log2().floor().long()
-    return [
-        {
-            "least": 2**exponent,
-            "queries": int((exponents == exponent).sum()),
-            "map_at_r": 100 * precision[exponents == exponent].mean().item(),
-        }
-        for exponent in exponents.unique().tolist()
-    ]
+    exponents = counts.double().frexp().exponent - 1
+    groups = {
+        2**exponent: precision[exponents == exponent] for exponent in exponents.unique().tolist()
+    }
+    return {
+        "least": [*groups],
+        "queries": [len(group) for group in groups.values()],
+        "map_at_r": [100 * group.mean().item() for group in groups.values()],
+    }
 
 
 def _per_query(part: RelevantRanks) -> Tensor:

@@ -84,15 +84,18 @@ def analyse_sets(
         for selection in track(selected, "rank by selected elements", len(selected), quiet=True)
     ]
     pairs = element_pairs(images, texts, embedded.image_index)
-    separated = meanings(stored(range(len(images))), pairs.winner) if images.shape[1] > 1 else None
     nearest = nearest_items(images, texts), nearest_items(texts, images)
+    measured: dict[str, Any] = {
+        **_element_metrics("images", images, pairs.share.sum(1), nearest[0], recalls),
+        **_element_metrics("texts", texts, pairs.share.sum(0), nearest[1], recalls),
+    }
+    if images.shape[1] > 1 and (meant := meanings(stored(range(len(images))), pairs.winner)):
+        measured["meanings"] = meant
     return SetAnalysis(
         metrics=SetMetrics(
             gallery=len(images),
             rsum=whole["rsum"],
-            **_element_metrics("images", images, pairs.share.sum(1), nearest[0], recalls),
-            **_element_metrics("texts", texts, pairs.share.sum(0), nearest[1], recalls),
-            **({"meanings": separated} if separated else {}),
+            **measured,
         ),
         details=SetDetails(
             gallery=GallerySize(images=len(images), captions=len(texts)),

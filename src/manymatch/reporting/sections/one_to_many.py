@@ -87,12 +87,14 @@ def _view(title: str, link: str, note: str, charts: Sequence[Block]) -> View | N
 
 
 def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
-    """The tables of whole methods, then the leaderboard, each with its title."""
+    """The tables of whole methods, then the leaderboard's runs by their features, with titles."""
     for ablation in results.ablations:
         if ablation.of_methods:
             runs = {point.label: point.runs for point in ablation.points}
             yield ablation.name, {name: [run.metrics for run in runs[name]] for name in runs}
-    yield "leaderboard", {run.preset: [run.metrics] for run in results.runs}
+    for features in dict.fromkeys(run.provenance.features for run in results.runs):
+        alike = [run for run in results.runs if run.provenance.features == features]
+        yield f"leaderboard, {features}", {run.preset: [run.metrics] for run in alike}
 
 
 def _dots(title: str, presets: Presets, key: str, less: str = "") -> Iterator[DotChart]:
@@ -150,6 +152,6 @@ def _precisions(
         groups = getattr(one.multi, way).by_positives if one.multi else None
         if groups is None:
             return {}
-        for group in groups:
-            values.setdefault(group.least, []).append(group.map_at_r)
+        for least, precision in zip(groups.least, groups.map_at_r, strict=True):
+            values.setdefault(least, []).append(precision)
     return values
