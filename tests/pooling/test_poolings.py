@@ -101,7 +101,9 @@ def test_gpo_weights_are_distributions_over_the_real_places():
 
 
 def test_the_position_code_is_the_papers():
-    code = sine_code(4, 6)
+    with torch.inference_mode():
+        code = sine_code(4, 6)
+    assert not code.is_inference()  # a code that validation has made serves training
     for place in range(4):
         for i in range(3):
             angle = torch.tensor(place / 10000 ** (2 * i / 6))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 
+@lru_cache(maxsize=16)  # a GPU would start eight kernels for each code of each batch
+@torch.inference_mode(False)  # training keeps a code that validation has made
 def sine_code(
     length: int,
     size: int,

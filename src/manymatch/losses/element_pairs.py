@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -19,6 +21,13 @@ def gram(vectors: Tensor) -> Tensor:
 def element_cosines(vectors: Tensor) -> Tensor:
     """`(n, K (K - 1) / 2)` cosines of the pairs j < k of each set `(n, K, D)`; `(n, 0)` if K =
     1."""
-    size = vectors.shape[1]
-    first, second = torch.triu_indices(size, size, offset=1, device=vectors.device)
-    return gram(vectors)[:, first, second]
+    pairs = _pairs(vectors.shape[1], vectors.device)
+    return gram(vectors).flatten(1).index_select(1, pairs)
+
+
+@lru_cache
+@torch.inference_mode(False)
+def _pairs(size: int, device: torch.device) -> Tensor:
+    """The numbers of the pairs j < k among all `size * size`."""
+    first, second = torch.triu_indices(size, size, offset=1, device=device)
+    return first * size + second

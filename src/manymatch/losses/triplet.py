@@ -46,7 +46,7 @@ def triplet(
     positive = positive_scores(scores, image_index)
     negatives = scores.masked_fill(positive_pairs(scores, image_index), -torch.inf)
     if mining == "hardest":
-        texts, images = negatives.amax(1)[image_index], negatives.amax(0)
+        texts, images = negatives.amax(1).index_select(0, image_index), negatives.amax(0)
         return _hinge(texts - positive, margin).mean() + _hinge(images - positive, margin).mean()
     texts, images = negatives[image_index] - positive[:, None], negatives - positive
     return _hinge(texts, margin).sum(1).mean() + _hinge(images, margin).sum(0).mean()

@@ -46,6 +46,6 @@ class DivE(SetMethod):
         return self.matching_terms(images, texts, batch.image_index) | weighted(
             diversity=(
                 self.settings.diversity_weight,
-                lambda: slot_diversity(x["slots"]) + slot_diversity(y["slots"]),
+                lambda: slot_diversity(x["slots"], y["slots"]),
             ),
         )

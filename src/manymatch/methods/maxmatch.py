@@ -75,6 +75,6 @@ class MaxMatch(SetMethod):
             ),
             diversity=(
                 settings.diversity_weight,
-                lambda: slot_diversity(x["slots"]) + slot_diversity(y["slots"]),
+                lambda: slot_diversity(x["slots"], y["slots"]),
             ),
         )

@@ -48,6 +48,6 @@ class PVSE(SetMethod):
         return self.matching_terms(images, texts, batch.image_index) | weighted(
             diversity=(
                 self.settings.diversity_weight,
-                lambda: gram_diversity(x["slots"]) + gram_diversity(y["slots"]),
+                lambda: gram_diversity(x["slots"], y["slots"]),
             ),
         )

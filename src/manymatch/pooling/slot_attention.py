@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from manymatch.layers.position_code import relative_sine_code
 from manymatch.pooling.masked import Mask, real_rows, zeroed
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
-from manymatch.similarities.pairs import full_precision
 
 Start = Literal["learned", "random"]
 Update = Literal["residual", "gru"]
@@ -81,13 +80,13 @@ class SlotAttention(SetModule):
     def _refine(self, local: Tensor, mask: Mask) -> tuple[Tensor, list[Tensor]]:
         local, mask = zeroed(local, mask), real_rows(local, mask)
         inputs = self.block.read(local, self._code(mask, local))
-        attention: list[Tensor] = []
+        padding, attention = ~mask[:, None, None], list[Tensor]()
         if self.random is None:
             slots = self.slots.expand(len(local), -1, -1)
         else:
             slots = self.random(len(local))
         for _ in range(self.iterations):
-            slots, weights = self.block(slots, *inputs, mask)
+            slots, weights = self.block(slots, *inputs, padding)
             attention.append(weights)
         return slots, attention
 
@@ -162,11 +161,14 @@ class SlotBlock(nn.Module):
         return self._split(self.key(with_code)), self._split(self.value(local))
 
     def forward(
-        self, slots: Tensor, keys: Tensor, values: Tensor, mask: Tensor
+        self, slots: Tensor, keys: Tensor, values: Tensor, padding: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The slots `(n, K, D)` after the pass, and the weights `(n, heads, K, R)`."""
+        """The slots `(n, K, D)` after the pass, and the weights `(n, heads, K, R)`.
+
+        `padding (n, 1, 1, R)` is True for inputs that are not real.
+        """
         queries = self._split(self.query(self.slot_norm(slots)))
-        weights = competing_weights(queries @ keys.mT * keys.shape[-1] ** -0.5, mask)
+        weights = competing_weights(queries @ keys.mT * keys.shape[-1] ** -0.5, padding)
         gathered = (weights.to(values.dtype) @ values).transpose(1, 2).flatten(2)
         gathered = self.dropout(self.gather(gathered))
         if self.gru is None:
@@ -188,11 +190,12 @@ def _gru_cell(size: int) -> nn.GRUCell:
     return cell
 
 
-def competing_weights(scores: Tensor, mask: Tensor) -> Tensor:
+def competing_weights(scores: Tensor, padding: Tensor) -> Tensor:
     """Weights of slots over inputs from `scores (n, heads, K, R)`, in float32 or better.
 
     Padding is masked after the softmax over slots. If it were masked before, its column would be
     uniform instead of 0, and the set of a sample would depend on the amount of padding.
     """
-    shares = full_precision(scores).softmax(2).masked_fill(~mask[:, None, None], 0.0)
+    kind = torch.promote_types(scores.dtype, torch.float32)
+    shares = scores.softmax(2, dtype=kind).masked_fill(padding, 0.0)
     return shares / (shares.sum(3, keepdim=True) + _EPSILON)
