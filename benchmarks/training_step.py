@@ -114,7 +114,13 @@ def _learned(settings: Any) -> Any:
     return {key: _learned(value) for key, value in settings.items() if key != "glove_file"}
 
 
-def made_up(images: int, captions: int, vocabulary: Vocabulary) -> Batch:
+def made_up(
+    images: int,
+    captions: int,
+    vocabulary: Vocabulary,
+    regions: int = REGIONS,
+    width: int = FEATURES,
+) -> Batch:
     """A batch of random features and captions; a caption's graph has four objects, two
     attributes and two relations."""
     rng, numbering = np.random.default_rng(0), Numbering(vocabulary)
@@ -123,8 +129,8 @@ def made_up(images: int, captions: int, vocabulary: Vocabulary) -> Batch:
         [
             Item(
                 str(image),
-                rng.standard_normal((REGIONS, FEATURES), np.float32),
-                np.ones(REGIONS, bool),
+                rng.standard_normal((regions, width), np.float32),
+                np.ones(regions, bool),
                 None,
                 [numbering.caption(_caption(random_words)) for _ in range(captions)],
             )
