@@ -50,9 +50,11 @@ EMPTY = {
     "uniformity": [(losses.uniformity, shape) for shape in [(0, 6), (1, 6)]],
     "slot_diversity": [(losses.slot_diversity, (0, 4, 6))],
     "gram_diversity": [(losses.gram_diversity, (0, 4, 6))],
-    "intra_set_divergence": [(lambda x: losses.intra_set_divergence(x, 0.6, 0.5), (0, 4, 6))],
+    "intra_set_divergence": [
+        (lambda x: losses.intra_set_divergence(x, margin=0.6, scale=0.5), (0, 4, 6))
+    ],
     "global_discriminative": [
-        (lambda x: losses.global_discriminative(x, x.sum(1), 0.6, 0.5), (0, 4, 6))
+        (lambda x: losses.global_discriminative((x, x.sum(1)), margin=0.6, scale=0.5), (0, 4, 6))
     ],
 }
 

@@ -151,14 +151,14 @@ def test_gram_diversity(shape):
 @sizes
 def test_intra_set_divergence(shape):
     sets = vectors(*shape)
-    result = intra_set_divergence(sets, 0.6, 0.5)
+    result = intra_set_divergence(sets, margin=0.6, scale=0.5)
     assert_same(result, naive_intra_set_divergence(sets, 0.6, 0.5), [sets])
 
 
 @sizes
 def test_global_discriminative(shape):
     sets, globals = vectors(*shape), vectors(shape[0], shape[2], seed=1)
-    result = global_discriminative(sets, globals, 0.6, 0.5)
+    result = global_discriminative((sets, globals), margin=0.6, scale=0.5)
     terms = [
         torch.exp(0.5 * (cos(element, whole) - 0.6))
         for rows, whole in zip(sets, globals, strict=True)
@@ -191,7 +191,7 @@ def test_known_values():
     for sets, cosine, distance in ((opposite, -1, 4), (equal, 1, 0), (orthogonal, 0, 2)):
         assert slot_diversity(sets).item() == pytest.approx(math.exp(-2 * distance))
         expected = math.exp(0.5 * (cosine - 0.6))
-        assert intra_set_divergence(sets, 0.6, 0.5).item() == pytest.approx(expected)
+        assert intra_set_divergence(sets, margin=0.6, scale=0.5).item() == pytest.approx(expected)
         assert gram_diversity(sets).item() == pytest.approx(math.sqrt(2) * abs(cosine) / 4)
 
 
@@ -205,8 +205,8 @@ SET_LOSSES = {
     "mmd": lambda x: mmd(x, x[:3].flip(1) * 0.5),
     "slot_diversity": slot_diversity,
     "gram_diversity": gram_diversity,
-    "global_discriminative": lambda x: global_discriminative(x, x.mean(1), 0.6, 0.5),
-    "intra_set_divergence": lambda x: intra_set_divergence(x, 0.6, 0.5),
+    "global_discriminative": lambda x: global_discriminative((x, x.mean(1)), margin=0.6, scale=0.5),
+    "intra_set_divergence": lambda x: intra_set_divergence(x, margin=0.6, scale=0.5),
 }
 
 

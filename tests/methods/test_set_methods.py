@@ -65,11 +65,15 @@ def test_maxmatch_weighs_its_six_losses(build, make_batch):
         "contrastive": 0.001 * info_nce(scores, batch.image_index, 0.05),
         "global_discriminative": 0.1
         * both(
-            lambda side: global_discriminative(side.vectors, side.globals, 0.6, 0.5), images, texts
+            lambda side: global_discriminative((side.vectors, side.globals), margin=0.6, scale=0.5),
+            images,
+            texts,
         )
         / 2,
         "intra_set_divergence": 0.1
-        * both(lambda x: intra_set_divergence(x, 0.6, 0.5), images.vectors, texts.vectors),
+        * both(
+            lambda x: intra_set_divergence(x, margin=0.6, scale=0.5), images.vectors, texts.vectors
+        ),
     }
     torch.testing.assert_close(method.loss(images, texts, batch), expected)
 

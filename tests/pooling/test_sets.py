@@ -13,6 +13,7 @@ from torch.nn import functional
 from manymatch.layers.position_code import relative_sine_code
 from manymatch.methods.sets import SetSettings, set_module
 from manymatch.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
+from manymatch.pooling.slot_attention import competing_weights
 from manymatch.system.errors import ConfigError
 
 WIDTH, SIZE = 6, 8
@@ -154,6 +155,12 @@ def test_slot_attention_drops_where_the_released_code_does():
     slots, inputs = torch.zeros(50, 4, SIZE), block.read(torch.randn(50, 3, WIDTH), None)
     gathered, _ = block(slots, *inputs, torch.zeros(50, 1, 1, 3, dtype=torch.bool))
     assert set(gathered.flatten().tolist()) == {0.0, 2.0}
+
+
+def test_the_gradient_of_competing_weights():
+    padding = torch.tensor([[False] * 4, [False, False, True, True]])[:, None, None]
+    scores = torch.randn(2, 2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda each: competing_weights(each, padding), scores)
 
 
 @pytest.mark.parametrize("name", [*PROTOTYPES, "slots", "pie_net", "decoder"])

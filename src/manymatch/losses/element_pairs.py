@@ -6,23 +6,23 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.unit import unit
 
 
-def gram(vectors: Tensor) -> Tensor:
-    """Cosines `(n, K, K)` of the elements of each set `(n, K, D)`, in float32 or better."""
-    unit = functional.normalize(full_precision(vectors), dim=2)
-    with torch.autocast(unit.device.type, enabled=False):
-        return unit @ unit.mT
+def gram(*sets: Tensor) -> Tensor:
+    """Cosines `(n, K, K)` of the elements of each of all `sets (n, K, D)`, in float32 or better."""
+    elements = unit(torch.cat([full_precision(part) for part in sets]))
+    with torch.autocast(elements.device.type, enabled=False):
+        return elements @ elements.mT
 
 
-def element_cosines(vectors: Tensor) -> Tensor:
-    """`(n, K (K - 1) / 2)` cosines of the pairs j < k of each set `(n, K, D)`; `(n, 0)` if K =
-    1."""
-    pairs = _pairs(vectors.shape[1], vectors.device)
-    return gram(vectors).flatten(1).index_select(1, pairs)
+def element_cosines(*sets: Tensor) -> Tensor:
+    """`(n, K (K - 1) / 2)` cosines of the pairs j < k of each of all `sets (n, K, D)`; `(n, 0)` if
+    K = 1."""
+    pairs = _pairs(sets[0].shape[1], sets[0].device)
+    return gram(*sets).flatten(1).index_select(1, pairs)
 
 
 @lru_cache

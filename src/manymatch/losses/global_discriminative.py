@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
-from torch.nn import functional
 
-from manymatch.losses.mean import mean
+from manymatch.losses.mean import sum_of_means
 from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.unit import unit
 
 
-def global_discriminative(vectors: Tensor, globals: Tensor, margin: float, scale: float) -> Tensor:
+def global_discriminative(*sides: tuple[Tensor, Tensor], margin: float, scale: float) -> Tensor:
     """The mean over batch and K of `exp(scale (cos(element, global) - margin))`.
 
     Args:
-        vectors: `(n, K, D)` elements; normalised here.
-        globals: `(n, D)` the samples' global vectors; normalised here.
+        sides: elements `(n, K, D)` and the samples' global vectors `(n, D)`; normalised here. The
+            losses of several batches are added.
         margin: the paper's delta_2.
         scale: the paper's s, > 0.
 
@@ -25,7 +26,8 @@ def global_discriminative(vectors: Tensor, globals: Tensor, margin: float, scale
         Alomari et al., Maximal Matching Matters: Preventing Representation Collapse for Robust
         Cross-Modal Retrieval (MaxMatch), ACL 2025, L_GD.
     """
-    elements = functional.normalize(full_precision(vectors), dim=2)
-    whole = functional.normalize(full_precision(globals), dim=1)
+    elements, whole = (
+        unit(torch.cat([full_precision(side[part]) for side in sides])) for part in (0, 1)
+    )
     cosines = (elements * whole[:, None]).sum(2)
-    return mean((scale * (cosines - margin)).exp())
+    return sum_of_means((scale * (cosines - margin)).exp(), [vectors for vectors, _ in sides])

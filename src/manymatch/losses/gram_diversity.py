@@ -23,8 +23,7 @@ def gram_diversity(*slots: Tensor) -> Tensor:
         Song and Soleymani, Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval
         (PVSE), CVPR 2019, L_div, as in its released code.
     """
-    whole = torch.cat(slots)
-    size = whole.shape[1]
-    own = torch.eye(size, dtype=torch.bool, device=whole.device)
-    others = gram(whole).masked_fill(own, 0.0)
+    size = slots[0].shape[1]
+    own = torch.eye(size, dtype=torch.bool, device=slots[0].device)
+    others = gram(*slots).masked_fill(own, 0.0)
     return sum_of_means(torch.linalg.vector_norm(others, dim=(1, 2)), slots) / size**2

@@ -5,14 +5,14 @@ from __future__ import annotations
 from torch import Tensor
 
 from manymatch.losses.element_pairs import element_cosines
-from manymatch.losses.mean import mean
+from manymatch.losses.mean import sum_of_means
 
 
-def intra_set_divergence(vectors: Tensor, margin: float, scale: float) -> Tensor:
+def intra_set_divergence(*vectors: Tensor, margin: float, scale: float) -> Tensor:
     """The mean over batch and pairs j < k of `exp(scale (cos(e_j, e_k) - margin))`; 0 if K = 1.
 
     Args:
-        vectors: `(n, K, D)` elements; normalised here.
+        vectors: `(n, K, D)` elements; normalised here. The losses of several batches are added.
         margin: the paper's delta_3.
         scale: the paper's s, > 0.
 
@@ -23,4 +23,5 @@ def intra_set_divergence(vectors: Tensor, margin: float, scale: float) -> Tensor
         Alomari et al., Maximal Matching Matters: Preventing Representation Collapse for Robust
         Cross-Modal Retrieval (MaxMatch), ACL 2025, L_ISD.
     """
-    return mean((scale * (element_cosines(vectors) - margin)).exp())
+    cosines = element_cosines(*vectors)
+    return sum_of_means((scale * (cosines - margin)).exp(), vectors)

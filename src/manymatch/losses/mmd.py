@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from manymatch.similarities.pairs import full_precision
 
@@ -32,31 +35,47 @@ def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False
     # Subtracting the mean from both sets leaves distances unchanged and reduces rounding errors.
     centre = torch.cat([x, y]).detach().mean(0)
     x, y = x - centre, y - centre
+    if not (len(x) and len(y)):
+        return (x.sum() + y.sum()) * 0.0  # part of the graph
+    lengths = x.square().sum(1), y.square().sum(1)
 
-    def kernel(distances: Tensor) -> Tensor:
-        return (-gamma * (distances if squared else root(distances))).exp().mean()
+    def kernel(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor) -> Tensor:
+        distances = _squared_distances(x, y, of_x[:, None] + of_y)
+        if squared:
+            return (-gamma * distances).exp().mean()
+        result: Tensor = _RootKernel.apply(distances, gamma)
+        return result
 
     with torch.autocast(x.device.type, enabled=False):
-        distances = squared_distances(x, y)
-        if not distances.numel():
-            return distances.sum()  # 0, and part of the graph
-        across = kernel(distances)
-        return kernel(_within(x)) - 2 * across + kernel(_within(y))
+        across = kernel(x, y, *lengths)
+        return kernel(x, x, *lengths[:1] * 2) - 2 * across + kernel(y, y, *lengths[1:] * 2)
 
 
-def squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """`(N, M)` of `x (N, D)` and `y (M, D)` by one matrix product; rounding errors become 0."""
-    sizes = x.square().sum(1, keepdim=True) + y.square().sum(1)
+def _squared_distances(x: Tensor, y: Tensor, sizes: Tensor) -> Tensor:
+    """`(N, M)` of `x (N, D)` and `y (M, D)` by one matrix product; rounding errors become 0.
+
+    `sizes (N, M)` are the sums of the squared lengths.
+    """
     distances = torch.addmm(sizes, x, y.mT, alpha=-2)
     noise = _ROUNDING * torch.finfo(x.dtype).eps * sizes.detach()
     return distances.masked_fill(distances <= noise, 0.0)
 
 
-def _within(x: Tensor) -> Tensor:
-    return squared_distances(x, x)
+class _RootKernel(torch.autograd.Function):
+    """The mean of `exp(-gamma sqrt d)`, with derivative 0 at d = 0, in half of autograd's passes
+    over the matrix."""
 
+    @staticmethod
+    def forward(ctx: Any, distances: Tensor, gamma: float) -> Tensor:
+        roots = distances.sqrt()
+        kernel = (roots * -gamma).exp_()
+        ctx.save_for_backward(roots, kernel)
+        ctx.factor = -gamma / 2 / distances.numel()
+        return kernel.mean()
 
-def root(values: Tensor) -> Tensor:
-    """Square root with derivative 0 at 0."""
-    zero = values == 0
-    return values.masked_fill(zero, 1.0).sqrt().masked_fill(zero, 0.0)
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        roots, kernel = ctx.saved_tensors
+        slopes = (kernel / roots).mul_(gradient * ctx.factor)
+        return slopes.masked_fill_(roots == 0, 0.0), None

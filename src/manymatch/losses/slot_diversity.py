@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from manymatch.losses.element_pairs import element_cosines
@@ -26,4 +25,4 @@ def slot_diversity(*slots: Tensor) -> Tensor:
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),
         CVPR 2023, L_div.
     """
-    return sum_of_means((4 * (element_cosines(torch.cat(slots)) - 1)).exp(), slots)
+    return sum_of_means((4 * (element_cosines(*slots) - 1)).exp(), slots)

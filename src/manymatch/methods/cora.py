@@ -20,7 +20,6 @@ from typing import Literal
 import torch
 from pydantic import model_validator
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
@@ -47,7 +46,7 @@ from manymatch.methods.weighted import weighted
 from manymatch.pooling.gpo import GPO
 from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.unit import unit
 from manymatch.system.errors import DataError
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.text.wordpieces import AnyVocabulary
@@ -204,7 +203,7 @@ class CORA(Method):
         self.warm_up = min(1.0, epochs / warmup) if warmup else 1.0
 
     def _normalised(self, vectors: Tensor) -> Tensor:
-        return functional.normalize(full_precision(self.dropout(vectors)), dim=-1)
+        return unit(self.dropout(vectors))
 
 
 def _graphs(batch: Batch) -> Graphs:

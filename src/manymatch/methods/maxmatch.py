@@ -56,22 +56,20 @@ class MaxMatch(SetMethod):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, x, y = self.settings, images.parts(), texts.parts()
-
-        def from_global(parts: dict[str, Tensor]) -> Tensor:
-            margin, scale = settings.global_margin, settings.scale
-            return global_discriminative(parts["vectors"], parts["globals"], margin, scale)
-
-        def within_set(parts: dict[str, Tensor]) -> Tensor:
-            return intra_set_divergence(parts["vectors"], settings.intra_margin, settings.scale)
+        vectors, scale = (x["vectors"], y["vectors"]), settings.scale
+        with_globals = zip(vectors, (x["globals"], y["globals"]), strict=True)
 
         return self.matching_terms(images, texts, batch.image_index) | weighted(
             global_discriminative=(
                 settings.global_weight,
-                lambda: (from_global(x) + from_global(y)) / 2,
+                lambda: (
+                    global_discriminative(*with_globals, margin=settings.global_margin, scale=scale)
+                    / 2
+                ),
             ),
             intra_set_divergence=(
                 settings.intra_weight,
-                lambda: within_set(x) + within_set(y),
+                lambda: intra_set_divergence(*vectors, margin=settings.intra_margin, scale=scale),
             ),
             diversity=(
                 settings.diversity_weight,

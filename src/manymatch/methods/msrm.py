@@ -17,7 +17,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
@@ -29,6 +28,7 @@ from manymatch.pooling.hypergraph import HypergraphConvolution, soft_incidence
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.mahalanobis import mahalanobis
+from manymatch.similarities.unit import unit
 from manymatch.text.wordpieces import AnyVocabulary
 
 
@@ -114,7 +114,7 @@ class Hypergraph(nn.Module):
         incidence = soft_incidence(d2, match, self.alpha() if self.alpha is not None else None)
         for layer in self.layers:
             candidates = layer(candidates, incidence)
-        candidates = functional.normalize(candidates, dim=1)
+        candidates = unit(candidates)
         return self.sharpness() * cosine(queries[:, None], candidates[:, None])
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manymatch.methods.base import Embeddings
 from manymatch.pooling.slot_attention import SlotAttention
 from manymatch.shards.padding import Padding
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.unit import unit
 
 
 class SetTower(nn.Module):
@@ -31,7 +30,7 @@ class SetTower(nn.Module):
         local, padding, globals_ = self.encoder(rows, padding)
         sets = self.sets.predict(local, padding, globals_ if self.global_feature else None)
         return Embeddings(
-            vectors=functional.normalize(full_precision(sets.vectors), dim=2),
+            vectors=unit(sets.vectors),
             globals=globals_,
             slots=sets.slots,
             attention=None if self.training else sets.attention,

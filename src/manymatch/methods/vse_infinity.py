@@ -17,7 +17,6 @@ from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Probability
@@ -29,7 +28,7 @@ from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.pooling.gpo import GPO
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.unit import unit
 from manymatch.system.errors import ConfigError
 from manymatch.text.wordpieces import AnyVocabulary
 
@@ -77,7 +76,7 @@ class VSEInfinity(Method):
 
     def _pooled(self, pool: GPO, encoded: Encoding) -> Embeddings:
         pooled = self.dropout(pool(encoded.local, encoded.padding))
-        return Embeddings(functional.normalize(full_precision(pooled), dim=2))
+        return Embeddings(unit(pooled))
 
 
 def _check_sizes(size: int, **local: int) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from manymatch.layers.position_code import relative_sine_code
 from manymatch.pooling.masked import Mask, real_rows, zeroed
@@ -155,10 +156,15 @@ class SlotBlock(nn.Module):
         self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size, dropout)
 
     def read(self, local: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Keys and values `(n, heads, R, d)` of `local (n, R, W)`, the same in every pass."""
+        """Keys and values `(n, heads, R, d)` of `local (n, R, W)`, the same in every pass.
+
+        The keys are divided by the square root of d.
+        """
         local = self.input_norm(local)
         with_code = local if code is None else local + code.to(local.dtype)
-        return self._split(self.key(with_code)), self._split(self.value(local))
+        keys, values = self._split(self.key(with_code)), self._split(self.value(local))
+        # In the order in which every pass multiplies by them.
+        return (keys * keys.shape[-1] ** -0.5).contiguous(), values.contiguous()
 
     def forward(
         self, slots: Tensor, keys: Tensor, values: Tensor, padding: Tensor
@@ -168,7 +174,7 @@ class SlotBlock(nn.Module):
         `padding (n, 1, 1, R)` is True for inputs that are not real.
         """
         queries = self._split(self.query(self.slot_norm(slots)))
-        weights = competing_weights(queries @ keys.mT * keys.shape[-1] ** -0.5, padding)
+        weights = competing_weights(queries @ keys.mT, padding)
         gathered = (weights.to(values.dtype) @ values).transpose(1, 2).flatten(2)
         gathered = self.dropout(self.gather(gathered))
         if self.gru is None:
@@ -198,4 +204,22 @@ def competing_weights(scores: Tensor, padding: Tensor) -> Tensor:
     """
     kind = torch.promote_types(scores.dtype, torch.float32)
     shares = scores.softmax(2, dtype=kind).masked_fill(padding, 0.0)
-    return shares / (shares.sum(3, keepdim=True) + _EPSILON)
+    result: Tensor = _Relative.apply(shares)
+    return result
+
+
+class _Relative(torch.autograd.Function):
+    """Shares over their sum over the inputs. Its backward pass is half of autograd's operations."""
+
+    @staticmethod
+    def forward(ctx: Any, shares: Tensor) -> Tensor:
+        sums = shares.sum(3, keepdim=True).add_(_EPSILON)
+        result = shares / sums
+        ctx.save_for_backward(result, sums)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        result, sums = ctx.saved_tensors
+        return (gradient - (gradient * result).sum(3, keepdim=True)).div_(sums)
