@@ -105,8 +105,8 @@ def _ask_set(similarity: SetSimilarity, query: Embeddings, longest: float) -> Qu
     vectors = query.vectors[0] if query.mask is None else query.vectors[0][query.mask[0]]
     if not len(vectors):
         raise DataError("the query is a set without a real element: its mask is False throughout")
-    factor, *bound = set_form(similarity, _largest_product(vectors, longest))
-    return Question(factor * vectors, *bound)
+    factor, reduce, magnitude = set_form(similarity, _largest_product(vectors, longest))
+    return Question(factor * vectors, reduce, magnitude)
 
 
 def _ask_entities(beta: float, query: Embeddings, longest: float) -> Question:

@@ -106,7 +106,10 @@ class Scanner:
     def _best(self, query: Embeddings, bounds: NDArray[np.float32], k: int, least: float) -> Hits:
         best = Best(k, least)
         count = len(bounds) if self._source is None else min(k + _MARGIN, len(bounds))
-        first = np.argpartition(bounds, -count)[-count:]
+        lowest = np.partition(bounds, -count)[-count]
+        above = np.flatnonzero(bounds > lowest)
+        equal = np.flatnonzero(bounds == lowest)[: count - len(above)]
+        first = np.concatenate([above, equal])
         best.add(*self._exact(query, first[best.reached_by(bounds[first])]))
         bounds[first] = -np.inf
         others = np.flatnonzero(best.reached_by(bounds))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import torch
 from torch import Tensor
@@ -60,12 +60,22 @@ def _chamfer(products: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _smooth_chamfer(alpha: float, in_range: bool, products: Tensor, mask: Tensor | None) -> Tensor:
+    n_item, n_query = products.shape[:2]
     if in_range:
-        exponentials = products.exp_()
-        to_query, to_item = exponentials.sum(1).log_(), exponentials.sum(0).log_()
+        sums = _margins(n_item, n_query) @ products.exp_().flatten(0, 1)
+        to_query, to_item = sums.log_().split([n_item, n_query])
     else:
         to_query, to_item = products.logsumexp(1), products.logsumexp(0)
     return _mean(to_query, mask).add_(_mean(to_item, None)).div_(2 * alpha)
+
+
+@cache
+def _margins(rows: int, columns: int) -> Tensor:
+    """`(rows + columns, rows * columns)`: the sums of a matrix along its rows and its columns, as
+    one product, which reads the numbers once."""
+    row, column = torch.eye(rows), torch.eye(columns)
+    to_rows, to_columns = row.repeat_interleave(columns, 1), column.repeat(1, rows)
+    return torch.cat([to_rows, to_columns])
 
 
 def _match_probability(shift: float, products: Tensor, mask: Tensor | None) -> Tensor:

@@ -60,7 +60,8 @@ class Floats(Source):
 
     def __init__(self, form: Form, gallery: Embeddings) -> None:
         self._form, self._gallery = form, per_item(gallery)
-        self.count, self.elements = len(gallery), 1
+        self.count = len(gallery)
+        self.elements = form.rows(self._gallery.rows(slice(0, 1))).shape[1]
         errors: list[Tensor] = []
         for run in self.runs(1):
             items = self._gallery.rows(run)
@@ -70,7 +71,7 @@ class Floats(Source):
             errors.append(stacked([norms], offsets(form, exact)))
         self._errors = torch.cat(errors, 2)
         """`(1, K, n)`, the norms, or `(2, K, n)`, norms and offsets."""
-        self.elements, self.longest = len(self._errors[0]), float(self._errors[0].max())
+        self.longest = float(self._errors[0].max())
 
     @contextmanager
     def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
