@@ -41,6 +41,15 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums depend on how many threads share them, and a forked process can have only one."""
+    from manymatch.system.parallel_map import on_one_core  # torch takes a second to load
+
+    with on_one_core():
+        yield
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""

@@ -13,7 +13,6 @@ from manymatch.encoders.regions import RegionEncoder
 from manymatch.encoders.residual import ResidualEncoder
 from manymatch.encoders.scene_graph import ConceptEncoder, EdgeContext
 from manymatch.encoders.word_vectors import glove_vectors, word_embedding
-from manymatch.encoders.words import WordEncoder
 from manymatch.layers.gru import BiGRU
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.text_encoder import TextSettings, text_encoder
@@ -111,16 +110,6 @@ def test_the_gru_never_sees_padding(directions):
 
 def vocabulary(*words: str) -> Vocabulary:
     return Vocabulary([*Vocabulary.SPECIAL, *words])
-
-
-def test_words_alone_and_in_a_batch():
-    encoder = WordEncoder(word_embedding("learned", vocabulary("a", "b", "c"), 7), 8)
-    ids = torch.randint(1, 6, (4, 8), generator=torch.Generator().manual_seed(0))
-    together = encoder(ids.masked_fill(~MASK, 0), WORDS)
-    for row, length in enumerate(LENGTHS):
-        alone = encoder(ids[row : row + 1, :length], one_sequence(length))
-        torch.testing.assert_close(together.final[row], alone.final[0])
-        torch.testing.assert_close(together.states[row, :length], alone.states[0])
 
 
 def test_a_phrase_does_not_depend_on_longer_ones_beside_it():

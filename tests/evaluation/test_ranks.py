@@ -1,5 +1,7 @@
 """Ranks against hand-computed tables and a naive full matrix."""
 
+import threading
+
 import pytest
 import torch
 from made_scores import looked_up
@@ -189,3 +191,16 @@ def test_blocks_end_with_an_images_captions():
         (slice(1, 3), slice(2, 6)),
         (slice(3, 4), slice(6, 11)),  # one image with more captions than a block
     ]
+
+
+def test_the_thread_that_scores_is_kept_because_a_fork_beside_its_end_can_hang():
+    threads = []
+
+    def score(images, texts):
+        threads.append(threading.current_thread())
+        return images.vectors[:, 0] @ texts.vectors[:, 0].T
+
+    sets = Embeddings(torch.randn(4, 1, 8))
+    for _ in range(2):
+        rank(score, sets, sets, torch.arange(4), images_per_block=2, captions_per_block=2)
+    assert len(set(threads)) == 1 and threads[0].is_alive()

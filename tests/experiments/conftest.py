@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from one_by_one import run_one_by_one
 from tiny_checkout import Checkout, make_checkout
 from tiny_data import TinyData, make_data
@@ -38,12 +36,3 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checkout(_made: Path, tmp_path: Path, one_thread: None) -> Checkout:
     """A checkout of its own for each test."""
     return Checkout(Layout(Path(shutil.copytree(_made, tmp_path / "checkout"))))
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Sums depend on how many threads share them, and a forked process can have only one."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import traceback
@@ -21,6 +22,7 @@ def forked(work: Callable[[], Any]) -> int:
     if not child:
         code = 1
         try:
+            faulthandler.register(signal.SIGALRM, chain=True)  # it says where, and dies
             signal.alarm(_PATIENCE)
             torch.set_num_threads(1)  # the parent's threads are not there
             work()

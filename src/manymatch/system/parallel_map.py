@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeVar
 
@@ -43,11 +43,20 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[
     return [results[number] for number in range(len(pieces))]
 
 
+def in_background(work: Callable[[], Result]) -> Future[Result]:
+    """Start `work` in the background thread of this process, which does one work at a time."""
+    return _pool(os.getpid(), 1).submit(work)
+
+
 @cache
-def _pool(process: int) -> ThreadPoolExecutor:
-    """The threads of a process. They are kept, because starting a thread can take longer than a
-    piece of work."""
-    return ThreadPoolExecutor()
+def _pool(process: int, threads: int | None = None) -> ThreadPoolExecutor:
+    """The threads of a process.
+
+    Threads are kept, because starting a thread can take longer than a piece of work, and because a
+    thread that ends holds a lock of MKL for a moment: if the process forks at that moment, the
+    child waits for the lock forever.
+    """
+    return ThreadPoolExecutor(threads)
 
 
 @contextlib.contextmanager

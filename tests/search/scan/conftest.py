@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -37,11 +36,3 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> MakeModel:
         return manymatch.load(folder, "cpu")
 
     return made
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _no_waiting_for_the_disk() -> Iterator[None]:
-    """Thousands of small files are written, and none must outlive the machine."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manymatch.system.files.sync", lambda _: None)
-        yield

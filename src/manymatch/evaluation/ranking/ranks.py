@@ -6,8 +6,9 @@ Memory grows with the gallery, not with queries times gallery.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ from manymatch.evaluation.ranking.blocks import (
     holding,
 )
 from manymatch.methods.base import Embeddings
-from manymatch.system.parallel_map import on_one_core
+from manymatch.system.parallel_map import in_background, on_one_core
 from manymatch.system.progress import track
 
 
@@ -149,17 +150,20 @@ def _prefetched(
     """
 
     def scores_of(pair: Block) -> list[Tensor]:
-        with torch.inference_mode():  # a property of the thread
+        torch.set_num_threads(threads)  # this setting and the mode are properties of the thread
+        with torch.inference_mode():
             parts = images.rows(pair[0]), texts.rows(pair[1])
             return [score(*parts) for score in directions]
 
-    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as worker:
-        pending = worker.submit(scores_of, pairs[0])
+    pending = in_background(partial(scores_of, pairs[0]))
+    try:
         for pair in [*pairs[1:], None]:
             scores = pending.result()
             if pair is not None:
-                pending = worker.submit(scores_of, pair)
+                pending = in_background(partial(scores_of, pair))
             yield scores
+    finally:
+        wait([pending])
 
 
 def _annotated(image_index: Tensor, images: slice, texts: slice) -> tuple[Tensor, ...]:
