@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from manymatch.layers.recurrence import read_on_cpu
 from manymatch.layers.segments import scattered
 from manymatch.shards.padding import Sequences
 
@@ -52,11 +53,16 @@ class BiGRU(nn.Module):
             states = sequence.new_zeros(*sequences.mask.shape, self.size)
             return Read(states, states.sum(1))
         rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
-        # Under CUDA's autocast cuDNN reads in float16, whose gradients vanish without loss scaling.
-        with torch.autocast("cuda", enabled=False):
+        # In half precision gradients vanish without loss scaling; under CUDA's autocast cuDNN reads
+        # in float16.
+        with torch.autocast(rows.device.type, enabled=False):
             rows = rows.to(next(self.gru.parameters()).dtype)
-            states, final = self.gru(PackedSequence(rows, torch.tensor(sequences.steps)))
-        states = scattered(states.data, sequences)
+            if rows.device.type == "cpu" and torch.is_grad_enabled():
+                states, final = read_on_cpu(self.gru, rows, sequences.steps)
+            else:
+                packed, final = self.gru(PackedSequence(rows, torch.tensor(sequences.steps)))
+                states = packed.data
+        states = scattered(states, sequences)
         final = final.index_select(1, sequences.place)
         if self.directions == "forward":
             return Read(states, final[0])

@@ -1,0 +1,130 @@
+"""A GRU that is trained on a CPU: a few large calls instead of torch's thousands of small ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+
+class _Order(NamedTuple):
+    """The V rows of n sequences that are read position by position, and at each position the
+    longest sequence first (see `Sequences`). All but `spans` are row numbers."""
+
+    spans: tuple[tuple[int, int], ...]  # the first row of each position, and the row behind it
+    previous: Tensor  # of the row one position before, for each row but those of position 0
+    mirrored: Tensor  # (V,) of the row that is as far from the other end of its sequence
+    last: Tensor  # (n,) of the last row of each sequence
+
+
+def read_on_cpu(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """`gru` of one layer over the `rows (V, width)` of sequences, `steps` of which have position 0,
+    1, ...; the same as with a `PackedSequence`, except for the rounding.
+
+    Returns:
+        The states `(V, d H)` of the d directions, and their final states `(d, n, H)`.
+    """
+    weights = [weight for direction in gru.all_weights for weight in direction]
+    return _GRU.apply(_order(steps), rows, *weights)
+
+
+def _order(steps: tuple[int, ...]) -> _Order:
+    counts = torch.tensor(steps)
+    ends = counts.cumsum(0)
+    starts = ends - counts
+    position = torch.arange(len(steps)).repeat_interleave(counts)
+    place = torch.arange(len(position)) - starts[position]
+    lengths = place.bincount()
+    return _Order(
+        spans=tuple(zip(starts.tolist(), ends.tolist(), strict=True)),
+        previous=(starts[position - 1] + place)[steps[0] :],
+        mirrored=starts[lengths[place] - 1 - position] + place,
+        last=starts[lengths - 1] + torch.arange(steps[0]),
+    )
+
+
+class _GRU(torch.autograd.Function):
+    """Both directions make a step in the same calls; the second one reads mirrored sequences.
+
+    The backward pass has one product a step. The gradients of the weights are one product over all
+    steps. Gates are in torch's order: reset, update, new.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, order: _Order, rows: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
+        of_input, of_state, input_bias, state_bias = (weights[part::4] for part in range(4))
+        count, size = len(of_input), of_state[0].shape[1]
+        read = [rows, rows.index_select(0, order.mirrored)][:count]
+        inputs = rows.new_empty(count, len(rows), 3 * size)
+        for place, row, weight, bias in zip(inputs, read, of_input, input_bias, strict=True):
+            torch.addmm(bias, row, weight.T, out=place)
+        turned, added = torch.stack([weight.T for weight in of_state]), torch.stack(state_bias)
+        state = rows.new_zeros(count, len(order.last), size)
+        gates, candidates, states = [], [], []
+        for start, end in order.spans:
+            state, now = state[:, : end - start], inputs[:, start:end]
+            gate = torch.baddbmm(added[:, None], state, turned)
+            both = gate[..., : 2 * size]
+            reset, update = both.add_(now[..., : 2 * size]).sigmoid_().chunk(2, 2)
+            candidate = torch.addcmul(now[..., 2 * size :], reset, gate[..., 2 * size :]).tanh_()
+            state = candidate.lerp(state, update)
+            gates.append(gate)
+            candidates.append(candidate)
+            states.append(state)
+        joined = torch.cat(states, 1)
+        ctx.order = order
+        ctx.save_for_backward(
+            *read, *of_input, *of_state, torch.cat(gates, 1), torch.cat(candidates, 1), joined
+        )
+        ctx.set_materialize_grads(False)
+        return _side_by_side(joined, order), joined.index_select(1, order.last)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_states: Tensor | None, of_final: Tensor | None) -> tuple:
+        *saved, gates, candidates, states = ctx.saved_tensors
+        count, order, size = len(states), ctx.order, states.shape[2]
+        read, of_input, of_state = saved[:count], saved[count : 2 * count], saved[2 * count :]
+        gradient = torch.zeros_like(states)
+        if of_states is not None:
+            gradient[0] = of_states[:, :size]
+            if count == 2:
+                torch.index_select(of_states[:, size:], 0, order.mirrored, out=gradient[1])
+        if of_final is not None:
+            gradient[:, order.last] += of_final
+        before = torch.zeros_like(states)
+        before[:, len(order.last) :] = states.index_select(1, order.previous)
+        reset, update, recurrent = gates.chunk(3, 2)
+        # What the gradient of a state is multiplied by, to be that of each gate.
+        of_new = (1 - update) * (1 - candidates.square())
+        of_reset = of_new * recurrent * reset * (1 - reset)
+        of_update = (before - candidates) * update * (1 - update)
+        of_gates = torch.stack([of_reset, of_update, of_new * reset], 2)
+        flat, stacked = of_gates.flatten(2), torch.stack(of_state)
+        carried = gradient[:, :0]
+        for start, end in reversed(order.spans):
+            now = gradient[:, start:end]
+            now[:, : carried.shape[1]] += carried
+            of_gates[:, start:end].mul_(now[:, :, None])
+            carried = torch.baddbmm(now * update[:, start:end], flat[:, start:end], stacked)
+        of_inputs = torch.cat([flat[..., : 2 * size], gradient * of_new], 2)
+        of_rows = None
+        if ctx.needs_input_grad[1]:
+            of_rows = of_inputs[0] @ of_input[0]
+            if count == 2:
+                of_rows += (of_inputs[1] @ of_input[1]).index_select(0, order.mirrored)
+        of_weights = zip(
+            [one.T @ row for one, row in zip(of_inputs, read, strict=True)],
+            flat.mT @ before,
+            of_inputs.sum(1),
+            flat.sum(1),
+            strict=True,
+        )
+        return None, of_rows, *(part for parts in of_weights for part in parts)
+
+
+def _side_by_side(states: Tensor, order: _Order) -> Tensor:
+    """`(V, d H)`: the states `(d, V, H)` of all directions at the same row."""
+    return torch.cat([states[0], *(one.index_select(0, order.mirrored) for one in states[1:])], 1)
