@@ -56,7 +56,7 @@ class BiGRU(nn.Module):
         # In half precision gradients vanish without loss scaling; under CUDA's autocast cuDNN reads
         # in float16.
         with torch.autocast(rows.device.type, enabled=False):
-            rows = rows.to(self.gru.weight_ih_l0.dtype)
+            rows = rows.to(next(self.gru.parameters()).dtype)
             if rows.device.type == "cpu" and torch.is_grad_enabled():
                 states, final = read_on_cpu(self.gru, rows, sequences.steps)
             else:

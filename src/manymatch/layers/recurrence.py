@@ -27,7 +27,7 @@ def read_on_cpu(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tens
         The states `(V, d H)` of the d directions, and their final states `(d, n, H)`.
     """
     weights = [weight for direction in gru.all_weights for weight in direction]
-    return _GRU.apply(_order(steps), rows, *weights)  # type: ignore[no-untyped-call,no-any-return]
+    return _GRU.apply(_order(steps), rows, *weights)
 
 
 def _order(steps: tuple[int, ...]) -> _Order:
@@ -83,7 +83,7 @@ class _GRU(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_states: Tensor | None, of_final: Tensor | None) -> tuple:  # type: ignore[override]
+    def backward(ctx: Any, of_states: Tensor | None, of_final: Tensor | None) -> tuple:
         *saved, gates, candidates, states = ctx.saved_tensors
         count, order, size = len(states), ctx.order, states.shape[2]
         read, of_input, of_state = saved[:count], saved[count : 2 * count], saved[2 * count :]
