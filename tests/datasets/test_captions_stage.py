@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 from full_disk import error_on_full_disk
 
-from manymatch.datasets import DATASETS, captions
+from manymatch.datasets import DATASETS, base, captions
 from manymatch.datasets.base import CAPTIONS, Caption, Relevance
 from manymatch.datasets.captions import training_captions, write_captions
 from manymatch.system.errors import DataError
@@ -102,7 +102,7 @@ def test_the_vocabulary_comes_from_training_alone_without_rare_words(stage, tmp_
 
 
 def test_many_rows_are_written_in_pieces_in_their_order(stage, tmp_path, monkeypatch):
-    monkeypatch.setattr(captions, "_ROWS", 7)
+    monkeypatch.setattr(base, "ROWS", 7)
     rows = [row("a", number, text=f"word{number}") for number in range(30)]
     stage([*rows, VALIDATION])
     assert pq.ParquetFile(tmp_path / "table").num_row_groups == 5

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
 from manymatch.config.strict import Strict
-from manymatch.foreign.parquet_file import open_table
+from manymatch.foreign.parquet_file import open_table, table_writer
 
+Item = TypeVar("Item")
 SPLITS = ("train", "validation", "test")
+ROWS = 10_000
+"""Maximum number of rows in memory."""
 
 CAPTIONS = pa.schema(
     [
@@ -41,6 +45,21 @@ additional positive are scored."""
 def caption_columns(*names: str) -> pa.Schema:
     """Columns of the caption table."""
     return pa.schema([CAPTIONS.field(name) for name in names])
+
+
+def write_rows(rows: Iterable[Caption], path: Path, schema: pa.Schema) -> None:
+    """Write a table with the columns of `schema`. At most 10,000 rows are in memory."""
+    with table_writer(path, schema) as writer:
+        for batch in batches(rows):
+            columns = [[getattr(row, name) for row in batch] for name in schema.names]
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+def batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield `items` in lists of at most 10,000."""
+    rest = iter(items)
+    for first in rest:
+        yield list(chain([first], islice(rest, ROWS - 1)))
 
 
 def parser_of(table: Path) -> str | None:

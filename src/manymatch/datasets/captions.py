@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from manymatch.datasets import dataset
-from manymatch.datasets.base import CAPTION_PARSER, CAPTIONS, RELEVANCE, SPLITS, Caption, Relevance
+from manymatch.datasets.base import (
+    CAPTION_PARSER,
+    CAPTIONS,
+    RELEVANCE,
+    ROWS,
+    SPLITS,
+    Caption,
+    Relevance,
+    batches,
+    write_rows,
+)
 from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.foreign.parquet_file import table_writer
 from manymatch.system.errors import DataError
@@ -22,10 +30,7 @@ from manymatch.system.progress import say, track
 from manymatch.text.caption_text import caption_fault, shown
 from manymatch.text.vocabulary import Vocabulary
 
-Item = TypeVar("Item")
 _KNOWN = ", ".join(SPLITS)
-_ROWS = 10_000
-"""Maximum number of rows in memory."""
 
 
 def write_captions(
@@ -56,7 +61,8 @@ def write_captions(
         )
         parser = source.parser(raw)
         schema = CAPTIONS.with_metadata({CAPTION_PARSER: parser}) if parser else CAPTIONS
-        _write_table(map(ledger.enter, source.captions(raw)), new_table, name, schema)
+        rows = track(map(ledger.enter, source.captions(raw)), f"{name} captions")
+        write_rows(rows, new_table, schema)
         ledger.close(name)
         words = Vocabulary.from_captions(training_captions(new_table), minimum_count)
         words.save(new_words)
@@ -67,7 +73,7 @@ def write_captions(
 def training_captions(table: Path) -> Iterator[str]:
     """Yield the training captions of a caption table. Few of them are in memory at a time."""
     with pq.ParquetFile(table) as file:
-        for batch in file.iter_batches(_ROWS, columns=["split", "caption"]):
+        for batch in file.iter_batches(ROWS, columns=["split", "caption"]):
             in_training = pc.equal(batch["split"], "train")
             yield from batch.filter(in_training)["caption"].to_pylist()
 
@@ -183,19 +189,12 @@ def _where(row: Caption) -> str:
     return row.where or f"caption {shown(row.caption_id)}"
 
 
-def _write_table(rows: Iterable[Caption], path: Path, name: str, schema: pa.Schema) -> None:
-    with table_writer(path, schema) as writer:
-        for batch in _batches(track(rows, f"{name} captions")):
-            columns = [[getattr(row, field) for row in batch] for field in schema.names]
-            writer.write_table(pa.table(columns, schema=schema))
-
-
 def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: str) -> None:
     complete = extra is not None and extra.complete
     schema = RELEVANCE.with_metadata({"complete": "true" if complete else "false"})
     pairs = extra.pairs if extra is not None else ()
     with table_writer(path, schema) as writer:
-        for batch in _batches(_checked_pairs(pairs, ledger, name)):
+        for batch in batches(_checked_pairs(pairs, ledger, name)):
             writer.write_table(pa.table(list(zip(*batch, strict=True)), schema=schema))
 
 
@@ -207,10 +206,3 @@ def _checked_pairs(
         if fault:
             raise DataError(f"{name}: judged pairs: {fault}")
         yield image_id, caption_id
-
-
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield `items` in lists of at most `_ROWS`."""
-    rest = iter(items)
-    for first in rest:
-        yield list(chain([first], islice(rest, _ROWS - 1)))

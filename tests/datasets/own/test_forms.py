@@ -119,3 +119,22 @@ def test_missing_splits_are_drawn_from_training_pictures(birds: Birds) -> None:
     rows = pq.read_table(io.BytesIO(birds.read(birds.root / "raw"))).to_pylist()
     assert Counter(row["split"] for row in rows) == {"train": 45, "validation": 6, "test": 9}
     assert all(row["file"].startswith("images/test/") for row in rows if row["split"] == "test")
+
+
+def test_cocos_folders_of_2017(birds: Birds) -> None:
+    """`train2017` and `val2017` with a file of captions each; the test split is drawn."""
+    root, files = birds.root / "coco", list(birds.captions)
+    (root / "annotations").mkdir(parents=True)
+    for split, part in (("train", range(45)), ("val", range(45, 60))):
+        folder = root / f"{split}2017"
+        folder.mkdir()
+        images = [{"id": n, "file_name": f"{n:012}.jpg"} for n in part]
+        for n in part:
+            (birds.photos / files[n]).rename(folder / f"{n:012}.jpg")
+        annotations = [{"id": n, "image_id": n, "caption": f"bird {n}"} for n in part]
+        value = {"images": images, "annotations": annotations}
+        (root / "annotations" / f"captions_{split}2017.json").write_text(json.dumps(value))
+    rows = pq.read_table(io.BytesIO(birds.read(birds.root / "raw", images=str(root)))).to_pylist()
+    assert Counter(row["split"] for row in rows) == {"train": 39, "validation": 15, "test": 6}
+    folders = {row["file"].split("/")[1] for row in rows if row["split"] == "validation"}
+    assert folders == {"val2017"}

@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-
-from manymatch.datasets.base import CAPTION_PARSER, CAPTIONS, Caption, Dataset, parser_of
+from manymatch.datasets.base import (
+    CAPTION_PARSER,
+    CAPTIONS,
+    ROWS,
+    Caption,
+    Dataset,
+    parser_of,
+    write_rows,
+)
 from manymatch.datasets.image_folder import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.settings import OwnSettings
-from manymatch.foreign.parquet_file import read_table, table_writer
+from manymatch.foreign.parquet_file import read_table
 from manymatch.system.files import write_text
 from manymatch.system.progress import say
 
@@ -38,16 +44,12 @@ class Own(Dataset):
             ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
         # The stages that read the pictures run again if a picture changes in its place.
         write_text(raw / CONTENT, collection.content())
-        rows = list(collection.rows())
         metadata = {CAPTION_PARSER: settings.parser} if settings.parser else None
-        schema = CAPTIONS.with_metadata(metadata)
-        with table_writer(raw / TABLE, schema) as writer:
-            columns = [[getattr(row, name) for row in rows] for name in schema.names]
-            writer.write_table(pa.table(columns, schema=schema))
+        write_rows(collection.rows(), raw / TABLE, CAPTIONS.with_metadata(metadata))
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows by split and file."""
-        for batch in read_table(raw / TABLE, CAPTIONS).to_batches(10_000):
+        for batch in read_table(raw / TABLE, CAPTIONS).to_batches(ROWS):
             yield from (Caption(**row) for row in batch.to_pylist())
 
     def parser(self, raw: Path) -> str | None:

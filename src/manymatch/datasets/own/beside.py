@@ -18,10 +18,10 @@ def read_beside(folder: Path, captions: Path) -> Iterator[Record]:
         text = captions / name.with_suffix(".txt")
         if not text.is_file():
             continue
-        path_split = split_of_path(f"{name.parent.as_posix()}/_")
+        lines, fault = list[str](), None
         try:
             lines = [line for _, line in numbered_lines(text)]
         except DataError as error:
-            yield Record(name.as_posix(), (), str(text), None, path_split, path, str(error))
-            continue
-        yield Record(name.as_posix(), lines or [""], str(text), None, path_split, path)
+            fault = str(error)
+        path_split = split_of_path(f"{name.parent.as_posix()}/_")
+        yield Record(name.as_posix(), lines, str(text), path_split=path_split, fault=fault)

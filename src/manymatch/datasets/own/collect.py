@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ _MANY = 0.5
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|&(?:[a-z]{2,8}|#\d{1,6});")
 
 
-@dataclass
+@dataclass(slots=True)
 class Picture:
     """A picture and its captions. `file` is the path below the folder of pictures."""
 
@@ -124,8 +124,8 @@ class Collection:
 
     def _picture(self, record: Record) -> Picture:
         """Return the picture of a record, which is new or has had captions before."""
-        content = record.picture if isinstance(record.picture, bytes) else None
-        file = record.name if record.picture is not None else self._files.find(record.name)
+        content = record.picture
+        file = record.name if content is not None else self._files.find(record.name)
         known = self.pictures.get(file)
         digest = sha256(content).digest() if content is not None else b""
         if known is not None:
@@ -238,15 +238,12 @@ class Collection:
     def rows(self) -> Iterator[Caption]:
         """Yield the rows of the caption table by split and file. An image's id is its path without
         ending, a caption's id IMAGE#k."""
-        names = defaultdict(list)
-        for file in self.pictures:
-            names[_word(str(PurePosixPath(file).with_suffix("")))].append(file)
+        stems = {file: _word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
+        uses = Counter(stems.values())
         order = [(SPLITS.index(str(one.split)), file) for file, one in self.pictures.items()]
         for _, file in sorted(order):
             picture = self.pictures[file]
-            image_id = _word(str(PurePosixPath(file).with_suffix("")))
-            if len(names[image_id]) > 1:
-                image_id = _word(file)
+            image_id = stems[file] if uses[stems[file]] == 1 else _word(file)
             for number, text in enumerate(picture.captions):
                 caption_id = f"{image_id}#{number}"
                 split, path = str(picture.split), f"{IMAGES}/{file}"

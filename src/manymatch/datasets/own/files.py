@@ -34,11 +34,18 @@ class PictureFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: list[dict[str, list[str]]] = [defaultdict(list) for _ in _KEYS]
-        for path in image_files(folder, (*PICTURES, *REFUSED)):
-            name = path.relative_to(folder).as_posix()
-            for files, key in zip(self._files, _KEYS, strict=True):
+        paths = image_files(folder, (*PICTURES, *REFUSED))
+        self._names = [path.relative_to(folder).as_posix() for path in paths]
+        self._files: dict[Callable[[str], str], dict[str, list[str]]] = {}
+
+    def _by(self, key: Callable[[str], str]) -> dict[str, list[str]]:
+        """The names by key. Captions that name files exactly need the first key alone."""
+        if key not in self._files:
+            files: dict[str, list[str]] = defaultdict(list)
+            for name in self._names:
                 files[key(name)].append(name)
+            self._files[key] = files
+        return self._files[key]
 
     def find(self, name: str) -> str:
         """Return the path below the folder of the picture that captions call `name`.
@@ -51,8 +58,8 @@ class PictureFiles:
         path = PurePosixPath(name.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or name[1:2] == ":":
             raise Unusable("a path out of the folder. Write the path below the folder of pictures")
-        for files, key in zip(self._files, _KEYS, strict=True):
-            if hits := files.get(key(path.as_posix())):
+        for key in _KEYS:
+            if hits := self._by(key).get(key(path.as_posix())):
                 if len(hits) > 1:
                     raise Unusable(f"{len(hits)} files of this name: {hits[0]}, {hits[1]}")
                 return hits[0]

@@ -61,7 +61,10 @@ def look(images: Path, captions: Path | None, wanted: str | None = None) -> Form
         forms.pop("beside", None)
     if not forms:
         kind = f"form '{wanted}'" if wanted else f"captions; expected {_EXPECTED}"
-        raise SourceError(f"{where}: no {kind}. Name the file of the captions by --captions")
+        raise SourceError(
+            f"{where}: no {kind}. Save a table as CSV UTF-8, and name the file of the captions by "
+            "--captions"
+        )
     if len(forms) > 1:
         raise SourceError(
             f"{where}: captions in several forms, {' and '.join(sorted(forms))}. Choose by --format"

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
@@ -52,7 +52,7 @@ class Record:
     """The split that the form gives."""
     path_split: str | None = None
     """The split that the name of a folder or file says, which may mean something else."""
-    picture: Path | bytes | None = None
+    picture: bytes | None = None
     """None: the file in the folder of pictures that is called `name`."""
     fault: str | None = None
     """Why the record cannot be used, where the form itself notices."""

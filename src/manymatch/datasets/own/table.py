@@ -189,7 +189,10 @@ def _delimited_rows(path: Path) -> Iterator[Row]:
 
     first, begins = next(lines(), ""), 1
     tokens = _TOKENS.match(first) is not None
-    delimiter = max(_DELIMITERS, key=lambda sign: bool(file_columns(_header(first, sign))))
+    delimiter = max(
+        _DELIMITERS,
+        key=lambda sign: bool(file_columns([name.strip(' "\n') for name in first.split(sign)])),
+    )
     try:
         reader = csv.reader(lines(), delimiter=delimiter, strict=True)
         header = _TOKEN_COLUMNS if tokens else [name.strip() for name in next(reader, [])]
@@ -215,7 +218,3 @@ def _delimited_rows(path: Path) -> Iterator[Row]:
         raise DataError(
             f"{path}:{begins}: {error}. Write a quote in a caption twice, and close each quote"
         ) from None
-
-
-def _header(line: str, delimiter: str) -> list[str]:
-    return [name.strip().strip('"') for name in line.rstrip("\n").split(delimiter)]
