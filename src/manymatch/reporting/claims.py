@@ -26,8 +26,6 @@ METHODS = "{dataset}-methods"
 """The experiment that compares whole methods on a data set."""
 
 REGIONS = "scenes-regions-study"
-"""The experiment that compares the methods of regions with their baseline."""
-
 STUDIES = {METHODS: "{dataset}-study", "swamp-weight": "swamp-twin"}
 """The experiment with tuned presets that takes the place of another experiment, if its results
 exist."""
@@ -101,15 +99,13 @@ CLAIMS = [
         Side(METHODS, ("pvse", "dive", "maxmatch")),
         Side(METHODS, ("vsepp", "vse_infinity")),
     ),
-    Claim(
-        "MaxMatch over VSE-infinity, on regions",
-        Side(REGIONS, ("maxmatch_regions",)),
-        Side(REGIONS, ("vse_infinity_regions",)),
-    ),
-    Claim(
-        "CORA over VSE-infinity, on regions",
-        Side(REGIONS, ("cora_regions",)),
-        Side(REGIONS, ("vse_infinity_regions",)),
+    *(
+        Claim(
+            f"{method} over VSE-infinity, on regions",
+            Side(REGIONS, (f"{method.lower()}_regions",)),
+            Side(REGIONS, ("vse_infinity_regions",)),
+        )
+        for method in ("MaxMatch", "CORA")
     ),
     Claim(
         "Smooth-Chamfer over MIL, in DivE",
