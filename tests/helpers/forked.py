@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,8 @@ def forked(work: Callable[[], Any]) -> int:
     if not child:
         code = 1
         try:
-            faulthandler.register(signal.SIGALRM, chain=True)  # it says where, and dies
+            # At the alarm the child prints where it is, and dies. A test may have replaced stderr.
+            faulthandler.register(signal.SIGALRM, sys.__stderr__, chain=True)
             signal.alarm(_PATIENCE)
             torch.set_num_threads(1)  # the parent's threads are not there
             work()

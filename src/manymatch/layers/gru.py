@@ -57,11 +57,9 @@ class BiGRU(nn.Module):
         # in float16.
         with torch.autocast(rows.device.type, enabled=False):
             rows = rows.to(next(self.gru.parameters()).dtype)
-            if rows.device.type == "cpu" and torch.is_grad_enabled():
-                states, final = read_on_cpu(self.gru, rows, sequences.steps)
-            else:
-                packed, final = self.gru(PackedSequence(rows, torch.tensor(sequences.steps)))
-                states = packed.data
+            trained_on_cpu = rows.device.type == "cpu" and torch.is_grad_enabled()
+            read = read_on_cpu if trained_on_cpu else read_by_torch
+            states, final = read(self.gru, rows, sequences.steps)
         states = scattered(states, sequences)
         final = final.index_select(1, sequences.place)
         if self.directions == "forward":
@@ -72,3 +70,9 @@ class BiGRU(nn.Module):
         if self.directions == "average":
             return (forward + backward) / 2
         return torch.cat([forward, backward], -1)
+
+
+def read_by_torch(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """What `read_on_cpu` returns, by torch's GRU."""
+    packed, final = gru(PackedSequence(rows, torch.tensor(steps)))
+    return packed.data, final

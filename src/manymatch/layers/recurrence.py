@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -31,17 +32,17 @@ def read_on_cpu(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tens
 
 
 def _order(steps: tuple[int, ...]) -> _Order:
-    counts = torch.tensor(steps)
-    ends = counts.cumsum(0)
+    counts = np.array(steps)
+    ends = counts.cumsum()
     starts = ends - counts
-    position = torch.arange(len(steps)).repeat_interleave(counts)
-    place = torch.arange(len(position)) - starts[position]
-    lengths = place.bincount()
+    position = np.arange(len(steps)).repeat(counts)
+    place = np.arange(len(position)) - starts[position]
+    lengths = np.bincount(place)
     return _Order(
         spans=tuple(zip(starts.tolist(), ends.tolist(), strict=True)),
-        previous=(starts[position - 1] + place)[steps[0] :],
-        mirrored=starts[lengths[place] - 1 - position] + place,
-        last=starts[lengths - 1] + torch.arange(steps[0]),
+        previous=torch.from_numpy((starts[position - 1] + place)[steps[0] :]),
+        mirrored=torch.from_numpy(starts[lengths[place] - 1 - position] + place),
+        last=torch.from_numpy(starts[lengths - 1] + np.arange(steps[0])),
     )
 
 
