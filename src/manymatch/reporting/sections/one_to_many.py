@@ -38,8 +38,8 @@ def others(results: AllResults) -> View | None:
     return _view(
         "True items of other pairs",
         "Others",
-        "Percent. The annotated items of a query are taken out of its ranking. The query has R "
-        "other true items; the value is their share among the first R items that are left. "
+        "The annotated items of a query are taken out of its ranking. The query has R other true "
+        "items. The value is the percentage of these items among the first R items that are left. "
         "Queries without another true item do not count.",
         charts,
     )
@@ -56,9 +56,9 @@ def ambiguity(results: AllResults) -> View | None:
     return _view(
         "Ambiguity and the gain of sets",
         "Ambiguity",
-        "mAP@R of each method of sets minus mAP@R of the baseline with one vector, in percent "
-        "points, for queries with 1, with 2 to 3, with 4 to 7 ... true items. If sets help because "
-        "a query has several meanings, the gain grows with the number of true items.",
+        "The value is mAP@R of a method of sets minus mAP@R of the baseline with one vector, in "
+        "percentage points, for queries with 1, with 2 to 3, with 4 to 7 ... true items. If sets "
+        "help because a query has several meanings, the gain grows with the number of true items.",
         charts,
     )
 
@@ -74,10 +74,10 @@ def meanings(results: AllResults) -> View | None:
     return _view(
         "What elements mean",
         "Meanings",
-        "Percent points. Two captions of an image that have a common object match the same element "
-        "of the image best so much more often than by chance, which means: if the captions of each "
-        "image had each other's objects at random. At 0 the elements do not separate what the "
-        "captions speak of.",
+        "Pairs of captions of one image that have a common object: how often both captions match "
+        "the same element of the image best. The value is the difference, in percentage points, "
+        "from the share by chance, with the objects permuted among the captions of the image. "
+        "With a value of 0, the elements do not separate what the captions speak of.",
         charts,
     )
 
