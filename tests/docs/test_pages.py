@@ -138,7 +138,11 @@ TITLES = {
     "maxmatch": "MaxMatch",
     "cora": "CORA",
 }
-PRESETS = sorted({path.resolve() for path in (ROOT / "presets").glob("*/*.yaml")})
+PRESETS = sorted(  # but those that `tune` writes
+    path
+    for path in {path.resolve() for path in (ROOT / "presets").glob("*/*.yaml")}
+    if not path.stem.endswith("_tuned")
+)
 
 
 def row(method: str) -> str:

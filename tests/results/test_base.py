@@ -23,6 +23,7 @@ from manymatch.results.retrieval import Recall
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.results.studies import Studies
+from manymatch.results.tuning import Tuning
 from manymatch.system.errors import DataError
 
 VALUES = {
@@ -111,6 +112,7 @@ KINDS: list[type[Result]] = [
     SketchExperiment,
     Studies,
     SyntheticExperiment,
+    Tuning,
 ]
 FILES = [(kind, path) for kind in KINDS for path in kind.paths(REPORTS)]
 
