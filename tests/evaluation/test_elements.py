@@ -87,8 +87,8 @@ def test_meanings_equal_a_loop_over_all_permutations():
     won = [rng.integers(2, size=len(captions)).tolist() for captions in said]
 
     def counts(orders):
-        """Of pairs of captions: with a common object, of these matched by one element; others, of
-        these matched by different elements."""
+        """How many pairs of captions have a common object, how many of these share an element, how
+        many have no common object, and how many of those have different elements."""
         table = np.zeros(4)
         for names, elements, order in zip(said, won, orders, strict=True):
             for i, j in combinations(range(len(names)), 2):

@@ -26,7 +26,8 @@ def test_the_stage_makes_an_index_and_joins_its_parts(
     output = workspace.run("dvc", "repro", "-s", "index@mine")
     assert stages_run(output) == ["index@mine"] and ", 0 embedded" in output
     printed = workspace.run("manymatch", "search", target, "two dogs", "--json")
-    found = json.loads(printed.splitlines()[-1])  # a slow machine prints that it loads, first
-    assert found["exact"] and len(found["results"]) == 20
+    # A slow machine first prints that the command loads.
+    answer = json.loads(printed.splitlines()[-1])
+    assert answer["exact"] and len(answer["results"]) == 20
     assert not stages_run(workspace.run("dvc", "repro", "-s", "index@mine"))
     assert not list(Path(workspace.folder, "data/indexes").glob("*.partial"))
