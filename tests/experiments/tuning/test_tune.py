@@ -108,6 +108,21 @@ def test_the_best_setting_becomes_a_preset_beside_the_handwritten_one(project: C
         search(project, 4)
 
 
+def test_the_best_settings_of_a_like_data_set_are_the_second_trial(project: Checkout) -> None:
+    layout = project.layout
+    layout.search_space("tiny").rename(layout.search_space("other"))
+    write_space(project, {"like": "other"})
+    (alone,) = search(project, 1)
+    best = read_preset(preset_path(layout.presets, "tiny", "vsepp"), {LR: 0.02})
+    layout.tuned_preset("other", "vsepp").parent.mkdir()
+    layout.tuned_preset("other", "vsepp").write_text(best.to_yaml())
+    write_space(project, {"like": "other", "set": {"training.epochs": 2}})
+    (result,) = search(project, 3)
+    assert result.trials[0].settings == alone.trials[0].settings
+    assert result.trials[1].settings == alone.trials[0].settings | {LR: 0.02}
+    assert result.trials[2].settings[LR] not in (0.01, 0.02)
+
+
 def test_every_preset_has_the_same_budget_and_trials_alternate(
     project: Checkout, tried: list[str]
 ) -> None:
@@ -221,7 +236,8 @@ def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
     space = read_space(Layout(ROOT).search_space(dataset))
     for name in space.methods:
         one = Search(Layout(ROOT), dataset, name, space, "", {})
-        assert one.parameters().keys() >= one.domains.keys(), name
+        for parameters in one.first_parameters():
+            assert parameters.keys() >= one.domains.keys(), name
         options = [domain.options or {} for domain in one.domains.values()]
         for settings in (parts for option in options for parts in option.values()):
             plain = {k: v for k, v in settings.items() if not hasattr(v, "draw")}

@@ -67,7 +67,7 @@ class Search:
         stated = space.model_dump(mode="json")
         key = key_of(preset=preset.to_yaml(), space=stated, inputs=inputs)
         search = cls(layout, dataset, name, space, key, inputs)
-        search.parameters()
+        search.first_parameters()
         return search
 
     @property
@@ -124,9 +124,18 @@ class Search:
             load_if_exists=True,
         )
 
-    def parameters(self) -> dict[str, Any]:
-        """The parameters of the trial with the preset's own settings, where these are searched."""
-        preset = self.preset({})
+    def first_parameters(self) -> list[dict[str, Any]]:
+        """The parameters of the first trials: the preset's own settings, and the best settings of
+        the data set that the space is like, if `tune` has searched there."""
+        first = [self._parameters(self.preset({}))]
+        if self.space.like is not None:
+            tuned = self.layout.tuned_preset(self.space.like, self.name)
+            if tuned.is_file():
+                first.append(self._parameters(read_preset(tuned)))
+        return first
+
+    def _parameters(self, preset: Preset) -> dict[str, Any]:
+        """The parameters of a trial with the settings of `preset`, where these are searched."""
         model = check_model(preset.method, preset.model).model_dump(mode="json")
         values = preset.model_dump(mode="json") | {"model": model}
 
@@ -151,7 +160,7 @@ def read_space(path: Path) -> Space:
         ConfigError: a file is missing or faulty.
     """
     stated = read_yaml(path)
-    like = stated.pop("like", None)
+    like = stated.get("like")
     if like is not None:
         other = read_yaml(path.with_name(f"{checked_name(str(like), f'{path}: like')}.yaml"))
         groups = [key for key in other if isinstance(other[key], dict)]

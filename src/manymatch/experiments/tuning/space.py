@@ -107,6 +107,8 @@ class Space(Strict):
     (`training.epochs`, or a setting of the model). The key of a domain with options is a free name.
     """
 
+    like: str | None = None
+    """The data set whose domains hold here too, and whose best settings are the second trial."""
     set: Settings = Field(default_factory=dict)
     """The settings that all trials have."""
     pruning: Pruning = Pruning()

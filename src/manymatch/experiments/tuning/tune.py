@@ -83,7 +83,8 @@ def _begin(search: Search) -> int:
         if SETTINGS in killed.user_attrs:  # else the same settings are drawn again
             study.enqueue_trial(killed.params)
     if all(trial.state == TrialState.FAIL for trial in study.get_trials(deepcopy=False)):
-        study.enqueue_trial(search.parameters())
+        for parameters in search.first_parameters():
+            study.enqueue_trial(parameters)
     return len(finished(study))
 
 
