@@ -52,14 +52,14 @@ def main() -> None:
     images = round(IMAGES * options.fraction)
     print(f"{images} images, {REGIONS} x {WIDTH}; {options.rounds} rounds")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        place = Place(Path(folder), images)
-        place.write_tables()
-        with place.made(place.write_tsv) as source:
-            compare("TSV to store", source, place.store, place.importing("butd_tsv"), options)
-        with place.made(place.write_precomp) as source:
-            compare("array to store", source, place.store, place.importing("scan"), options)
-        place.importing("scan", place.write_precomp())()
-        compare("store to shards", place.store, place.shards, place.pack, options)
+        layout = Place(Path(folder), images)
+        layout.write_tables()
+        with layout.made(layout.write_tsv) as source:
+            compare("TSV to store", source, layout.store, layout.importing("butd_tsv"), options)
+        with layout.made(layout.write_precomp) as source:
+            compare("array to store", source, layout.store, layout.importing("scan"), options)
+        layout.importing("scan", layout.write_precomp())()
+        compare("store to shards", layout.store, layout.shards, layout.pack, options)
 
 
 class Place:

@@ -66,17 +66,17 @@ def main() -> None:
         print(method_line(name, options.images, vocabulary, device), flush=True)
     print("\n| features in | batches/s |\n|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), options.stored)
-        place.write_tables()
-        place.importing("scan", place.write_precomp())()
-        place.pack()
+        layout = Place(Path(folder), options.stored)
+        layout.write_tables()
+        layout.importing("scan", layout.write_precomp())()
+        layout.pack()
         for setting in ("shards", "memory", "device")[: 3 if gpus else 2]:
-            rate = loader_rate(place.shards, setting, options.images, vocabulary, device)
+            rate = loader_rate(layout.shards, setting, options.images, vocabulary, device)
             print(f"| {setting} | {rate:.0f} |", flush=True)
         if options.processes < 2:
             print("\nseveral processes: left out, because there are not two GPUs")
             return
-        shares = options.processes, place.shards, vocabulary
+        shares = options.processes, layout.shards, vocabulary
         difference = together(options.methods[0], *shares)
     print(f"\n{options.processes} processes: the loss differs from one's by {difference:.0e}")
 

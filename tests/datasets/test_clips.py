@@ -104,10 +104,10 @@ class TestMsrvtt:
         assert own == ["take 0 of 7", "take 1 of 7"]
 
     def test_a_list_of_videos_that_validate(self, stages, files):
-        chosen = files / "validation.csv"
-        chosen.write_text("video_id\nvideo3\n")
+        table = files / "validation.csv"
+        table.write_text("video_id\nvideo3\n")
         (files / "MSRVTT_train.csv").write_text("video_id\nvideo4\nvideo5\n")
-        rows = stages({"folder": str(files), "validation": str(chosen)})
+        rows = stages({"folder": str(files), "validation": str(table)})
         assert clips_of(rows, "validation") == {"video3"} and len(clips_of(rows, "train")) == 2
 
     @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ class TestLsmdc:
         assert message == ['SOMEONE "waves" in 3.', 'Then SOMEONE "waves" in 3.']
 
     def test_named_clips_validate(self, stages, files):
-        chosen = files / "LSMDC16_annos_val.csv"
-        chosen.write_text(line(50, 1))
-        rows = stages({"folder": str(files), "validation": str(chosen)})
+        table = files / "LSMDC16_annos_val.csv"
+        table.write_text(line(50, 1))
+        rows = stages({"folder": str(files), "validation": str(table)})
         assert clips_of(rows, "validation") == {name(50, 1)}
 
     def test_a_line_that_is_cut(self, stages, files):

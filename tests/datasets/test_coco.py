@@ -313,8 +313,8 @@ def test_only_the_missing_archive_of_images_is_downloaded(folder, server, stages
     made.write_karpathy(folder)
     mine = folder / "mine"
     mine.mkdir()
-    for part, place in (("train2014", mine), ("val2014", folder)):
-        shutil.make_archive(str(place / part), "zip", folder / "images", part)
+    for part, target in (("train2014", mine), ("val2014", folder)):
+        shutil.make_archive(str(target / part), "zip", folder / "images", part)
     sources = [f"{server.url}/{part}2014.zip" for part in ("train", "val")]
     settings = {"folder": str(mine), "images": sources, "captions": str(folder / made.KARPATHY)}
     assert table(stages(settings)) == expected()

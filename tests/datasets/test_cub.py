@@ -21,8 +21,8 @@ LISTS = {
 }
 
 
-def stem(number, place):
-    return f"{CLASSES[number][4:]}_{place:04}"
+def stem(number, picture):
+    return f"{CLASSES[number][4:]}_{picture:04}"
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def folder(tmp_path):
     for number, name in CLASSES.items():
         (folder / "CUB_200_2011" / "images" / name).mkdir(parents=True)
         (folder / "text_c10" / name).mkdir(parents=True)
-        for place in range(IMAGES):
-            image = folder / "CUB_200_2011" / "images" / name / f"{stem(number, place)}.jpg"
+        for picture in range(IMAGES):
+            image = folder / "CUB_200_2011" / "images" / name / f"{stem(number, picture)}.jpg"
             image.write_bytes(b"picture")
-            lines = "".join(f"bird {number} {place} {k}.\n" for k in range(10))
-            (folder / "text_c10" / name / f"{stem(number, place)}.txt").write_text(lines)
+            lines = "".join(f"bird {number} {picture} {k}.\n" for k in range(10))
+            (folder / "text_c10" / name / f"{stem(number, picture)}.txt").write_text(lines)
     (folder / "text_c10" / "readme.txt").write_text("no captions\n")
     (folder / "splits").mkdir()
     write_lists(folder / "splits", LISTS)
@@ -57,8 +57,8 @@ def images_of(rows, split):
     return sorted({row["image_id"] for row in rows if row["split"] == split})
 
 
-def every(number, wanted=lambda place: True):
-    return {stem(number, place) for place in range(IMAGES) if wanted(place)}
+def every(number, wanted=lambda picture: True):
+    return {stem(number, picture) for picture in range(IMAGES) if wanted(picture)}
 
 
 def test_the_class_splits(folder, stages, capsys):
@@ -99,7 +99,7 @@ def test_a_fold_for_choosing_settings(folder, stages):
             "validation_classes": str(folder / "valclasses1.txt"),
         }
     )
-    assert set(images_of(rows, "train")) == every(2, lambda place: place not in (3, 4))
+    assert set(images_of(rows, "train")) == every(2, lambda picture: picture not in (3, 4))
     assert set(images_of(rows, "validation")) == every(1) | every(3)
 
 

@@ -41,13 +41,14 @@ def karpathy():
     images = [
         {
             "filename": name,
-            "imgid": place,
+            "imgid": number,
             "split": split,
             "sentences": [
-                {"raw": text(name[:-4], k), "sentid": CAPTIONS * place + k} for k in range(CAPTIONS)
+                {"raw": text(name[:-4], k), "sentid": CAPTIONS * number + k}
+                for k in range(CAPTIONS)
             ],
         }
-        for place, name in enumerate(FILES)
+        for number, name in enumerate(FILES)
         for split, images in SPLITS.items()
         if name[:-4] in images
     ]

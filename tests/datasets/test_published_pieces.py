@@ -51,11 +51,11 @@ def test_cocos_captions_ids_and_scans_test_captions_agree(real_data, rows_of):
     scan = [row["caption"] for row in scan if row["split"] == "test"]
     ids = np.load(coco / "ids" / "coco_test_ids.npy")
     assert len(scan) == len(ids) == 25_000
-    place = {str(number): row for row, number in enumerate(ids)}
+    row_of = {str(number): row for row, number in enumerate(ids)}
     shared = [row for row in own if row["split"] == "test"]
     assert len(shared) == 2965
     assert Counter(Counter(row["image_id"] for row in shared).values()) == {5: 593}
-    places = [place[row["caption_id"]] for row in shared]
+    places = [row_of[row["caption_id"]] for row in shared]
     assert places == sorted(places)
     assert [letters(row["caption"]) for row in shared] == [letters(scan[p]) for p in places]
 

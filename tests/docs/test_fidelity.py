@@ -78,10 +78,10 @@ def test_the_summary_counts_the_rows() -> None:
     }
 
 
-def exists(place: str) -> bool:
+def exists(reference: str) -> bool:
     """Whether `path` or `path:name` is there; of a path with stars, whether all its files have the
     name."""
-    path, _, name = place.partition(":")
+    path, _, name = reference.partition(":")
     files = sorted(ROOT.glob(path))
     return bool(files) and all(not name or has_name(file, name) for file in files)
 

@@ -42,8 +42,8 @@ COMMANDS = [
     for command in re.findall(r"^(?:    )?manymatch (.+)$", PAGES[name], re.MULTILINE)
 ]
 DEPLOYMENTS = {
-    each["name"]: each
-    for each in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    entry["name"]: entry
+    for entry in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
 }
 OF_SERVICE = re.findall(r"^    (make|prefect) (.+)$", PAGES["orchestration"], re.MULTILINE)
 

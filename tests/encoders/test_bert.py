@@ -35,8 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build(folder: Path, **settings) -> BertEncoder:
     torch.manual_seed(1)
-    chosen = BertSettings(weights=str(folder), **settings)
-    return bert_encoder(chosen, bert_vocabulary(chosen))
+    bert = BertSettings(weights=str(folder), **settings)
+    return bert_encoder(bert, bert_vocabulary(bert))
 
 
 def alone(encoder: BertEncoder, row: int) -> Tensor:

@@ -193,7 +193,7 @@ def test_glove_knows_dogs_from_the_package():
     words = vocabulary("dog", "puppy", "carburettor", "no such word")
     torch.manual_seed(0)
     table = word_embedding("glove", words, 300)
-    dog, puppy, part = (table.weight[place].detach() for place in (3, 4, 5))
+    dog, puppy, part = (table.weight[index].detach() for index in (3, 4, 5))
     assert table.weight.shape == (7, 50)
     assert torch.cosine_similarity(dog, puppy, 0) > 0.7 > torch.cosine_similarity(dog, part, 0)
     assert table.weight[6].detach().norm() > 1

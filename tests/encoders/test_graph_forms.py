@@ -70,7 +70,7 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
     objects = [concept(phrase) for phrase in graph.objects]
     attributes = [concept(phrase) for _, phrase, _ in graph.attributes]
     count = len(objects)
-    held = [(owner, place) for place, (owner, _, _) in enumerate(graph.attributes)]
+    held = [(owner, row) for row, (owner, _, _) in enumerate(graph.attributes)]
     between = {(subject, other) for subject, _, other in graph.relations}
     if encoder.object_edges == "both_ways":
         between |= {(other, subject) for subject, other in between}

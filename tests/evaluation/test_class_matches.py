@@ -19,14 +19,14 @@ OF_IMAGES = [(1,), (7,), (2,), (1,), (8,), (7,), (2,), (2,)]
 SEEN = frozenset({1, 2, 3})
 
 
-def _naive(table, chosen):
-    texts = [2 * image + k for image in chosen for k in (0, 1)]
+def _naive(table, members):
+    texts = [2 * image + k for image in members for k in (0, 1)]
     numbers = {way: {"r_precision": [], "r1": []} for way in ("i2t", "t2i")}
     queries = {
-        "i2t": [(image, [table[image, text].item() for text in texts]) for image in chosen],
-        "t2i": [(text // 2, [table[image, text].item() for image in chosen]) for text in texts],
+        "i2t": [(image, [table[image, text].item() for text in texts]) for image in members],
+        "t2i": [(text // 2, [table[image, text].item() for image in members]) for text in texts],
     }
-    items = {"i2t": [text // 2 for text in texts], "t2i": chosen}
+    items = {"i2t": [text // 2 for text in texts], "t2i": members}
     for way, asked in queries.items():
         for image, scores in asked:
             right = [OF_IMAGES[item] == OF_IMAGES[image] for item in items[way]]

@@ -55,10 +55,10 @@ def table():
     return images @ texts.T
 
 
-def _equal(found, expected):
-    assert found["rsum"] == pytest.approx(expected["rsum"])
+def _equal(actual, expected):
+    assert actual["rsum"] == pytest.approx(expected["rsum"])
     for way in ("i2t", "t2i"):
-        assert found[way] == pytest.approx(expected[way])
+        assert actual[way] == pytest.approx(expected[way])
 
 
 @pytest.mark.slow

@@ -80,11 +80,11 @@ def test_a_method_embeds_in_the_precision_of_its_preset(precision, expected):
     assert embed(method, [_batch(0, [2])], device).images.vectors.dtype == torch.float32
 
 
-@pytest.mark.parametrize(("has_bfloat16", "chosen"), [(True, "bf16-mixed"), (False, "16-mixed")])
-def test_precisions_of_a_gpu(has_bfloat16, chosen, monkeypatch):
+@pytest.mark.parametrize(("has_bfloat16", "automatic"), [(True, "bf16-mixed"), (False, "16-mixed")])
+def test_precisions_of_a_gpu(has_bfloat16, automatic, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bfloat16)
     asked = ["auto", "32-true", "bf16-mixed", "16-mixed"]
-    assert [precision_on("cuda", each) for each in asked] == [chosen, *asked[1:]]
+    assert [precision_on("cuda", setting) for setting in asked] == [automatic, *asked[1:]]
 
 
 def test_embeddings_that_are_not_finite_and_empty_splits_are_refused():

@@ -344,10 +344,10 @@ def test_a_region_has_the_features_of_its_box(detector, tmp_path):
     pixels = detector.prepare(image)
     assert pixels.shape == (3, 600, 800)
     regions = detector.detect(pixels)
-    place = torch.from_numpy(regions.boxes[2:3]) * torch.tensor([800, 600, 800, 600])
+    corners = torch.from_numpy(regions.boxes[2:3]) * torch.tensor([800, 600, 800, 600])
     with torch.inference_mode():
         maps = detector.network.backbone(pixels[None])[0]
-        pooled = pooled_by_loop(maps, place, 14, 1 / 16)
+        pooled = pooled_by_loop(maps, corners, 14, 1 / 16)
         features = detector.network.roi_heads.res5(pooled).mean((2, 3))
     np.testing.assert_allclose(regions.features[2], features[0], rtol=1e-3, atol=1e-3)
 

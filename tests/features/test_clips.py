@@ -78,13 +78,13 @@ def write_mapping(path):
 
 
 def write_npz(path, save=np.savez):
-    save(path, **{f"{p}/{name}": v for p, each in parts().items() for name, v in each.items()})
+    save(path, **{f"{p}/{name}": v for p, arrays in parts().items() for name, v in arrays.items()})
 
 
 def write_hdf5(path):
     with h5py.File(path, "w") as file:
-        for part, each in parts().items():
-            for name, values in each.items():
+        for part, arrays in parts().items():
+            for name, values in arrays.items():
                 file.create_dataset(f"{part}/{name}", data=values, compression="gzip")
 
 

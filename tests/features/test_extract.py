@@ -62,17 +62,17 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path):
+def dataset(tmp_path):
     return Place(tmp_path, 5)
 
 
-def refusal(place, backbone="lite0", weights=None):
+def refusal(dataset, backbone="lite0", weights=None):
     """The line with which extraction refuses, after checking that it is one and nothing changed."""
-    place.store.parent.mkdir(exist_ok=True)
-    place.store.write_bytes(b"earlier")
+    dataset.store.parent.mkdir(exist_ok=True)
+    dataset.store.write_bytes(b"earlier")
     with pytest.raises((DataError, ConfigError)) as fault:
-        place.extract(backbone, weights=weights)
-    assert place.store.read_bytes() == b"earlier"
+        dataset.extract(backbone, weights=weights)
+    assert dataset.store.read_bytes() == b"earlier"
     assert "\n" not in str(fault.value)
     return str(fault.value)
 
@@ -89,14 +89,14 @@ def network():
     return network
 
 
-def test_lite0_is_the_packages_own_map_row_by_row(place, network):
-    place.extract()
-    image = Image.open(place.raw / "images/i3.png").resize((224, 224), Image.Resampling.BICUBIC)
+def test_lite0_is_the_packages_own_map_row_by_row(dataset, network):
+    dataset.extract()
+    image = Image.open(dataset.raw / "images/i3.png").resize((224, 224), Image.Resampling.BICUBIC)
     pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None]
     with torch.inference_mode():
         expected = network.extract_features((pixels.float() - 127) / 128)[0]
-    with FeatureStore(place.store) as store:
-        assert store.image_ids == list(place.files)
+    with FeatureStore(dataset.store) as store:
+        assert store.image_ids == list(dataset.files)
         features, n_regions, boxes = store.read([3])
         assert store.attributes["backbone"] == "lite0"
         assert set(store.attributes) == {"backbone", "weights_sha256", "preprocessing"}
@@ -112,14 +112,14 @@ def test_grid_boxes_tile_the_image():
     assert areas.sum() == pytest.approx(1)
 
 
-def test_batches_and_neighbours_change_nothing(place):
-    place.extract(batch_size=1)
-    alone = place.store.read_bytes()
-    place.extract(batch_size=4)
-    assert place.store.read_bytes() == alone
-    backbone = build_backbone("lite0", Sources(place.raw, None))
+def test_batches_and_neighbours_change_nothing(dataset):
+    dataset.extract(batch_size=1)
+    alone = dataset.store.read_bytes()
+    dataset.extract(batch_size=4)
+    assert dataset.store.read_bytes() == alone
+    backbone = build_backbone("lite0", Sources(dataset.raw, None))
     extractor = Extractor("lite0", backbone, torch.device("cpu"), 4)
-    images = list_images(place.captions, place.raw)
+    images = list_images(dataset.captions, dataset.raw)
     forward = {image.image_id: vectors for image, vectors, _ in extractor.run(images)}
     for image, vectors, _ in extractor.run(images[::-2]):
         np.testing.assert_array_equal(vectors, forward[image.image_id])
@@ -133,57 +133,57 @@ def test_folding_the_batch_norms_keeps_the_function_at_any_size(network):
             torch.testing.assert_close(load_network(None)(pixels), expected, rtol=1e-4, atol=2e-4)
 
 
-def write_boxes(place, boxes):
+def write_boxes(dataset, boxes):
     table = pa.table({"image_id": list(boxes), "boxes": list(boxes.values())})
-    pq.write_table(table, place.raw / "boxes.parquet")
+    pq.write_table(table, dataset.raw / "boxes.parquet")
 
 
-def test_objects_have_a_vector_for_each_box(place):
+def test_objects_have_a_vector_for_each_box(dataset):
     box = [0.2, 0.25, 0.7, 0.75]
     boxes = {
-        i: [box, [0, 0, 1, 1], [0.5, 0, 1, 0.5]][: 1 + k % 3] for k, i in enumerate(place.files)
+        i: [box, [0, 0, 1, 1], [0.5, 0, 1, 0.5]][: 1 + k % 3] for k, i in enumerate(dataset.files)
     }
-    write_boxes(place, boxes)
-    place.extract("objects")
-    with FeatureStore(place.store) as store:
+    write_boxes(dataset, boxes)
+    dataset.extract("objects")
+    with FeatureStore(dataset.store) as store:
         features, n_regions, result = store.read(range(5))
     assert features.shape == (5, 3, 1280) and result is not None
     assert n_regions.tolist() == [1, 2, 3, 1, 2]
     np.testing.assert_allclose(result[2], boxes["i2"])
     assert not features[0, 1:].any()
     context = np.array([[0.15, 0.2, 0.75, 0.8]], np.float32)
-    pixels = torch.from_numpy(read_crops(place.raw / "images/i2.png", context, 128))
+    pixels = torch.from_numpy(read_crops(dataset.raw / "images/i2.png", context, 128))
     with torch.inference_mode():
         maps = load_network(None).eval()((pixels.permute(0, 3, 1, 2).float() - 127) / 128)
     np.testing.assert_allclose(features[2, 0], maps[0].mean((1, 2)), rtol=2e-3, atol=2e-3)
 
 
-def test_objects_need_boxes_of_every_image(place):
-    assert "has no boxes" in (line := refusal(place, "objects")) and "lite0" in line
-    write_boxes(place, {"i0": [[0, 0, 1, 1]]})
-    assert "no boxes of image 'i1'" in refusal(place, "objects")
-    (place.raw / "boxes.parquet").write_bytes(b"not a table")
-    assert "not a table of image_id, boxes" in refusal(place, "objects")
+def test_objects_need_boxes_of_every_image(dataset):
+    assert "has no boxes" in (line := refusal(dataset, "objects")) and "lite0" in line
+    write_boxes(dataset, {"i0": [[0, 0, 1, 1]]})
+    assert "no boxes of image 'i1'" in refusal(dataset, "objects")
+    (dataset.raw / "boxes.parquet").write_bytes(b"not a table")
+    assert "not a table of image_id, boxes" in refusal(dataset, "objects")
 
 
 @pytest.mark.parametrize("box", [[0.5, 0, 0.5, 1], [0, 0, 1.1, 1], [float("nan"), 0, 1, 1], []])
-def test_impossible_boxes_are_refused(place, box):
-    write_boxes(place, {i: [box] if box else [] for i in place.files})
-    assert "image 'i0': boxes must be" in refusal(place, "objects")
+def test_impossible_boxes_are_refused(dataset, box):
+    write_boxes(dataset, {i: [box] if box else [] for i in dataset.files})
+    assert "image 'i0': boxes must be" in refusal(dataset, "objects")
 
 
-def test_pixels_are_the_pictures_themselves(place):
-    place.extract("pixels256")
-    image = Image.open(place.raw / "images/i3.png").resize((256, 256), Image.Resampling.BICUBIC)
-    with FeatureStore(place.store) as store:
+def test_pixels_are_the_pictures_themselves(dataset):
+    dataset.extract("pixels256")
+    image = Image.open(dataset.raw / "images/i3.png").resize((256, 256), Image.Resampling.BICUBIC)
+    with FeatureStore(dataset.store) as store:
         features, n_regions, boxes = store.read([3])
         assert store.attributes["backbone"] == "pixels256"
     assert features.shape == (1, 256 * 256, 3) and features.dtype == np.uint8 and boxes is None
     assert n_regions.tolist() == [256 * 256]
     np.testing.assert_array_equal(features[0].reshape(256, 256, 3), np.asarray(image))
-    whole = place.store.read_bytes()
-    place.extract("pixels256", batch_size=1)
-    assert place.store.read_bytes() == whole
+    whole = dataset.store.read_bytes()
+    dataset.extract("pixels256", batch_size=1)
+    assert dataset.store.read_bytes() == whole
 
 
 def save_resnet(folder, depths, last=2048):
@@ -195,45 +195,45 @@ def save_resnet(folder, depths, last=2048):
     return str(folder)
 
 
-def test_resnet_gives_the_map_of_its_weights(place, tmp_path):
+def test_resnet_gives_the_map_of_its_weights(dataset, tmp_path):
     weights = save_resnet(tmp_path / "weights", [3, 4, 6, 3])
-    place.extract("resnet50", weights=weights)
+    dataset.extract("resnet50", weights=weights)
     network = ResNetModel.from_pretrained(weights).eval()
-    pixels = torch.from_numpy(read_crops(place.raw / "images/i1.png", WHOLE, 224)) / 255
+    pixels = torch.from_numpy(read_crops(dataset.raw / "images/i1.png", WHOLE, 224)) / 255
     pixels = (pixels - torch.tensor([0.485, 0.456, 0.406])) / torch.tensor([0.229, 0.224, 0.225])
     with torch.inference_mode():
         expected = network(pixels.permute(0, 3, 1, 2)).last_hidden_state[0]
-    with FeatureStore(place.store) as store:
+    with FeatureStore(dataset.store) as store:
         features, n_regions, _ = store.read([1])
     assert n_regions.tolist() == [49] and features.shape == (1, 49, 2048)
     np.testing.assert_allclose(features[0, 9], expected[:, 1, 2], rtol=2e-3, atol=2e-3)
 
 
-def test_resnet_weights_must_be_there_whole_and_of_the_right_network(place, tmp_path):
-    assert "weights to a folder" in refusal(place, "resnet50", str(tmp_path / "none"))
+def test_resnet_weights_must_be_there_whole_and_of_the_right_network(dataset, tmp_path):
+    assert "weights to a folder" in refusal(dataset, "resnet50", str(tmp_path / "none"))
     weights = save_resnet(tmp_path / "weights", [3, 4, 6, 3])
-    assert "another network" in refusal(place, "resnet101", weights)
+    assert "another network" in refusal(dataset, "resnet101", weights)
     from safetensors.torch import load_file, save_file
 
     file = tmp_path / "weights" / "model.safetensors"
     tensors = load_file(file)
     tensors.pop(sorted(tensors)[0])
     save_file(tensors, file, metadata={"format": "pt"})
-    assert "lack parts" in refusal(place, "resnet50", weights)
+    assert "lack parts" in refusal(dataset, "resnet50", weights)
 
 
-def test_lite0_weights_of_another_kind_are_refused(place, tmp_path):
-    assert "no such file" in refusal(place, weights=str(tmp_path / "none.pth"))
+def test_lite0_weights_of_another_kind_are_refused(dataset, tmp_path):
+    assert "no such file" in refusal(dataset, weights=str(tmp_path / "none.pth"))
     (tmp_path / "text.pth").write_text("no weights")
-    assert "not the weights" in refusal(place, weights=str(tmp_path / "text.pth"))
+    assert "not the weights" in refusal(dataset, weights=str(tmp_path / "text.pth"))
     torch.save({"a": torch.zeros(1)}, tmp_path / "other.pth")
-    assert "not the weights" in refusal(place, weights=str(tmp_path / "other.pth"))
+    assert "not the weights" in refusal(dataset, weights=str(tmp_path / "other.pth"))
     torch.save({"a": Path("code")}, tmp_path / "code.pth")
-    assert "not the weights" in refusal(place, weights=str(tmp_path / "code.pth"))
+    assert "not the weights" in refusal(dataset, weights=str(tmp_path / "code.pth"))
 
 
-def test_unknown_names_tell_the_nearest(place):
-    assert "did you mean 'resnet50'?" in refusal(place, "resnet5")
+def test_unknown_names_tell_the_nearest(dataset):
+    assert "did you mean 'resnet50'?" in refusal(dataset, "resnet5")
     for device in ("gpu", "cuda:99", "mps"):
         with pytest.raises(ConfigError, match="device"):
             pick_device(device)
@@ -269,57 +269,57 @@ def script(path):
 
 
 @pytest.mark.parametrize("damage", [empty, text, truncated, bomb, large, script])
-def test_bad_image_files_are_refused_by_name(place, damage):
-    damage(place.raw / "images/i2.png")
-    line = refusal(place)
+def test_bad_image_files_are_refused_by_name(dataset, damage):
+    damage(dataset.raw / "images/i2.png")
+    line = refusal(dataset)
     assert "i2.png" in line and "run the stage 'download' again" in line
 
 
-def test_partial_state_of_images_that_changed_is_not_used(place):
-    mended = (place.raw / "images/i4.png").read_bytes()
-    empty(place.raw / "images/i4.png")
-    refusal(place)
-    assert place.store.with_name("lite0.h5.partial").exists()
-    (place.raw / "images/i4.png").write_bytes(mended)
-    picture(99).save(place.raw / "images/i0.png")
-    place.extract()
-    resumed = place.store.read_bytes()
-    place.extract()
-    assert place.store.read_bytes() == resumed
+def test_partial_state_of_images_that_changed_is_not_used(dataset):
+    mended = (dataset.raw / "images/i4.png").read_bytes()
+    empty(dataset.raw / "images/i4.png")
+    refusal(dataset)
+    assert dataset.store.with_name("lite0.h5.partial").exists()
+    (dataset.raw / "images/i4.png").write_bytes(mended)
+    picture(99).save(dataset.raw / "images/i0.png")
+    dataset.extract()
+    resumed = dataset.store.read_bytes()
+    dataset.extract()
+    assert dataset.store.read_bytes() == resumed
 
 
 @pytest.mark.parametrize("file", ["../secret.png", "images/../../secret.png", "/etc/hostname"])
-def test_files_outside_the_raw_folder_are_refused(place, file):
-    picture(0).save(place.folder / "secret.png")
-    write_captions(place.captions, {**place.files, "x": file})
-    assert "lies outside" in refusal(place)
+def test_files_outside_the_raw_folder_are_refused(dataset, file):
+    picture(0).save(dataset.folder / "secret.png")
+    write_captions(dataset.captions, {**dataset.files, "x": file})
+    assert "lies outside" in refusal(dataset)
 
 
-def test_links_out_of_the_raw_folder_are_refused(place):
-    (place.raw / "images/x.png").symlink_to(place.folder / "secret.png")
-    write_captions(place.captions, {**place.files, "x": "images/x.png"})
-    assert "a link out of" in refusal(place)
+def test_links_out_of_the_raw_folder_are_refused(dataset):
+    (dataset.raw / "images/x.png").symlink_to(dataset.folder / "secret.png")
+    write_captions(dataset.captions, {**dataset.files, "x": "images/x.png"})
+    assert "a link out of" in refusal(dataset)
 
 
-def test_missing_images_and_ids_with_two_files_are_refused(place):
-    write_captions(place.captions, {"x": "images/none.png"})
-    assert "no such image" in refusal(place)
+def test_missing_images_and_ids_with_two_files_are_refused(dataset):
+    write_captions(dataset.captions, {"x": "images/none.png"})
+    assert "no such image" in refusal(dataset)
     tables = []
     for file in ("images/i0.png", "images/i1.png"):
-        write_captions(place.captions, {"x": file})
-        tables.append(pq.read_table(place.captions))
-    pq.write_table(pa.concat_tables(tables), place.captions)
-    assert "image 'x': two files" in refusal(place)
+        write_captions(dataset.captions, {"x": file})
+        tables.append(pq.read_table(dataset.captions))
+    pq.write_table(pa.concat_tables(tables), dataset.captions)
+    assert "image 'x': two files" in refusal(dataset)
 
 
-def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(place, capsys):
+def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(dataset, capsys):
     write = "manymatch.features.store.FeatureWriter.write"
-    kill_during(lambda: place.extract(batch_size=2), write, 4)
-    assert not place.store.exists()
-    place.extract(batch_size=2)
+    kill_during(lambda: dataset.extract(batch_size=2), write, 4)
+    assert not dataset.store.exists()
+    dataset.extract(batch_size=2)
     message = capsys.readouterr().err
     assert "3 of 5 images are finished" in message and "2 done" in message
-    resumed = place.store.read_bytes()
-    place.extract()
-    assert place.store.read_bytes() == resumed
-    assert [path.name for path in place.store.parent.iterdir()] == ["lite0.h5"]
+    resumed = dataset.store.read_bytes()
+    dataset.extract()
+    assert dataset.store.read_bytes() == resumed
+    assert [path.name for path in dataset.store.parent.iterdir()] == ["lite0.h5"]

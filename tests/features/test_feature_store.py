@@ -61,12 +61,12 @@ def test_rows_come_back_padded_in_the_asked_order(store):
             with pytest.raises(IndexError):
                 result.read([row])
     assert n_regions.tolist() == [COUNTS[row] for row in rows]
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         count = COUNTS[row]
-        np.testing.assert_array_equal(read[place, :count], features[row])
-        np.testing.assert_array_equal(read_boxes[place, :count], boxes[row])
-        assert not read[place, count:].any()
-        assert not read_boxes[place, count:].any()
+        np.testing.assert_array_equal(read[position, :count], features[row])
+        np.testing.assert_array_equal(read_boxes[position, :count], boxes[row])
+        assert not read[position, count:].any()
+        assert not read_boxes[position, count:].any()
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])

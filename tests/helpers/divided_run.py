@@ -25,19 +25,19 @@ def main() -> None:
     with prefect_test_harness(server_startup_timeout=200):
         divided("shards", "python make.py", 3, {})
         made = sorted(path.name for path in Path().glob("*-of-3"))
-        told = ""
+        message = ""
         try:
             divided("shards", "python broken.py", 3, {})
         except StageFailed as fault:
-            told = str(fault)
-    print(json.dumps({"made": made, "hosts": sorted(hosts), "told": told}))
+            message = str(fault)
+    print(json.dumps({"made": made, "hosts": sorted(hosts), "message": message}))
 
 
 def _note_hosts(hosts: set[str]) -> None:
     """The addresses at which this process listens, as long as it runs."""
     while True:
         ports = psutil.Process().net_connections()
-        hosts.update(each.laddr.ip for each in ports if each.status == "LISTEN")
+        hosts.update(connection.laddr.ip for connection in ports if connection.status == "LISTEN")
         time.sleep(0.2)
 
 

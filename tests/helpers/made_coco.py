@@ -46,7 +46,7 @@ def karpathy():
             "filepath": part,
             "filename": file_name(image),
             "cocoid": image,
-            "imgid": place,
+            "imgid": position,
             "split": split,
             "sentids": [caption_id(image, k) for k in range(CAPTIONS)],
             "sentences": [
@@ -54,7 +54,7 @@ def karpathy():
                 for k in range(CAPTIONS)
             ],
         }
-        for place, (image, (split, part)) in enumerate(IMAGES.items())
+        for position, (image, (split, part)) in enumerate(IMAGES.items())
     ]
     return {"images": images, "dataset": "coco"}
 

@@ -24,7 +24,8 @@ def write_ablation(
     combinations = itertools.product(*over.values())
     settings = [dict(zip(over, values, strict=True)) for values in combinations]
     points = [
-        _point(each, number / len(settings), seeds, sets) for number, each in enumerate(settings)
+        _point(setting, number / len(settings), seeds, sets)
+        for number, setting in enumerate(settings)
     ]
     record = {
         "name": name,
@@ -43,11 +44,11 @@ def write_ablation(
     return written(reports / "ablations" / dataset / f"{name}.json", record | change)
 
 
-def _point(settings: dict[str, Any], place: float, seeds: int, sets: bool) -> dict[str, Any]:
+def _point(settings: dict[str, Any], position: float, seeds: int, sets: bool) -> dict[str, Any]:
     label = ", ".join(
         str(value) if key == "preset" else f"{key}={value}" for key, value in settings.items()
     )
-    good = 1 - (2 * place - 0.9) ** 2 / 4
+    good = 1 - (2 * position - 0.9) ** 2 / 4
     runs = [_run(good, random.Random(f"{label} {seed}"), seed, sets) for seed in range(seeds)]
     return {"label": label, "settings": settings, "resolved": {}, "runs": runs}
 
@@ -60,7 +61,7 @@ def _run(good: float, rng: random.Random, seed: int, sets: bool) -> dict[str, An
         way: {"r1": noisy(20.0), "r5": noisy(52.0), "r10": noisy(66.0), "medr": 5.0, "meanr": 15.5}
         for way in ("i2t", "t2i")
     }
-    rsum = sum(found[f"r{k}"] for found in ways.values() for k in (1, 5, 10))
+    rsum = sum(recalls[f"r{k}"] for recalls in ways.values() for k in (1, 5, 10))
     multi = {
         way: {"map_at_r": noisy(value), "r_precision": noisy(2 * value), "r1": noisy(25.0)}
         for way, value in (("i2t", 10.0), ("t2i", 20.0))

@@ -15,13 +15,17 @@ CLASSES, LATENT, WIDTH = 24, 6, 20
 UNSEEN = [f"kind-{number}" for number in range(18, CLASSES)]
 
 
-def write_sketches(folder: Path, each: int = 20, seed: int = 0) -> dict[str, Any]:
+def write_sketches(folder: Path, per_class: int = 20, seed: int = 0) -> dict[str, Any]:
     """Files as the CVAE's authors published them (ECCV 2018), images in two parts; the `data` of
     an experiment on them."""
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(CLASSES, LATENT))
     maps = rng.normal(size=(2, LATENT, WIDTH))
-    for name, view, count in (("sketch", 0, each), ("image", 1, each), ("image_ext", 1, each // 2)):
+    for name, view, count in (
+        ("sketch", 0, per_class),
+        ("image", 1, per_class),
+        ("image_ext", 1, per_class // 2),
+    ):
         labels = np.tile(np.arange(CLASSES), count)
         seen = points[labels] + rng.normal(size=(len(labels), LATENT)) / 3
         features = np.maximum(seen @ maps[view], 0).astype(np.float32)

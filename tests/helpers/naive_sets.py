@@ -13,9 +13,9 @@ def position_code(length, size):
     """DivE's released code, place by place and channel by channel."""
     code = torch.zeros(length, size, dtype=torch.float64)
     for n in range(1, length + 1):
-        place = 2 * math.pi * n / (length + 1e-6)
+        turn = 2 * math.pi * n / (length + 1e-6)
         for j in range(size):
-            angle = place / 10000 ** (2 * (j // 2) / size)
+            angle = turn / 10000 ** (2 * (j // 2) / size)
             code[n - 1, j] = math.sin(angle) if j % 2 == 0 else math.cos(angle)
     return code
 

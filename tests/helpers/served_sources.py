@@ -31,11 +31,11 @@ def _source(value: dict[str, Any], folder: Path, url: str, spoil: Any) -> dict[s
     *others, last = (_name(address) for address in (value["url"], *value.get("mirrors", ())))
     content = (folder / "good" / last).read_bytes()
     addresses = []
-    for place, name in enumerate(others):
-        bad = folder / "bad" / str(place) / name
+    for number, name in enumerate(others):
+        bad = folder / "bad" / str(number) / name
         bad.parent.mkdir(parents=True, exist_ok=True)
         bad.write_bytes(spoil(content))
-        addresses.append(f"{url}/bad/{place}/{name}")
+        addresses.append(f"{url}/bad/{number}/{name}")
     first, *mirrors = [*addresses, f"{url}/good/{last}"]
     known = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     kept = {key: known[key] for key in known if key in value}

@@ -56,8 +56,8 @@ class Service(Workspace):
 
     def begin(self, deployment: str, **options: Any) -> str:
         """Start a run of a deployment."""
-        place = f"deployments/{self.deployed(deployment)['id']}/create_flow_run"
-        return self._call("POST", place, state={"type": "SCHEDULED"}, **options)["id"]
+        route = f"deployments/{self.deployed(deployment)['id']}/create_flow_run"
+        return self._call("POST", route, state={"type": "SCHEDULED"}, **options)["id"]
 
     def cancel(self, run: str) -> None:
         self._call("POST", f"flow_runs/{run}/set_state", state={"type": "CANCELLING"})
@@ -85,8 +85,8 @@ class Service(Workspace):
     def log(self, run: str) -> str:
         """All lines of a run's log."""
         lines: list[str] = []
-        chosen = {"flow_run_id": {"any_": [run]}}
-        while page := self._call("POST", "logs/filter", logs=chosen, offset=len(lines)):
+        query = {"flow_run_id": {"any_": [run]}}
+        while page := self._call("POST", "logs/filter", logs=query, offset=len(lines)):
             lines += [line["message"] for line in page]
         return "\n".join(lines)
 
@@ -99,15 +99,15 @@ class Service(Workspace):
 
     def stages(self, run: str) -> dict[str, str]:
         """The name of each task's state, in the order in which they began."""
-        chosen = {"id": {"any_": [run]}}
-        tasks = self._call("POST", "task_runs/filter", flow_runs=chosen)
+        query = {"id": {"any_": [run]}}
+        tasks = self._call("POST", "task_runs/filter", flow_runs=query)
         ordered = sorted(tasks, key=lambda task: task["start_time"])
         return {task["name"]: task["state"]["name"] for task in ordered}
 
     def artifacts(self, run: str) -> dict[str, str]:
-        chosen = {"flow_run_id": {"any_": [run]}}
-        found = self._call("POST", "artifacts/filter", artifacts=chosen)
-        return {artifact["key"]: artifact["data"] for artifact in found}
+        query = {"flow_run_id": {"any_": [run]}}
+        match = self._call("POST", "artifacts/filter", artifacts=query)
+        return {artifact["key"]: artifact["data"] for artifact in match}
 
     def processes(self, *words: str) -> list[psutil.Process]:
         """Those that work in this checkout or its worktrees with all these words as arguments."""
@@ -126,9 +126,9 @@ class Service(Workspace):
                 return time.monotonic() - began
         raise AssertionError
 
-    def _call(self, method: str, place: str, **content: Any) -> Any:
-        url = f"http://127.0.0.1:{self.port}/api/{place}"
-        for _ in self._patiently(60, f"an answer to {place}"):
+    def _call(self, method: str, route: str, **content: Any) -> Any:
+        url = f"http://127.0.0.1:{self.port}/api/{route}"
+        for _ in self._patiently(60, f"an answer to {route}"):
             answer = httpx.request(method, url, json=content or None, timeout=60)
             # A server whose data base is busy says so, and Prefect's own client asks again.
             if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
@@ -158,6 +158,6 @@ def make_service(root: Path, folder: Path) -> Service:
 
 def run_id(output: str) -> str:
     """The id of the run in what `prefect deployment run` printed."""
-    found = _UUID.search(output)
-    assert found, output
-    return found[0]
+    match = _UUID.search(output)
+    assert match, output
+    return match[0]

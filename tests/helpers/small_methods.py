@@ -18,7 +18,7 @@ WIDTH = 12
 
 Build = Callable[..., Method]
 
-NAMES = sorted(name for name, place in METHODS.items() if place.startswith("manymatch."))
+NAMES = sorted(name for name, module in METHODS.items() if module.startswith("manymatch."))
 """The registered methods without those that tests register."""
 
 OF_CLIPS = ("swamp_video",)
@@ -118,9 +118,9 @@ def builder(vocabulary: Vocabulary) -> Build:
 
     def build(name: str, settings: dict[str, Any] | None = None, seed: int = 0) -> Method:
         torch.manual_seed(seed)
-        chosen = small(name, settings)
-        words = vocabulary_of(name, chosen, vocabulary)
-        return build_method(name, chosen, vocabulary=words, feature_width=WIDTH)
+        settings_of = small(name, settings)
+        words = vocabulary_of(name, settings_of, vocabulary)
+        return build_method(name, settings_of, vocabulary=words, feature_width=WIDTH)
 
     return build
 

@@ -30,14 +30,14 @@ def make_bert(folder: Path, pieces: Sequence[str] = PIECES, **config: int) -> Pa
         "max_position_embeddings": 40,
         "initializer_range": 0.2,  # large, so that the network's parts show in what it gives
     }
-    chosen = BertConfig(**(sizes | config))
+    bert = BertConfig(**(sizes | config))
     torch.manual_seed(0)
-    state = BertModel(chosen, add_pooling_layer=False).state_dict()
+    state = BertModel(bert, add_pooling_layer=False).state_dict()
     folder.mkdir(parents=True, exist_ok=True)
     save_file(
         {key: value.contiguous() for key, value in state.items()}, folder / "model.safetensors"
     )
-    values = {key: getattr(chosen, key) for key in NETWORK}
+    values = {key: getattr(bert, key) for key in NETWORK}
     (folder / "config.json").write_text(json.dumps({"model_type": "bert", **values}))
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
     return folder

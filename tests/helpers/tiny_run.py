@@ -43,10 +43,10 @@ class Run:
             folder / name for name in ("model", "curves", "checkpoints")
         )
 
-    def train(self, chosen: Preset, models: Path = Path("models")) -> None:
+    def train(self, preset: Preset, models: Path = Path("models")) -> None:
         data = self.data
         places = (self.model, self.curves, self.checkpoints)
-        train(chosen, data.shards, data.vocabulary, *places, models)
+        train(preset, data.shards, data.vocabulary, *places, models)
 
     def outputs(self) -> dict[str, bytes]:
         """Every file of the model and of the curves."""

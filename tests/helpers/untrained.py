@@ -20,10 +20,10 @@ def save_untrained(
     folder: Path, data: TinyData, name: str, settings: dict[str, Any] | None = None, seed: int = 0
 ) -> Path:
     """Write the method `name`, small, for the data's shards into `folder`, which it returns."""
-    index, chosen = read_index(data.shards), small(name, settings)
-    words = vocabulary_of(name, chosen, Vocabulary.load(data.vocabulary))
+    index, model_settings = read_index(data.shards), small(name, settings)
+    words = vocabulary_of(name, model_settings, Vocabulary.load(data.vocabulary))
     torch.manual_seed(seed)
-    method = build_method(name, chosen, vocabulary=words, feature_width=index.width)
-    preset = Preset(method=name, features=index.features, seed=seed, model=chosen)
+    method = build_method(name, model_settings, vocabulary=words, feature_width=index.width)
+    preset = Preset(method=name, features=index.features, seed=seed, model=model_settings)
     save_model(folder, method, preset, words, index.width)
     return folder

@@ -66,9 +66,9 @@ class Models:
 
     def scores(self, name: str) -> Tensor:
         """The whole matrix on the test split."""
-        method, found = self.embedded(name, "test")
+        method, parts = self.embedded(name, "test")
         with torch.inference_mode():
-            return method.score(found.images, found.texts)
+            return method.score(parts.images, parts.texts)
 
     def embedded(self, name: str, split: str) -> tuple[Method, Embedded]:
         folder, shards = self.member(name)

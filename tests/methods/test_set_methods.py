@@ -90,8 +90,8 @@ def test_l_gd_is_the_mean_of_the_modalities_and_l_isd_their_sum(build, make_batc
             from_global += [torch.exp(0.5 * (cosine - 0.6)) for cosine in cosines]
             from_others += [
                 torch.exp(0.5 * (torch.cosine_similarity(x, y, dim=0) - 0.6))
-                for place, x in enumerate(elements)
-                for y in elements[:place]
+                for position, x in enumerate(elements)
+                for y in elements[:position]
             ]
         towards.append(sum(from_global) / len(from_global))
         apart.append(sum(from_others) / len(from_others))

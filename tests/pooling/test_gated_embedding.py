@@ -48,18 +48,18 @@ def test_gradients_are_those_of_the_formula(unit: GatedEmbedding) -> None:
 
     for tensor in (vectors, *unit.parameters()):
         flat, gradient = tensor.data.view(-1), tensor.grad.view(-1)
-        for place in range(len(flat)):
-            kept = float(flat[place])
+        for position in range(len(flat)):
+            kept = float(flat[position])
             slopes = []
             for width in (1e-3, 2e-3):
-                flat[place] = kept + width
+                flat[position] = kept + width
                 above = value()
-                flat[place] = kept - width
+                flat[position] = kept - width
                 slopes.append((above - value()) / (2 * width))
-                flat[place] = kept
+                flat[position] = kept
             # Richardson's combination: the error falls with the fourth power of the width.
             slope = (4 * slopes[0] - slopes[1]) / 3
-            assert abs(slope - float(gradient[place])) < 1e-9
+            assert abs(slope - float(gradient[position])) < 1e-9
 
 
 def test_no_vector_is_an_empty_result(unit: GatedEmbedding) -> None:

@@ -104,22 +104,22 @@ def test_the_position_code_is_the_papers():
     with torch.inference_mode():
         code = sine_code(4, 6)
     assert not code.is_inference()  # a code that validation has made serves training
-    for place in range(4):
+    for position in range(4):
         for i in range(3):
-            angle = torch.tensor(place / 10000 ** (2 * i / 6))
-            torch.testing.assert_close(code[place, 2 * i], angle.sin())
-            torch.testing.assert_close(code[place, 2 * i + 1], angle.cos())
+            angle = torch.tensor(position / 10000 ** (2 * i / 6))
+            torch.testing.assert_close(code[position, 2 * i], angle.sin())
+            torch.testing.assert_close(code[position, 2 * i + 1], angle.cos())
 
 
 def test_the_position_code_is_as_exact_as_its_type():
-    place, size = 700, 8
-    angles = [place / 10000 ** (2 * i / size) for i in range(size // 2)]
+    position, size = 700, 8
+    angles = [position / 10000 ** (2 * i / size) for i in range(size // 2)]
     exact = [part for angle in angles for part in (math.sin(angle), math.cos(angle))]
     for dtype, error in ((torch.float64, 1e-12), (torch.bfloat16, 4e-3)):
-        code = sine_code(place + 1, size, dtype=dtype)
+        code = sine_code(position + 1, size, dtype=dtype)
         assert code.dtype == dtype
         expected = torch.tensor(exact, dtype=torch.float64)
-        torch.testing.assert_close(code[place].double(), expected, atol=error, rtol=0)
+        torch.testing.assert_close(code[position].double(), expected, atol=error, rtol=0)
 
 
 SEGMENT = torch.tensor([0, 0, 2, 2, 2, 3])

@@ -160,7 +160,7 @@ def test_slot_attention_drops_where_the_released_code_does():
 def test_the_gradient_of_competing_weights():
     padding = torch.tensor([[False] * 4, [False, False, True, True]])[:, None, None]
     scores = torch.randn(2, 2, 3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda each: competing_weights(each, padding), scores)
+    assert torch.autograd.gradcheck(lambda values: competing_weights(values, padding), scores)
 
 
 @pytest.mark.parametrize("name", [*PROTOTYPES, "slots", "pie_net", "decoder"])
@@ -206,12 +206,12 @@ def test_gradients(name):
     module = build(name)
     _, local, mask, wholes = samples()
     parameters = [p for p in module.parameters() if p.numel() <= 64]
-    chosen = [local[[0, 1], :4].requires_grad_(), wholes[:2].requires_grad_(), *parameters]
+    leaves = [local[[0, 1], :4].requires_grad_(), wholes[:2].requires_grad_(), *parameters]
 
     def run(local, wholes, *_):
         return call(module, local, mask[[0, 1], :4], wholes)
 
-    assert torch.autograd.gradcheck(run, chosen, fast_mode=True)
+    assert torch.autograd.gradcheck(run, leaves, fast_mode=True)
 
 
 def test_every_pass_shares_one_block():

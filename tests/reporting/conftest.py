@@ -54,11 +54,11 @@ def samples(noise: float, judged: bool, queries: int = 12) -> dict:
     query's own pair further down."""
 
     def retrieved(query: int, answer: Callable[[int], dict]) -> list[dict]:
-        owners = [(query + place - int(10 * noise)) % 40 for place in range(10)]
-        others = ["true" if judged and place < 2 else "wrong" for place in range(10)]
+        owners = [(query + rank - int(10 * noise)) % 40 for rank in range(10)]
+        others = ["true" if judged and rank < 2 else "wrong" for rank in range(10)]
         return [
-            {**answer(owner), "score": 1 - place / 10, "mark": "own" if owner == query else other}
-            for place, (owner, other) in enumerate(zip(owners, others, strict=True))
+            {**answer(owner), "score": 1 - rank / 10, "mark": "own" if owner == query else other}
+            for rank, (owner, other) in enumerate(zip(owners, others, strict=True))
         ]
 
     return {

@@ -52,9 +52,9 @@ def test_recalls_and_their_sum_agree_but_for_the_rows_that_are_printed_so() -> N
     assert {result.paper for result in off} == {"MaxMatch", "CORA"}
 
 
-def _difference(each: PublishedResult) -> float:
-    recalls = [value for key, value in each.values.items() if key.rpartition(".")[2] in CUTS]
-    printed = [value for key, value in each.values.items() if key.endswith("rsum")]
+def _difference(result: PublishedResult) -> float:
+    recalls = [value for key, value in result.values.items() if key.rpartition(".")[2] in CUTS]
+    printed = [value for key, value in result.values.items() if key.endswith("rsum")]
     return sum(recalls) - printed[0] if printed and len(recalls) == 6 else 0.0
 
 

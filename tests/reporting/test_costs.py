@@ -28,9 +28,9 @@ def measured(folder: Path, **change: Any) -> Costs:
 KEYS = {column.heading: key for key, column in costs.COLUMNS.items()}
 
 
-def cells(table: Table, name: str, place: str = "") -> dict[str, str]:
+def cells(table: Table, name: str, heading: str = "") -> dict[str, str]:
     """The texts of a row by the keys of the columns."""
-    (row,) = [row for row in table.rows if (row[0].text, row[1].note) == (name, place)]
+    (row,) = [row for row in table.rows if (row[0].text, row[1].note) == (name, heading)]
     pairs = zip(table.columns, row, strict=True)
     return {KEYS[column.heading]: cell.plain for column, cell in pairs if column.heading in KEYS}
 

@@ -81,14 +81,14 @@ FAULTS: list[tuple[type[Result], Place, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "place", "value", "words"), FAULTS)
+@pytest.mark.parametrize(("kind", "location", "value", "words"), FAULTS)
 def test_a_fault_is_one_line(
-    kind: type[Result], place: Place, value: Any, words: str, tmp_path: Path
+    kind: type[Result], location: Place, value: Any, words: str, tmp_path: Path
 ) -> None:
     path = WRITERS[kind](tmp_path)
     kind.read(path)
     content = part = json.loads(path.read_text())
-    *outer, last = place
+    *outer, last = location
     for key in outer:
         part = part[key]
     part[last] = value

@@ -62,14 +62,14 @@ def test_a_pod_has_its_gpus_and_its_volume(root: Path) -> None:
     volumes = {volume["name"] for volume in pod["volumes"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
     objects = manifests(root)
-    claims = [each["metadata"]["name"] for each in objects["PersistentVolumeClaim"]]
+    claims = [entry["metadata"]["name"] for entry in objects["PersistentVolumeClaim"]]
     assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] in claims
 
 
 def manifests(root: Path) -> dict[str, list[dict[str, Any]]]:
     objects: dict[str, list[dict[str, Any]]] = {}
-    for each in yaml.safe_load_all((root / "deploy" / "kubernetes.yaml").read_text()):
-        objects.setdefault(each["kind"], []).append(each)
+    for entry in yaml.safe_load_all((root / "deploy" / "kubernetes.yaml").read_text()):
+        objects.setdefault(entry["kind"], []).append(entry)
     return objects
 
 
@@ -77,11 +77,11 @@ def test_the_manifests_belong_together(root: Path) -> None:
     objects = manifests(root)
     namespace = template(root, "kubernetes")["variables"]["properties"]["namespace"]["default"]
     for kind in objects.values():
-        assert {each["metadata"]["namespace"] for each in kind} == {namespace}
+        assert {entry["metadata"]["namespace"] for entry in kind} == {namespace}
     (account,), (binding,) = objects["ServiceAccount"], objects["RoleBinding"]
     (role,), (worker,) = objects["Role"], objects["Deployment"]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    assert [each["name"] for each in binding["subjects"]] == [account["metadata"]["name"]]
+    assert [entry["name"] for entry in binding["subjects"]] == [account["metadata"]["name"]]
     pod = worker["spec"]["template"]
     assert pod["spec"]["serviceAccountName"] == account["metadata"]["name"]
     assert pod["metadata"]["labels"] == worker["spec"]["selector"]["matchLabels"]

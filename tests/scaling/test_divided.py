@@ -86,7 +86,7 @@ def test_a_cluster_that_is_none_is_refused_at_once(cluster: str, said: str) -> N
 def test_only_commands_that_take_parts_are_divided(root: Path) -> None:
     from pipelines.graph import read_graph
 
-    commands = {each.kind: each.command for each in read_graph(root).stages}
+    commands = {node.kind: node.command for node in read_graph(root).stages}
     heavy = parts.HEAVY - {"index"}  # params.yaml names no index
     names = {kind: commands[kind].split()[1] for kind in heavy}
     assert names == {"features": "features", "scene_graphs": "scene-graphs", "shards": "shards"}
@@ -108,8 +108,8 @@ def test_parts_run_side_by_side_and_a_broken_one_is_told(root: Path, tmp_path: P
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["made"] == ["1-of-3", "2-of-3", "3-of-3"]
     assert set(result["hosts"]) <= {"127.0.0.1"}
-    assert result["told"].startswith("python broken.py --part 2/3 failed (exit code 1)")
-    assert "part 2 is broken" in result["told"]
+    assert result["message"].startswith("python broken.py --part 2/3 failed (exit code 1)")
+    assert "part 2 is broken" in result["message"]
 
 
 @pytest.mark.slow

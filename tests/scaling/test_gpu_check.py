@@ -24,7 +24,7 @@ def test_each_method_has_a_line(root: Path) -> None:
     assert done.returncode == 0, done.stderr
     # The device is the CPU itself.
     assert re.search(r"^\| vsepp \| 0e\+00, 0e\+00 \| \d+ \|", done.stdout, re.M)
-    for place in ("shards", "memory"):
-        assert re.search(rf"^\| {place} \| \d+ \|", done.stdout, re.M)
+    for source in ("shards", "memory"):
+        assert re.search(rf"^\| {source} \| \d+ \|", done.stdout, re.M)
     (difference,) = re.findall(r"differs from one's by (\S+)", done.stdout)
     assert float(difference) < 1e-5

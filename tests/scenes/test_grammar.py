@@ -23,7 +23,7 @@ from manymatch.scenes.words import (
 
 
 @pytest.fixture(scope="module")
-def told():
+def sentences():
     """1,200 (scene, sentence) pairs."""
     result = []
     for number in range(300):
@@ -33,10 +33,10 @@ def told():
     return result
 
 
-def test_every_frame_occurs(told):
-    frames = Counter(sentence.frame for _, sentence in told)
+def test_every_frame_occurs(sentences):
+    frames = Counter(sentence.frame for _, sentence in sentences)
     assert set(frames) == set(FRAMES)
-    assert max(frames.values()) < 0.4 * len(told)
+    assert max(frames.values()) < 0.4 * len(sentences)
 
 
 @pytest.mark.parametrize(
@@ -59,24 +59,24 @@ def test_every_frame_occurs(told):
         r"\bthat an? .* is \w+ing\b",
     ],
 )
-def test_constructions_and_synonyms_occur(told, pattern):
-    assert sum(bool(re.search(pattern, sentence.text)) for _, sentence in told) >= 3
+def test_constructions_and_synonyms_occur(sentences, pattern):
+    assert sum(bool(re.search(pattern, sentence.text)) for _, sentence in sentences) >= 3
 
 
-def test_captions_are_rarely_repeated(told):
-    assert len({sentence.text for _, sentence in told}) > 0.9 * len(told)
+def test_captions_are_rarely_repeated(sentences):
+    assert len({sentence.text for _, sentence in sentences}) > 0.9 * len(sentences)
 
 
-def test_words_of_the_graph_stand_in_the_text(told):
-    for _, sentence in told:
+def test_words_of_the_graph_stand_in_the_text(sentences):
+    for _, sentence in sentences:
         text = sentence.text.lower()
         for surface, phrases in zip(sentence.graph.objects, sentence.graph.attributes, strict=True):
             assert surface in text
             assert all(phrase in text for phrase in phrases)
 
 
-def test_graphs_keep_the_limits(told):
-    for _, sentence in told:
+def test_graphs_keep_the_limits(sentences):
+    for _, sentence in sentences:
         graph = sentence.graph
         assert 1 <= len(graph.objects) <= MAX_OBJECTS
         assert len(graph.objects) == len(graph.names) == len(graph.attributes)
@@ -89,39 +89,41 @@ def test_graphs_keep_the_limits(told):
 
 def nodes_of(sentence):
     """Return the nodes of the form's objects in order, without the background."""
-    graph, place = sentence.graph, sentence.form.background
-    nodes = [k for k, name in enumerate(graph.names) if not (place and name in words_of(place))]
-    assert len(graph.objects) - len(nodes) == (place is not None)
+    graph, background = sentence.graph, sentence.form.background
+    nodes = [
+        k for k, name in enumerate(graph.names) if not (background and name in words_of(background))
+    ]
+    assert len(graph.objects) - len(nodes) == (background is not None)
     assert len(nodes) == len(sentence.form.objects)
     return nodes
 
 
-def test_form_and_graph_tell_the_same_objects(told):
-    for _, sentence in told:
+def test_form_and_graph_tell_the_same_objects(sentences):
+    for _, sentence in sentences:
         graph = sentence.graph
-        for node, each in zip(nodes_of(sentence), sentence.form.objects, strict=True):
+        for node, obj in zip(nodes_of(sentence), sentence.form.objects, strict=True):
             attributes = list(graph.attributes[node])
             labels = [r.label.split()[0] for r in graph.relations if r.subject == node]
-            many = each.count > 1
-            words = [plural(word) if many else word for word in words_of(each.noun)]
+            many = obj.count > 1
+            words = [plural(word) if many else word for word in words_of(obj.noun)]
             assert graph.objects[node] in words
             for value, options in (
-                (each.colour, COLOUR_WORDS.get(each.colour, (each.colour,))),
-                (each.size, SIZE_WORDS.get(each.size, ())),
-                (many, (NUMERALS.get(each.count),)),
+                (obj.colour, COLOUR_WORDS.get(obj.colour, (obj.colour,))),
+                (obj.size, SIZE_WORDS.get(obj.size, ())),
+                (many, (NUMERALS.get(obj.count),)),
             ):
                 told_as = [word for word in options if word in attributes]
                 assert len(told_as) == bool(value)
                 attributes = [word for word in attributes if word not in told_as]
-            if each.state in attributes:
-                attributes.remove(each.state)
-            elif each.state:
-                assert ACTIVITIES[each.state] in labels
+            if obj.state in attributes:
+                attributes.remove(obj.state)
+            elif obj.state:
+                assert ACTIVITIES[obj.state] in labels
             assert not attributes
 
 
-def test_form_and_graph_tell_the_same_relations(told):
-    for _, sentence in told:
+def test_form_and_graph_tell_the_same_relations(sentences):
+    for _, sentence in sentences:
         nodes = nodes_of(sentence)
         edges = {(r.subject, r.object): r.label for r in sentence.graph.relations}
         for s, name, o in sentence.form.relations:
@@ -137,8 +139,8 @@ def test_form_and_graph_tell_the_same_relations(told):
         assert {pair for pair in edges if set(pair) <= set(nodes)} == between
 
 
-def test_passive_graphs_point_from_the_agent(told):
-    passives = [sentence for _, sentence in told if sentence.frame == "passive"]
+def test_passive_graphs_point_from_the_agent(sentences):
+    passives = [sentence for _, sentence in sentences if sentence.frame == "passive"]
     for sentence in passives:
         first = sentence.graph.relations[0]
         agent = sentence.graph.objects[first.subject]

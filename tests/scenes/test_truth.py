@@ -27,7 +27,7 @@ def true_by_brute_force(form, scene):
     """The definition of truth: some injective mapping satisfies every clause."""
     if form.background and form.background != scene["background"]:
         return False
-    nodes = [(k, copy) for k, each in enumerate(form.objects) for copy in range(each.count)]
+    nodes = [(k, copy) for k, obj in enumerate(form.objects) for copy in range(obj.count)]
     relations = {tuple(relation) for relation in scene["relations"]}
     for image in permutations(range(len(scene["objects"])), len(nodes)):
         mapping = dict(zip(nodes, image, strict=True))
@@ -122,10 +122,10 @@ def test_truth_does_not_depend_on_the_order_of_objects(pictures):
     for picture in pictures[:20]:
         scene = picture.scene.graph()
         order = rng.sample(range(len(scene["objects"])), len(scene["objects"]))
-        place = {old: new for new, old in enumerate(order)}
+        position = {old: new for new, old in enumerate(order)}
         shuffled = {
             "background": scene["background"],
             "objects": [scene["objects"][old] for old in order],
-            "relations": [(place[s], name, place[o]) for s, name, o in scene["relations"]],
+            "relations": [(position[s], name, position[o]) for s, name, o in scene["relations"]],
         }
         assert all(true(sentence.form, shuffled) for sentence in picture.captions)

@@ -42,8 +42,8 @@ def test_full_buffer_shuffles_uniformly() -> None:
 
 def test_a_third_of_the_images_in_the_buffer_mixes_neighbours() -> None:
     """Neighbours in the stream end up far apart (a third of the length for a perfect shuffle)."""
-    place = np.argsort(image_order(6000, 2000, (0, 0)))
-    assert np.abs(np.diff(place)).mean() > 6000 / 6
+    positions = np.argsort(image_order(6000, 2000, (0, 0)))
+    assert np.abs(np.diff(positions)).mean() > 6000 / 6
 
 
 @pytest.mark.parametrize("world", [1, 2, 3])

@@ -39,22 +39,22 @@ DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_wor
 
 def parts(value: Any) -> list[Any]:
     """The fields of a batch as comparable values."""
-    found = (getattr(value, field.name) for field in fields(value))
+    batches_ = (getattr(value, field.name) for field in fields(value))
     return [
         part.tolist() if isinstance(part, torch.Tensor) else parts(part)
         if hasattr(part, "to") else part
-        for part in found
+        for part in batches_
     ]  # fmt: skip
 
 
-def contents(found: Iterable[Batch]) -> list[Any]:
-    return [parts(batch) for batch in found]
+def contents(batches_: Iterable[Batch]) -> list[Any]:
+    return [parts(batch) for batch in batches_]
 
 
-def by_caption(found: Iterable[Batch]) -> dict[str, tuple]:
+def by_caption(batches_: Iterable[Batch]) -> dict[str, tuple]:
     """What each caption became, and its image's regions, apart from all padding."""
     result = {}
-    for batch in found:
+    for batch in batches_:
         for row, caption in enumerate(batch.caption_ids):
             image_index = batch.image_index[row]
             regions = batch.features[image_index][batch.region_mask[image_index]]
@@ -64,11 +64,13 @@ def by_caption(found: Iterable[Batch]) -> dict[str, tuple]:
 
 
 def test_without_shuffle_everything_in_table_order(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    found = list(batches(tiny.shards, "train", vocabulary, 7))
+    batches_ = list(batches(tiny.shards, "train", vocabulary, 7))
     expected = list(samples(tiny.shards, "train"))
-    assert [len(batch.image_ids) for batch in found] == [7, 7, 7, 3]
-    assert [name for batch in found for name in batch.image_ids] == [s.image_id for s in expected]
-    sample, batch = expected[8], found[1]
+    assert [len(batch.image_ids) for batch in batches_] == [7, 7, 7, 3]
+    assert [name for batch in batches_ for name in batch.image_ids] == [
+        s.image_id for s in expected
+    ]
+    sample, batch = expected[8], batches_[1]
     regions = batch.features[1][batch.region_mask[1]]
     assert np.array_equal(regions.numpy(), sample.features.astype(np.float32))
     first = batch.image_index.tolist().index(1)
@@ -142,11 +144,11 @@ def test_features_in_memory_are_those_of_the_shards(
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_each_batch(tiny: TinyData, vocabulary: Vocabulary, world: int) -> None:
     def read(size: int, rank: int, of: int) -> list[Batch]:
-        found = batches(
+        batches_ = batches(
             tiny.shards, "train", vocabulary, size, captions_per_image=2,
             augmentation=DROPS, shuffle=(0, 1), rank=rank, world=of,
         )  # fmt: skip
-        return list(found)
+        return list(batches_)
 
     alone = read(2 * world, 0, 1)
     ranks = [read(2, rank, world) for rank in range(world)]
@@ -161,11 +163,11 @@ def test_batches_of_one_image_a_class(tiny: TinyData, vocabulary: Vocabulary) ->
     rows = {sample.image_id: row for row, sample in enumerate(samples(tiny.shards, "train"))}
 
     def classes_in(epoch: int, world: int, rank: int) -> list[list[int]]:
-        found = batches(
+        batches_ = batches(
             tiny.shards, "train", vocabulary, 4 // world, shuffle=(0, epoch), classes=classes,
             rank=rank, world=world, drop_last=True,
         )  # fmt: skip
-        return [[int(classes[rows[name]]) for name in batch.image_ids] for batch in found]
+        return [[int(classes[rows[name]]) for name in batch.image_ids] for batch in batches_]
 
     for epoch in range(3):
         alone = classes_in(epoch, 1, 0)
@@ -195,10 +197,10 @@ def test_the_classes_of_images(tmp_path: Path) -> None:
 
 def test_drawn_captions_change_with_the_epoch(tiny: TinyData, vocabulary: Vocabulary) -> None:
     def drawn(epoch: int) -> set[str]:
-        found = batches(
+        batches_ = batches(
             tiny.shards, "train", vocabulary, 6, captions_per_image=1, shuffle=(0, epoch)
         )
-        return {caption for batch in found for caption in batch.caption_ids}
+        return {caption for batch in batches_ for caption in batch.caption_ids}
 
     assert len(drawn(0)) == 24
     assert drawn(0) != drawn(1)
@@ -226,9 +228,9 @@ def test_draws_need_a_seed(tiny: TinyData, vocabulary: Vocabulary) -> None:
 
 
 def test_chosen_rows_come_with_thumbnails(tiny: TinyData) -> None:
-    found = list(samples(tiny.shards, "train", rows=[12, 3]))
-    assert [sample.image_id for sample in found] == ["train.3", "train.12"]
-    assert found[1].thumbnail is not None
+    batches_ = list(samples(tiny.shards, "train", rows=[12, 3]))
+    assert [sample.image_id for sample in batches_] == ["train.3", "train.12"]
+    assert batches_[1].thumbnail is not None
 
 
 def test_batch_can_be_pinned_and_moved(tiny: TinyData, vocabulary: Vocabulary) -> None:

@@ -58,12 +58,12 @@ KINDS = [uniform, ties, all_equal, negative, nearly_equal, same_rows, same_colum
 
 def check(columns: Tensor, values: Tensor, tolerance: float) -> None:
     """One-to-one, and of the sum that scipy reaches."""
-    chosen = values.double().gather(1, columns[:, None])[:, 0].sum(0)
+    scores = values.double().gather(1, columns[:, None])[:, 0].sum(0)
     for row in range(values.shape[2]):
         for column in range(values.shape[3]):
             of_pair = values[:, :, row, column].double().numpy()
             best = of_pair[linear_sum_assignment(of_pair, maximize=True)].sum()
-            assert abs(chosen[row, column] - best) <= tolerance, values.shape
+            assert abs(scores[row, column] - best) <= tolerance, values.shape
             picked = columns[:, row, column].numpy()
             assert len(np.unique(picked)) == len(picked)
 

@@ -41,7 +41,7 @@ def test_it_equals_the_naive_loop_with_either_side_as_context():
 
 
 def test_gradients_equal_those_of_the_naive_loop():
-    regions, words = (each.requires_grad_() for each in made_up())
+    regions, words = (vectors.requires_grad_() for vectors in made_up())
     cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0).sum().backward()
     result = regions.grad, words.grad
     regions.grad = words.grad = None

@@ -53,8 +53,8 @@ def naive_probability(x, y):
 def naive_max_match(x, y):
     smaller, larger = (x, y) if len(x) <= len(y) else (y, x)
     cosines = [[(a @ b).item() for b in larger] for a in smaller]
-    chosen = zip(*linear_sum_assignment(cosines, maximize=True), strict=True)
-    terms = [torch.exp(smaller[k] @ larger[pi]) - 1 for k, pi in chosen]
+    pairs = zip(*linear_sum_assignment(cosines, maximize=True), strict=True)
+    terms = [torch.exp(smaller[k] @ larger[pi]) - 1 for k, pi in pairs]
     return sum(terms) / len(terms)
 
 

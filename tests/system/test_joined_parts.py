@@ -54,10 +54,10 @@ def pictures(folder, count):
     return folder
 
 
-def extracted(place, part=None, backbone=PIXELS):
-    store = place / "features.h5"
-    parts = Parts(place / "parts", part)
-    tables = place / "raw", place / "captions.parquet"
+def extracted(dataset, part=None, backbone=PIXELS):
+    store = dataset / "features.h5"
+    parts = Parts(dataset / "parts", part)
+    tables = dataset / "raw", dataset / "captions.parquet"
     extract(backbone, *tables, store, 4, "cpu", parts=parts)
     return store
 
@@ -71,25 +71,25 @@ def content(path):
 
 def test_features_in_parts(tmp_path, monkeypatch):
     """Made on two machines: one copies the images, whose times of change are then others."""
-    place, there = pictures(tmp_path / "a", 4), pictures(tmp_path / "b", 4)
-    store = extracted(place, backbone="lite0")
+    dataset, there = pictures(tmp_path / "a", 4), pictures(tmp_path / "b", 4)
+    store = extracted(dataset, backbone="lite0")
     whole, seen = store.read_bytes(), content(store)
     store.unlink()
-    extracted(place, Part(1, 2), "lite0")
+    extracted(dataset, Part(1, 2), "lite0")
     extracted(there, Part(2, 2), "lite0")
     (part,) = (there / "parts").iterdir()
-    part.rename(place / "parts" / part.name)
+    part.rename(dataset / "parts" / part.name)
     assert not store.exists()
     monkeypatch.setattr(Extractor, "run", None)
-    extracted(place, backbone="lite0")
+    extracted(dataset, backbone="lite0")
     assert content(store) == seen and {"features", "boxes", "image_id"} < seen.keys()
     assert store.read_bytes() == whole
-    assert list((place / "parts").iterdir()) == []
+    assert list((dataset / "parts").iterdir()) == []
 
 
 def test_a_part_that_was_interrupted_goes_on(tmp_path, monkeypatch, capsys):
-    place = pictures(tmp_path, 6)
-    store = extracted(place)
+    dataset = pictures(tmp_path, 6)
+    store = extracted(dataset)
     whole = store.read_bytes()
     write = FeatureWriter.write
 
@@ -100,38 +100,38 @@ def test_a_part_that_was_interrupted_goes_on(tmp_path, monkeypatch, capsys):
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(FeatureWriter, "write", interrupted)
-        extracted(place, Part(1, 2))
-    extracted(place, Part(2, 2))
-    extracted(place)  # computes: a part is not finished
+        extracted(dataset, Part(1, 2))
+    extracted(dataset, Part(2, 2))
+    extracted(dataset)  # computes: a part is not finished
     assert "ignored" in capsys.readouterr().err and store.read_bytes() == whole
-    extracted(place, Part(1, 2))
+    extracted(dataset, Part(1, 2))
     assert "2 of 3 images are finished" in capsys.readouterr().err
-    extracted(place)
+    extracted(dataset)
     assert "joining 2 parts" in capsys.readouterr().err and store.read_bytes() == whole
 
 
 def test_parts_of_images_that_changed_are_not_joined(tmp_path, capsys):
-    place = pictures(tmp_path, 4)
+    dataset = pictures(tmp_path, 4)
     for part in HALVES:
-        extracted(place, part)
-    Image.new("RGB", (8, 6), "red").save(place / "raw" / "3.png")
-    changed = extracted(place).read_bytes()
+        extracted(dataset, part)
+    Image.new("RGB", (8, 6), "red").save(dataset / "raw" / "3.png")
+    changed = extracted(dataset).read_bytes()
     assert "ignored" in capsys.readouterr().err
-    extracted(place, Part(2, 2))
-    assert extracted(place).read_bytes() == changed
+    extracted(dataset, Part(2, 2))
+    assert extracted(dataset).read_bytes() == changed
     assert "joining 2 parts" in capsys.readouterr().err
 
 
 def test_a_damaged_part_of_features_is_named(tmp_path):
-    place = pictures(tmp_path, 4)
+    dataset = pictures(tmp_path, 4)
     for part in HALVES:
-        extracted(place, part)
-    (path,) = (place / "parts").glob("2-of-2-*")
+        extracted(dataset, part)
+    (path,) = (dataset / "parts").glob("2-of-2-*")
     with h5py.File(path, "r+") as file:
         file["features"][1, 3] = 7
     with pytest.raises(DataError, match=r"2-of-2-\w+: image 'i3': wrong checksum"):
-        extracted(place)
-    assert not (place / "features.h5").exists()
+        extracted(dataset)
+    assert not (dataset / "features.h5").exists()
 
 
 THINGS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair") * 2

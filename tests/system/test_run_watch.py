@@ -46,7 +46,7 @@ class Client:
         state = self.states[self.asked]
         return FlowRun(id=run, flow_id=uuid4(), state=state, work_queue_name="gpu")
 
-    async def read_logs(self, chosen, limit, offset):
+    async def read_logs(self, log_filter, limit, offset):
         return self.logs[self.asked][offset : offset + limit]
 
 

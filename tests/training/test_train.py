@@ -49,9 +49,9 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
     method, run_preset, vocabulary = load_model(run.model)
     assert run_preset == preset(weight_average=0.0)
     facts = json.loads((run.model / "model.json").read_text())
-    found = validate(method, Data(tiny.shards, vocabulary), 4, torch.device("cpu"))
-    assert found["rsum"] == pytest.approx(facts["rsum"])
-    assert found["rsum"] == max(curve(run, "validation/rsum"))
+    result = validate(method, Data(tiny.shards, vocabulary), 4, torch.device("cpu"))
+    assert result["rsum"] == pytest.approx(facts["rsum"])
+    assert result["rsum"] == max(curve(run, "validation/rsum"))
     assert facts["epoch"] == 1 + curve(run, "validation/rsum").index(facts["rsum"])
     split = embed(method, batches(tiny.shards, "validation", vocabulary, 4), "cpu")
     with torch.inference_mode():
@@ -121,13 +121,13 @@ def test_settings_of_torch_are_left_as_they_were(new_run: NewRun) -> None:
 def rsums(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let validation find the given rsums, one an epoch."""
 
-    def found(*values: float) -> None:
+    def result(*values: float) -> None:
         values_left: Iterator[float] = iter(values)
         monkeypatch.setattr(
             "manymatch.training.epoch_end.validate", lambda *_: {"rsum": next(values_left)}
         )
 
-    return found
+    return result
 
 
 def test_of_equal_epochs_the_earlier_is_kept(new_run: NewRun, rsums: Callable[..., None]) -> None:
@@ -327,9 +327,9 @@ def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyDa
     with torch.no_grad():
         images, texts = method.encode_images(batch), method.encode_texts(batch)
     expected = recall(method.score, images, texts, batch.image_index)
-    found = validate(method, Data(tiny.shards, vocabulary), 3, torch.device("cpu"))
-    assert found["i2t_r1"] == pytest.approx(expected["i2t"]["r1"])
-    assert found["rsum"] == pytest.approx(expected["rsum"])
+    result = validate(method, Data(tiny.shards, vocabulary), 3, torch.device("cpu"))
+    assert result["i2t_r1"] == pytest.approx(expected["i2t"]["r1"])
+    assert result["rsum"] == pytest.approx(expected["rsum"])
 
 
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
@@ -372,7 +372,7 @@ def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -
     run, run_preset = new_run("run"), preset(epochs=1000)
     process = start_torchrun(run, run_preset)
     family = wait_for_epoch(process, run)
-    ranks = {each.environ()["RANK"]: each for each in family if "RANK" in each.environ()}
+    ranks = {member.environ()["RANK"]: member for member in family if "RANK" in member.environ()}
     assert len(ranks) == len(family) == 2  # no process has started others
     ranks["1"].kill()
     process.communicate(timeout=100)
@@ -418,9 +418,9 @@ def test_the_environment_asks_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> N
     assert called == []
     monkeypatch.setenv(TORCHRUN_OPTIONS, "--nproc-per-node 2")
     relaunch()
-    (found,) = called
+    (result,) = called
     expected = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    assert found[2:] == [*expected, "-m", "manymatch", "train", "scenes", "cora"]
+    assert result[2:] == [*expected, "-m", "manymatch", "train", "scenes", "cora"]
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "started by torchrun")
     relaunch()
     assert len(called) == 1

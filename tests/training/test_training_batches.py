@@ -25,8 +25,8 @@ def test_one_image_a_class_in_every_epoch(tiny: TinyData) -> None:
     names = [sample.image_id for sample in samples(tiny.shards, "train")]
     class_of = dict(zip(names, classes_of(tiny.shards, "train").tolist(), strict=True))
     results = [
-        training_batches(tiny, one_per_class=True, features_in=place)
-        for place in ("shards", "memory")
+        training_batches(tiny, one_per_class=True, features_in=source)
+        for source in ("shards", "memory")
     ]
     for epoch in range(3):
         read = []

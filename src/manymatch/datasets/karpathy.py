@@ -99,9 +99,9 @@ def _image(value: Any, where: str, identified: bool) -> Image:
     image_id = _number(value, "cocoid", where, identified)
     lines = []
     for k, line in enumerate(sentences):
-        place = f"{where}.sentences[{k}]"
-        text = field(line, "raw", str, place)
-        lines.append(Line(text, place, _number(line, "sentid", place, identified)))
+        location = f"{where}.sentences[{k}]"
+        text = field(line, "raw", str, location)
+        lines.append(Line(text, location, _number(line, "sentid", location, identified)))
     return Image(file, SPLIT_NAMES[split], lines, image_id)
 
 

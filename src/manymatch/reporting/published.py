@@ -129,7 +129,7 @@ def _fact(measure: str, value: str, smallest_gallery: str, largest_gallery: str)
 def published_ablations() -> dict[tuple[str, ...], Table]:
     """The table of each ablation by paper, section and `what`, in the order of the file."""
     groups = _groups("ablations", "setting", "metric", "value")
-    return {tuple(place.values()): _table(lines, **place) for place, lines in groups}
+    return {tuple(subject.values()): _table(lines, **subject) for subject, lines in groups}
 
 
 def _table(lines: list[Line], paper: str, section: str, what: str) -> Table:
@@ -153,12 +153,12 @@ def tables_beside(ablation: str) -> list[Table]:
 
 def tables_of_sets() -> list[Table]:
     """What the papers print of the elements of their sets."""
-    return [table for place in OF_SETS for table in _tables_of(*place)]
+    return [table for subject in OF_SETS for table in _tables_of(*subject)]
 
 
 def _tables_of(paper: str, section: str, what: str) -> list[Table]:
     return [
         table
-        for place, table in published_ablations().items()
-        if place[:2] == (paper, section) and place[2].startswith(what)
+        for subject, table in published_ablations().items()
+        if subject[:2] == (paper, section) and subject[2].startswith(what)
     ]

@@ -75,8 +75,8 @@ def precision_by_score(
 
 def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:
     """The ends of the steps of the isotonic regression of `right` on `scores`."""
-    values, place, counts = np.unique(scores.numpy(), return_inverse=True, return_counts=True)
-    shares = np.bincount(place.ravel(), right.numpy().ravel()) / counts
+    values, step, counts = np.unique(scores.numpy(), return_inverse=True, return_counts=True)
+    shares = np.bincount(step.ravel(), right.numpy().ravel()) / counts
     fitted = isotonic_regression(shares, weights=counts)
     ends = np.union1d(fitted.blocks[:-1], fitted.blocks[1:] - 1)
     return [values[ends].tolist(), np.round(fitted.x[ends], 4).tolist()]

@@ -40,7 +40,9 @@ def run(model: Path, data: TinyData, target: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def found(model: Path, data: TinyData, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def written(
+    model: Path, data: TinyData, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     return run(model, data, tmp_path_factory.mktemp("reports") / "swamp.json")
 
 
@@ -60,12 +62,12 @@ def likeliest(subject: Subject, vectors: torch.Tensor) -> list[int]:
 
 
 def test_every_sample_is_in_the_class_of_the_nearest_prototype(
-    found: dict[str, Any], subject: Subject
+    written: dict[str, Any], subject: Subject
 ) -> None:
     embedded = subject.embedded
     captions = likeliest(subject, embedded.texts.vectors)
     images = likeliest(subject, embedded.images.vectors)
-    members = {item["number"]: item for item in found["classes"]}
+    members = {item["number"]: item for item in written["classes"]}
     assert set(members) == {*captions, *images}
     for number, item in members.items():
         own = [row for row, of in enumerate(captions) if of == number]
@@ -78,32 +80,32 @@ def test_every_sample_is_in_the_class_of_the_nearest_prototype(
         assert item["images"] == [
             name for name, of in zip(embedded.image_ids, images, strict=True) if of == number
         ]
-    assert found["used"] == {"captions": len(set(captions)), "images": len(set(images))}
+    assert written["used"] == {"captions": len(set(captions)), "images": len(set(images))}
     same = [of == images[index] for of, index in zip(captions, embedded.image_index, strict=True)]
-    assert found["agreement"] == pytest.approx(100 * sum(same) / len(same), abs=0.01)
+    assert written["agreement"] == pytest.approx(100 * sum(same) / len(same), abs=0.01)
 
 
-def test_classes_come_by_size_and_say_whose_they_are(found: dict[str, Any]) -> None:
-    sizes = [len(item["captions"]) for item in found["classes"]]
+def test_classes_come_by_size_and_say_whose_they_are(written: dict[str, Any]) -> None:
+    sizes = [len(item["captions"]) for item in written["classes"]]
     assert sizes == sorted(sizes, reverse=True) and len(sizes) > 1
-    assert (found["preset"], found["method"], found["split"]) == ("swamp", "swamp", "test")
-    assert found["n_classes"] == N_CLASSES
+    assert (written["preset"], written["method"], written["split"]) == ("swamp", "swamp", "test")
+    assert written["n_classes"] == N_CLASSES
 
 
-def test_keywords_are_counted_by_caption(found: dict[str, Any]) -> None:
+def test_keywords_are_counted_by_caption(written: dict[str, Any]) -> None:
     model = load_model(PARSER)
-    item = found["classes"][0]
+    item = written["classes"][0]
     message = words_of(model, [caption["caption"] for caption in item["captions"]])
     counts = Counter(noun for words in message for noun in set(words.nouns))
     assert dict(map(tuple, item["nouns"])).items() <= counts.items()
     assert item["nouns"][0][1] == max(counts.values())
 
 
-def test_the_largest_classes_have_pictures(found: dict[str, Any], subject: Subject) -> None:
+def test_the_largest_classes_have_pictures(written: dict[str, Any], subject: Subject) -> None:
     rows = range(len(subject.embedded.image_ids))
     stored = {image.image_id: image.thumbnail for image in subject.images(rows)}
     shown: dict[str, str | None] = {}
-    for item in found["classes"][:SHOWN]:
+    for item in written["classes"][:SHOWN]:
         assert list(item["thumbnails"]) == item["images"][:PICTURES]
         shown |= item["thumbnails"]
     decoded = {name: text and base64.b64decode(text) for name, text in shown.items()}
@@ -111,8 +113,8 @@ def test_the_largest_classes_have_pictures(found: dict[str, Any], subject: Subje
     assert any(decoded.values())
 
 
-def test_two_runs_are_equal(model: Path, data: TinyData, found: Any, tmp_path: Path) -> None:
-    assert run(model, data, tmp_path / "again.json") == found
+def test_two_runs_are_equal(model: Path, data: TinyData, written: Any, tmp_path: Path) -> None:
+    assert run(model, data, tmp_path / "again.json") == written
 
 
 def test_words_are_lemmas_told_apart_by_kind() -> None:

@@ -38,7 +38,7 @@ def scan(trained: Trained) -> Scan:
 
 
 @pytest.fixture
-def found(trained: Trained, scan: Scan) -> Embedded:
+def embedded(trained: Trained, scan: Scan) -> Embedded:
     """The test split: 8 images with 3 captions each."""
     return embed(scan, batches(trained.shards, "test", trained.vocabulary, 3), CPU)
 
@@ -49,11 +49,11 @@ def mask(of: Embeddings) -> Tensor:
 
 @pytest.mark.parametrize("numbers", [1, 2**12, 2**24])
 def test_blocks_are_scored_as_pair_by_pair(
-    scan: Scan, found: Embedded, numbers: int, monkeypatch: pytest.MonkeyPatch
+    scan: Scan, embedded: Embedded, numbers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(module._NUMBERS, "cpu", numbers)
     monkeypatch.setattr(module, "_MOST_IMAGES", 3)
-    images, texts = found.images, found.texts
+    images, texts = embedded.images, embedded.texts
     lengths = mask(texts).sum(1).tolist()
     assert lengths != sorted(lengths)  # captions are sorted by length, and come back in order
     scores = scan.score(images, texts)
@@ -99,7 +99,7 @@ def embed_of(trained: Trained) -> Embeddings:
 
 
 def test_a_long_ranking_is_scaled_from_a_part(
-    scan: Scan, found: Embedded, monkeypatch: pytest.MonkeyPatch
+    scan: Scan, embedded: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pair takes a second."""
     ranked: list[int] = []
@@ -114,11 +114,11 @@ def test_a_long_ranking_is_scaled_from_a_part(
     monkeypatch.setattr(cost, "rank", rank)
     monkeypatch.setattr(cost, "seconds", seconds)
     monkeypatch.setattr(cost, "_FIRST_IMAGES", 2)
-    assert cost.rank_seconds(scan, found, CPU, math.inf) == (8 * 24, None)
+    assert cost.rank_seconds(scan, embedded, CPU, math.inf) == (8 * 24, None)
     assert ranked == [2 * 6, 8 * 24]
-    assert cost.rank_seconds(scan, found, CPU, 50.0) == (8 * 24, 4)
+    assert cost.rank_seconds(scan, embedded, CPU, 50.0) == (8 * 24, 4)
     assert ranked[2:] == [2 * 6, 4 * 12]  # about 50 seconds
-    assert cost.rank_seconds(scan, found, CPU, 1.0) == (8 * 24, 2)
+    assert cost.rank_seconds(scan, embedded, CPU, 1.0) == (8 * 24, 2)
 
 
 def test_a_scaled_time_is_said_to_be_so(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:

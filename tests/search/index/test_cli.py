@@ -45,10 +45,10 @@ def test_pictures_are_indexed_and_found(
         run(*index(album, "--part", part))
     run(*index(album))
     assert not list(album.root.glob("*.partial"))
-    found = json.loads(run("search", "a.index", "two dogs", "-k", "3", "--json"))
-    assert found["query"] == "two dogs" and found["exact"] is True
-    assert {"parse", "encode", "search"} == found["ms"].keys() and found["reranked"] >= 3
-    assert [result.keys() >= {"id", "path", "score"} for result in found["results"]] == [True] * 3
+    answer = json.loads(run("search", "a.index", "two dogs", "-k", "3", "--json"))
+    assert answer["query"] == "two dogs" and answer["exact"] is True
+    assert {"parse", "encode", "search"} == answer["ms"].keys() and answer["reranked"] >= 3
+    assert [result.keys() >= {"id", "path", "score"} for result in answer["results"]] == [True] * 3
     table = run("search", "a.index", "two dogs")
     assert all(path.name in table for path in album.pictures.rglob("*.png"))
     opened: list[str] = []

@@ -66,9 +66,9 @@ def test_images_have_the_embeddings_of_their_features(
 ) -> None:
     source = getattr(data, kind)
     assert tiny.index(source).embedded == 40
-    embeddings, found = expected(tiny.model, data.store), indexed(tiny)
-    assert found.keys() == embeddings.keys()
-    for name, vectors in found.items():
+    embeddings, hits = expected(tiny.model, data.store), indexed(tiny)
+    assert hits.keys() == embeddings.keys()
+    for name, vectors in hits.items():
         np.testing.assert_allclose(vectors, embeddings[name], atol=1e-6)
     assert tiny.index(source).embedded == 0
 
@@ -89,11 +89,11 @@ def test_only_the_changed_rows_of_a_store_are_embedded(tiny: Album, data: TinyDa
 def test_shards_bring_splits_captions_and_thumbnails(tiny: Album, data: TinyData) -> None:
     tiny.index(data.shards)
     index = tiny.open()
-    found = index.search("two dogs", 40, where='split == "test"').results
-    assert len(found) == 8 and all(result.path.startswith("test.") for result in found)
-    facts = {result.path: index.item(result.id).facts for result in found}
+    hits = index.search("two dogs", 40, where='split == "test"').results
+    assert len(hits) == 8 and all(result.path.startswith("test.") for result in hits)
+    facts = {result.path: index.item(result.id).facts for result in hits}
     assert facts["test.0"]["file"] == "images/test.0.jpg" and len(facts["test.0"]["captions"]) == 3
-    for result in found:
+    for result in hits:
         number = int(result.path.partition(".")[2])
         if number % 2:
             with pytest.raises(DataError, match="no thumbnail"):

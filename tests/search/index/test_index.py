@@ -67,8 +67,8 @@ def test_results_are_those_of_scoring_everything(
         whole = partial(model.score, query="text")
         expected = reranked(whole, 0.6)(embedded[0], embedded[1]).numpy().max(0)
         by_entities = Index.open(images.folder, model, beta=0.6)
-        found = [answer.results[0].score for answer in by_entities.search_all(lines)]
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        hits = [answer.results[0].score for answer in by_entities.search_all(lines)]
+        np.testing.assert_allclose(hits, expected, atol=1e-6)
         assert by_entities.similar(images.search("a dog").results[0].id).results
     scores = model.score(*embedded, "image").numpy()
     for answer, row in zip(texts.search_all(sorted(pictures), 2), scores, strict=True):
@@ -148,16 +148,16 @@ def test_filters_and_a_least_score(album: Album) -> None:
     everything = index.search("two dogs").results
     assert len(everything) == 12
 
-    def found(**options: Any) -> list[Any]:
+    def hits(**options: Any) -> list[Any]:
         return index.search("two dogs", 12, **options).results
 
-    assert found(where='path like "1/*"') == [r for r in everything if r.path.startswith("1/")]
+    assert hits(where='path like "1/*"') == [r for r in everything if r.path.startswith("1/")]
     numbers = {result.path: index.item(result.id).facts["number"] for result in everything}
     assert list(numbers.values()).count(None) == 1
     few = [r for r in everything if numbers[r.path] is not None and numbers[r.path] < 6]
-    assert found(where="number < 6") == few
-    assert found(least=everything[4].score) == everything[:5]
-    assert found(where="number < 0") == [] == found(least=2.0)
+    assert hits(where="number < 6") == few
+    assert hits(least=everything[4].score) == everything[:5]
+    assert hits(where="number < 0") == [] == hits(least=2.0)
     (first, *_) = index.similar(everything[0].id, where="number < 6").results
     assert numbers[first.path] < 6 and first.id != everything[0].id
 

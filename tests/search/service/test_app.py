@@ -59,8 +59,8 @@ def test_a_text_finds_what_the_index_finds(client: TestClient, index: Index) -> 
     assert_same(answer, index.search("two dogs", 3))
     question = {"q": "two dogs", "where": 'path like "3*"', "least": -1.0, "index": "photos"}
     expected = index.search("two dogs", where=question["where"], least=-1.0)
-    for found in (client.get("/search", params=question), client.post("/search", json=question)):
-        assert_same(found.json(), expected)
+    for reply in (client.get("/search", params=question), client.post("/search", json=question)):
+        assert_same(reply.json(), expected)
     assert len(expected.results) == 1
 
 
@@ -68,9 +68,9 @@ def test_a_picture_finds_what_the_index_finds(
     client: TestClient, index: Index, photos: Path, items: dict[str, str]
 ) -> None:
     path = photos / "1.png"
-    found = client.post("/search?k=4", content=path.read_bytes(), headers=PNG).json()
-    assert_same(found, index.search(path, 4))
-    assert found["results"][0]["path"] == "1.png"
+    reply = client.post("/search?k=4", content=path.read_bytes(), headers=PNG).json()
+    assert_same(reply, index.search(path, 4))
+    assert reply["results"][0]["path"] == "1.png"
     similar = client.get(f"/items/{items['1.png']}/similar", params={"k": 3}).json()
     assert_same(similar, index.similar(items["1.png"], 3))
     captions = client.post("/search?index=captions", content=path.read_bytes(), headers=PNG).json()
@@ -112,10 +112,10 @@ def test_a_score_is_explained(client: TestClient, index: Index, items: dict[str,
 
 def test_a_caption_and_a_picture_are_explained(client: TestClient, photos: Path) -> None:
     data = (photos / "1.png").read_bytes()
-    found = client.post("/search?index=captions", content=data, headers=PNG).json()["results"][0]
-    asked = {"index": "captions", "item": found["id"]}
+    reply = client.post("/search?index=captions", content=data, headers=PNG).json()["results"][0]
+    asked = {"index": "captions", "item": reply["id"]}
     why = client.post("/explain", params=asked, content=data, headers=PNG).json()
-    assert why["score"] == pytest.approx(found["score"], abs=1e-6)
+    assert why["score"] == pytest.approx(reply["score"], abs=1e-6)
     assert why["words"] and why["image_attention"]
     assert_refused(client.get("/explain", params=asked | {"q": "a red bird"}), 400)
 

@@ -84,19 +84,19 @@ def test_a_search_by_the_keyboard_alone(page: Any) -> None:
     page.keyboard.type("two dogs")
     page.keyboard.press("Enter")
     page.locator(SHOWN).first.wait_for()
-    found = names(page)
-    assert len(found) == 5
+    shown = names(page)
+    assert len(shown) == 5
     for key, expected in (("ArrowDown", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1)):
         page.keyboard.press(key)
-        assert focused(page) == found[expected]
+        assert focused(page) == shown[expected]
     page.keyboard.press("Enter")
     title = page.locator("dialog[open] h2")
-    playwright.expect(title).to_have_text(found[1])
+    playwright.expect(title).to_have_text(shown[1])
     page.keyboard.press("ArrowRight")
-    playwright.expect(title).to_have_text(found[2])
+    playwright.expect(title).to_have_text(shown[2])
     page.keyboard.press("Escape")
     playwright.expect(title).to_be_hidden()
-    assert focused(page) == found[2]
+    assert focused(page) == shown[2]
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.id") == "q"
 

@@ -63,7 +63,7 @@ def merged(shards: list[TestClient]) -> Iterator[TestClient]:
         yield client
 
 
-def found(answer: Any) -> list[tuple[str, float]]:
+def hits(answer: Any) -> list[tuple[str, float]]:
     assert answer["exact"]
     return [
         (result["path"], pytest.approx(result["score"], abs=1e-6)) for result in answer["results"]
@@ -77,21 +77,21 @@ def test_shards_answer_as_the_whole_index(
     (state,) = merged.get("/health").json()["indexes"]
     assert (state["items"], state["side"], state["method"]) == (len(whole), "images", "maxmatch")
     text = merged.get("/search", params={"q": "two dogs", "k": 3}).json()
-    assert found(text) == found(whole.search("two dogs", 3).model_dump())
+    assert hits(text) == hits(whole.search("two dogs", 3).model_dump())
     path = next(photos.iterdir())
     picture = merged.post(
         "/search", content=path.read_bytes(), headers={"content-type": "image/png"}
     )
-    assert found(picture.json()) == found(whole.search(path).model_dump())
+    assert hits(picture.json()) == hits(whole.search(path).model_dump())
     paths = {result["path"]: result["id"] for result in text["results"]}
     by_path = {whole.item(result.id).path: result.id for result in whole.search("dog").results}
     for name, item in paths.items():
         near = merged.get(f"/items/{item}/similar").json()
-        assert found(near) == found(whole.similar(by_path[name]).model_dump())
+        assert hits(near) == hits(whole.similar(by_path[name]).model_dump())
         assert merged.get(f"/items/{item}").json()["path"] == name
         assert merged.get(f"/items/{item}/picture").content == (photos / name).read_bytes()
     why = merged.get("/explain", params={"item": item, "q": "two dogs"}).json()
-    assert why["score"] == pytest.approx(dict(found(text))[name].expected, abs=1e-6)
+    assert why["score"] == pytest.approx(dict(hits(text))[name].expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("item", ["0", "0.", "7.abc", "0.nobody", "x.1", "0...", "²."])

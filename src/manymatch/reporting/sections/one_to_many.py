@@ -23,6 +23,9 @@ from manymatch.results.runs import WAYS, Direction
 Presets = Mapping[str, Sequence[Metrics | AblationMetrics]]
 """The metrics of each preset, one for each seed."""
 
+Precisions = dict[int, list[float]]
+"""mAP@R with each seed by the least number of true items."""
+
 _BASELINES = ("vse_infinity", "vsepp")
 """Methods with one vector for each item, the better first."""
 
@@ -101,9 +104,9 @@ def _dots(title: str, presets: Presets, key: str, less: str = "") -> Iterator[Do
     """A chart of the value `key`, minus the value `less`; none if no preset has the value."""
     values = {}
     for preset, metrics in presets.items():
-        numbers = [one.numbers() for one in metrics]
-        if all(key in each for each in numbers):
-            values[preset] = Estimate.of([each[key] - each.get(less, 0.0) for each in numbers])
+        runs = [run.numbers() for run in metrics]
+        if all(key in run for run in runs):
+            values[preset] = Estimate.of([run[key] - run.get(less, 0.0) for run in runs])
     if values:
         ranked = sorted(values.items(), key=lambda item: -item[1].mean)
         rows = [(name, name, e.text(), e.mean, e.deviation or 0.0) for name, e in ranked]
@@ -116,40 +119,42 @@ def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
     baselines = [name for start in _BASELINES for name in known if name.startswith(start)]
     if not baselines or not known[baselines[0]]:
         return
-    theirs = known[baselines[0]]
-    series: list[Series] = []
-    for name, ours in known.items():
-        if ours and all(metrics.sets for metrics in presets[name]):
-            gains = {
-                least: Estimate.of(
-                    [a - b for a, b in zip(ours[least], theirs[least], strict=False)]
-                )
-                for least in ours
-            }
-            labels = [f"{gain.text()} from {least} true items on" for least, gain in gains.items()]
-            series.append(
-                Series(
-                    name,
-                    len(series) % STYLES,
-                    [(least, gain.mean) for least, gain in gains.items()],
-                    labels[-1],
-                    labels,
-                    [gain.deviation or 0.0 for gain in gains.values()],
-                )
-            )
-    if series:
-        axis = CategoryAxis([*theirs])
+    baseline = known[baselines[0]]
+    of_sets = [
+        name
+        for name, precisions in known.items()
+        if precisions and all(metrics.sets for metrics in presets[name])
+    ]
+    if of_sets:
+        series = [
+            _gain(name, style % STYLES, known[name], baseline) for style, name in enumerate(of_sets)
+        ]
+        axis = CategoryAxis([*baseline])
         unit = "true items or more"
         yield line_chart(f"{title}: gain over {baselines[0]}", series, unit, x_axis=axis)
 
 
-def _precisions(
-    metrics: Iterable[Metrics | AblationMetrics], way: Direction
-) -> dict[int, list[float]]:
-    """mAP@R with each seed by the least number of true items; empty if a file lacks the values."""
-    values: dict[int, list[float]] = {}
-    for one in metrics:
-        groups = getattr(one.multi, way).by_positives if one.multi else None
+def _gain(name: str, style: int, precisions: Precisions, baseline: Precisions) -> Series:
+    gains = {
+        least: Estimate.of([a - b for a, b in zip(values, baseline[least], strict=False)])
+        for least, values in precisions.items()
+    }
+    labels = [f"{gain.text()} from {least} true items on" for least, gain in gains.items()]
+    return Series(
+        name,
+        style,
+        [(least, gain.mean) for least, gain in gains.items()],
+        labels[-1],
+        labels,
+        [gain.deviation or 0.0 for gain in gains.values()],
+    )
+
+
+def _precisions(metrics: Iterable[Metrics | AblationMetrics], way: Direction) -> Precisions:
+    """The precisions of a preset; empty if a file lacks the values."""
+    values: Precisions = {}
+    for run in metrics:
+        groups = getattr(run.multi, way).by_positives if run.multi else None
         if groups is None:
             return {}
         for least, precision in zip(groups.least, groups.map_at_r, strict=True):
