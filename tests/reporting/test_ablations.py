@@ -86,7 +86,12 @@ def test_methods_are_ranked_and_settings_keep_their_order(tmp_path: Path) -> Non
     assert [row[0].text for row in settings.rows] == ["1", "2", "4", "8"]
     methods = ablations.table(ablation(tmp_path, METHODS))
     means = [row[1].value for row in methods.rows]
-    assert headings(methods)[0] == "Method" and means == sorted(means, reverse=True)
+    assert headings(methods)[:3] == ["Method", "rsum", "95% interval"]
+    assert means == sorted(means, reverse=True)
+    assert "95% interval" not in headings(settings)
+    for row in methods.rows:
+        low, high = map(float, row[2].text.split(" to "))
+        assert row[1].value is not None and low < row[1].value < high
 
 
 def test_named_points_are_called_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from manymatch.reporting.claims import Quantity
-from manymatch.reporting.estimates import Difference, Queries, resampled, verdicts
+from manymatch.reporting.estimates import Difference, Queries, interval, resampled, verdicts
 from manymatch.results.ablations import AblationRun
 
 RSUM = Quantity("rsum", ("rsum",))
@@ -97,6 +97,17 @@ def test_few_images_widen_the_interval_and_queries_are_paired() -> None:
     assert both.variance > alone.variance == both.seed_variance
     same = difference(side, side)
     assert (same.mean, same.variance, same.p) == (0.0, 0.0, 1.0)
+
+
+def test_a_mean_has_the_interval_of_its_seeds_which_few_images_widen() -> None:
+    runs = made(4, 40)
+    values = dict(enumerate(map(rsum, runs)))
+    alone = interval(values, {})
+    assert alone == pytest.approx(stats.ttest_1samp([*values.values()], 0).confidence_interval())
+    ends = interval(values, dict(enumerate(map(queries, runs))))
+    assert alone and ends and ends[0] < alone[0] < alone[1] < ends[1]
+    assert sum(ends) == pytest.approx(sum(alone))
+    assert interval({0: 1.0}, {}) is None
 
 
 def test_equal_methods_rarely_differ() -> None:

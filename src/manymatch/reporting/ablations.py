@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manymatch.reporting.blocks import Block, Heading, Note, gallery
-from manymatch.reporting.estimates import Estimate
+from manymatch.reporting.estimates import Estimate, Queries, interval
 from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
@@ -15,11 +15,12 @@ from manymatch.results.runs import WAYS
 from manymatch.results.sets import COLLAPSED
 
 _SECONDS = "seconds"
+_INTERVAL = "interval"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A column: `key` is a name of `Record.numbers`, or `seconds`.
+    """A column: `key` is a name of `Record.numbers`, `seconds`, or `interval`, that of rsum.
 
     `way` tells two columns of one metric apart. Only in a `ranked` column the best mean is marked;
     a mean below `collapsed` gets a label.
@@ -39,6 +40,7 @@ class Measure:
 
 MEASURES = [
     Measure("rsum", "rsum"),
+    Measure(_INTERVAL, "95% interval", ranked=False),
     *(Measure(f"{way}.r1", "R@1", shown) for way, shown in WAYS.items()),
     *(
         Measure(f"multi.{way}.{key}", label, shown)
@@ -60,7 +62,8 @@ COLUMNS_MEANING = (
     "R@1, mAP@R and R-P are in percent; rsum is the sum of R@1, R@5 and R@10 of both directions. "
     "Pairs of numbers: image → text / text → image. Log variance (log circular variance of the "
     "elements of a set; below -4 a set has collapsed) and winning elements: images / captions. "
-    "Best mean of a column in bold."
+    "Best mean of a column in bold. The 95% interval is that of the mean rsum, over seeds and, "
+    "where the file of results holds the hits of each query, over images."
 )
 
 
@@ -72,10 +75,12 @@ def ranked_points(ablation: Ablation) -> list[AblationPoint]:
 
 
 def table(ablation: Ablation) -> Table:
-    """One row for each point; measures that no run has are left out."""
+    """One row for each point; measures that no run has are left out. Methods have intervals."""
     points = ranked_points(ablation)
     best = {
-        measure: best_value(_mean(point, measure.key) for point in points) for measure in MEASURES
+        measure: best_value(_mean(point, measure.key) for point in points)
+        for measure in MEASURES
+        if ablation.of_methods or measure.key != _INTERVAL
     }
     heads = ["Method"] if ablation.of_methods else ablation.keys or ["Setting"]
     return Table(
@@ -84,7 +89,7 @@ def table(ablation: Ablation) -> Table:
             *(Column(head, numeric=False) for head in heads),
             *(
                 Column(measure.way or measure.label, measure.label if measure.way else "")
-                for measure in MEASURES
+                for measure in best
             ),
         ],
         [
@@ -124,6 +129,10 @@ def _mean(point: AblationPoint, key: str) -> float | None:
 
 
 def _cell(point: AblationPoint, measure: Measure, best: float | None) -> Cell:
+    if measure.key == _INTERVAL:
+        queries = {run.seed: Queries.of_rsum(run.hits) for run in point.runs if run.hits}
+        ends = interval({run.seed: run.metrics.rsum for run in point.runs}, queries)
+        return Cell(f"{ends[0]:.1f} to {ends[1]:.1f}") if ends else Cell()
     value = estimate(point, measure.key)
     if value is None:
         return Cell()

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from manymatch.reporting.blocks import Note, View
 from manymatch.reporting.estimates import (
     VERDICTS,
@@ -53,12 +51,7 @@ class Quantity:
 
     def queries_of(self, run: AblationRun) -> Queries | None:
         """What each query adds to the number; None if the run does not hold these values."""
-        if run.hits is None or self.keys != ("rsum",):
-            return None
-        words = run.hits.t2i.split()
-        sums = [list(map(int, run.hits.i2t)), [sum(map(int, word)) for word in words]]
-        counts = [[1] * len(words), [len(word) for word in words]]
-        return Queries(100 * np.array(sums, float), np.array(counts, float))
+        return Queries.of_rsum(run.hits) if run.hits and self.keys == ("rsum",) else None
 
 
 _RETRIEVAL = (

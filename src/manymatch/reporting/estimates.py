@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student_t
 
+from manymatch.results.ablations import Hits
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -69,6 +71,14 @@ class Queries:
 
     sums: Array
     counts: Array
+
+    @classmethod
+    def of_rsum(cls, hits: Hits) -> Queries:
+        """What each query of a run adds to rsum, in both directions."""
+        words = hits.t2i.split()
+        sums = [list(map(int, hits.i2t)), [sum(map(int, word)) for word in words]]
+        counts = [[1] * len(words), [len(word) for word in words]]
+        return cls(100 * np.array(sums, float), np.array(counts, float))
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,12 @@ class Difference:
         return quantile * math.sqrt(self.variance)
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ends of the 95% confidence interval; None for a single seed."""
+        half_width = self.half_width
+        return None if half_width is None else (self.mean - half_width, self.mean + half_width)
+
+    @property
     def p(self) -> float:
         """The probability of so large a difference between equal sides; 1 for a single seed."""
         if not self.variance:
@@ -171,10 +187,9 @@ class Difference:
 
     def text(self, digits: int = 2) -> str:
         """The numbers: "+2.86 (95% interval 1.90 to 3.82)"."""
-        half_width = self.half_width
-        if half_width is None:
+        if self.interval is None:
             return f"{self.mean:+.{digits}f} (no interval)"
-        low, high = self.mean - half_width, self.mean + half_width
+        low, high = self.interval
         return f"{self.mean:+.{digits}f} (95% interval {low:.{digits}f} to {high:.{digits}f})"
 
 
@@ -202,6 +217,19 @@ def resampled(
             shares = rng.multinomial(max(n - 1, 1), [1 / n] * n, draws).T / max(n - 1, 1)
         means.append((shares * values).sum(0))
     return means[0] - means[1]
+
+
+def interval(
+    values: Mapping[int, float], queries: Mapping[int, Queries]
+) -> tuple[float, float] | None:
+    """The 95% confidence interval of the mean of the `values` by seed; None for a single seed.
+
+    The interval is over the seeds and, if the `queries` of all runs are known, over the images.
+    """
+    zero = {seed: Queries(0 * run.sums, run.counts) for seed, run in queries.items()}
+    known = values.keys() == queries.keys()
+    distance = Difference.of(values, dict.fromkeys(values, 0.0), (queries, zero) if known else None)
+    return distance.interval
 
 
 def verdicts(differences: Sequence[Difference]) -> list[Verdict]:
