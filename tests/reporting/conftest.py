@@ -162,7 +162,7 @@ def _results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for preset in METHODS:
         write_result(reports, "scenes", preset)
         write_result(reports, "flickr8k", preset, judged=False)
-    write_ablation(reports, "scenes-methods", {"preset": ["vsepp", "cora", "dive"]})
+    write_ablation(reports, "scenes-study", {"preset": ["vsepp", "cora", "dive"]})
     write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16, 64]}, sets=True)
     write_ablation(reports, "dive-similarity", {"similarity.name": ["mil", "mp"], "w": [0.0, 0.1]})
     write_clusters(reports, "scenes", "swamp", {str(n): thumbnail(n) for n in range(4)})

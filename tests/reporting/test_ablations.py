@@ -166,7 +166,7 @@ def test_anything_else_is_rows_of_dots(tmp_path: Path, over: dict[str, list[Any]
 
 
 def test_the_report_shows_ablations_and_carries_methods_to_the_leaderboard(reports: Path) -> None:
-    write_ablation(reports, "scenes-methods", METHODS)
+    write_ablation(reports, "scenes-study", METHODS)
     write_ablation(reports, "dive-alpha", ALPHA, about="<b>How</b> sharp?", sets=True)
     write_ablation(reports, "alone", ALPHA, dataset="elsewhere")
     pages = pages_of(reports)
@@ -179,8 +179,8 @@ def test_the_report_shows_ablations_and_carries_methods_to_the_leaderboard(repor
     assert 'id="experiment-alone"' in pages["elsewhere-experiments"]
     assert 'id="scenes-methods"' in pages["index"] and 'id="methods"' in pages["scenes"]
     board = (reports / "leaderboard.md").read_text()
-    assert "**scenes-methods** (test: 300 images" in board and "dive-alpha" not in board
-    assert "% scenes-methods: test: 300 images" in (reports / "leaderboard.tex").read_text()
+    assert "**scenes-study** (test: 300 images" in board and "dive-alpha" not in board
+    assert "% scenes-study: test: 300 images" in (reports / "leaderboard.tex").read_text()
 
 
 def test_ensembles_and_re_ranked_results_are_marked_wherever_they_are_shown(reports: Path) -> None:

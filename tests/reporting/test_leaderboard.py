@@ -91,7 +91,7 @@ def test_markdown_is_a_table_with_equally_many_cells_in_each_row(reports: Path) 
 
 
 PAGE = "# Title\n\n<!-- results -->\nold\n<!-- /results -->\n\nThe end.\n"
-TABLE = """**scenes-methods** (test: 300 images). All methods.
+TABLE = """**scenes-study** (test: 300 images). All methods.
 
 | Method |
 | --- |
@@ -141,7 +141,7 @@ def test_a_page_without_one_pair_of_markers_is_refused(tmp_path: Path, text: str
 
 def test_a_missing_leaderboard_or_table_is_one_line_with_a_remedy(tmp_path: Path) -> None:
     readme, results, board = write(tmp_path, board="**scenes** (test)\n\n| cora |\n")
-    with pytest.raises(DataError, match=r"leaderboard.md: .*'scenes-methods' is missing"):
+    with pytest.raises(DataError, match=r"leaderboard.md: .*'scenes-study' is missing"):
         update_pages(readme, results, board)
     board.unlink()
     with pytest.raises(DataError, match="Run 'manymatch report'"):

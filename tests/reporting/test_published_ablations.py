@@ -64,6 +64,6 @@ def test_they_stand_below_ours_marked_and_in_a_table_of_their_own(reports: Path)
     result = Ablation.read(write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]}))
     ours, mark, theirs = ablations.to_markdown(result).partition("*published* (DivE, table 4")
     assert mark and "495.2" in theirs and "495.2" not in ours
-    assert published.tables_beside("scenes-methods") == []
+    assert published.tables_beside("scenes-study") == []
     page = pages_of(reports)["scenes-experiments"]
     assert '<span class="badge published">' in page and "alpha=64" in page

@@ -63,7 +63,7 @@ def complete(reports: Path) -> Path:
     write_costs(reports)
     samples = json.loads((reports / "runs" / "scenes" / "cora" / "samples.json").read_text())
     write_studies(reports, "scenes", "cora", [query["thumbnail"] for query in samples["images"]])
-    write_ablation(reports, "scenes-methods", {"preset": METHODS}, sets=True)
+    write_ablation(reports, "scenes-study", {"preset": METHODS}, sets=True)
     report(reports)
     return reports
 

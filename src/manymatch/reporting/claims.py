@@ -20,13 +20,10 @@ from manymatch.reporting.table import Cell, Column, Table, names
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
 from manymatch.results.all_results import AllResults
 
-METHODS = "{dataset}-methods"
+METHODS = "{dataset}-study"
 """The experiment that compares whole methods on a data set."""
 
 REGIONS = "scenes-regions-study"
-STUDIES = {METHODS: "{dataset}-study", "swamp-weight": "swamp-twin"}
-"""The experiment with tuned presets that takes the place of another experiment, if its results
-exist."""
 
 MEANING = (
     f"{VERDICTS} Where a side has several methods or settings, the one with the best mean stands "
@@ -86,12 +83,22 @@ class Claim:
     quantities: tuple[Quantity, ...] = _RETRIEVAL
 
 
+def _over_baseline(method: str, baseline: str) -> Claim:
+    """The claim of a method over the method that its paper extends."""
+    sides = (Side(METHODS, (name.lower().replace("-", "_"),)) for name in (method, baseline))
+    return Claim(f"{method} over {baseline}", *sides)
+
+
 CLAIMS = [
     Claim(
         "Sets over single vectors",
         Side(METHODS, ("pvse", "dive", "maxmatch")),
         Side(METHODS, ("vsepp", "vse_infinity")),
     ),
+    _over_baseline("DivE", "PVSE"),
+    _over_baseline("MaxMatch", "VSE-infinity"),
+    _over_baseline("CORA", "VSE-infinity"),
+    _over_baseline("MSRM", "PCME"),
     *(
         Claim(
             f"{method} over VSE-infinity, on regions",
@@ -119,9 +126,8 @@ CLAIMS = [
     Claim(
         "SwAMP over its contrastive twin",
         Side(METHODS, ("swamp",)),
-        Side("swamp-weight", ("weight=0.0",)),
+        Side("swamp-twin", ("weight=0.0",)),
     ),
-    Claim("MSRM over PCME", Side(METHODS, ("msrm",)), Side(METHODS, ("pcme",))),
     Claim(
         "CORA's three losses over one",
         Side("cora-losses", ("L_HARD + L_CON + L_SPEC",)),
@@ -185,34 +191,21 @@ def check(dataset: str, ablations: Sequence[Ablation]) -> list[Finding]:
         if ablation.dataset == dataset
         for point in ablation.points
     }
-    findings = [
-        _finding(dataset, claim, quantity, points, STUDIES)
-        or _finding(dataset, claim, quantity, points, {})
-        for claim in CLAIMS
-        for quantity in claim.quantities
-    ]
-    return [finding for finding in findings if finding is not None]
+    findings = []
+    for claim in CLAIMS:
+        for quantity in claim.quantities:
+            better, other = (
+                _best(side, dataset, quantity, points) for side in (claim.better, claim.other)
+            )
+            if better and other:
+                findings.append(Finding(claim, quantity, better, other))
+    return findings
 
 
-def _finding(
-    dataset: str, claim: Claim, quantity: Quantity, points: Points, instead: Mapping[str, str]
-) -> Finding | None:
-    """The finding in the points of the claim's experiments, or of those `instead`."""
-    better, other = (
-        _best(
-            instead.get(side.ablation, side.ablation).format(dataset=dataset),
-            side,
-            quantity,
-            points,
-        )
-        for side in (claim.better, claim.other)
-    )
-    return Finding(claim, quantity, better, other) if better and other else None
-
-
-def _best(name: str, side: Side, quantity: Quantity, points: Points) -> Result | None:
-    """The best point of a side in the experiment `name`. None unless all points of the side are
-    known: the best of some is not the best of all."""
+def _best(side: Side, dataset: str, quantity: Quantity, points: Points) -> Result | None:
+    """The best point of a side. None unless all points of the side are known: the best of some is
+    not the best of all."""
+    name = side.ablation.format(dataset=dataset)
     results = [_result(points.get((name, label)), quantity) for label in side.labels]
     known = [result for result in results if result is not None]
     if len(known) < len(results):

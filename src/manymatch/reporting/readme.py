@@ -8,7 +8,7 @@ from manymatch.system import files
 from manymatch.system.errors import DataError
 
 START, END = "<!-- results -->", "<!-- /results -->"
-README_TABLE = "scenes-methods"
+README_TABLE = "scenes-study"
 """The experiment whose table README.md shows."""
 
 
