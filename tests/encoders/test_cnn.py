@@ -118,10 +118,10 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
     features = pixels(3, 70)
     result = encoder(features, real(features))
     expected = encoder.local(*encoder.cnn(features))
-    assert result.local.shape == (3, 1, 16) and result.globals.shape == (3, 16)
+    assert result.local.shape == (3, 1, 16) and result.globals().shape == (3, 16)
     torch.testing.assert_close(result.local, expected)
     alone = encoder(features[:1], real(features[:1]))
-    torch.testing.assert_close(alone.globals, result.globals[:1], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(alone.globals(), result.globals()[:1], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("features", [torch.zeros(1, 49, 2048), torch.zeros(1, 50, 3).byte()])

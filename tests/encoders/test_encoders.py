@@ -231,12 +231,12 @@ def test_an_image_alone_and_in_a_batch(kind):
     features = values(4, 8, 10, seed=1).masked_fill(~MASK[:, :, None], 0.0)
     together = encoder(features, PADDING)
     assert together.local.shape == (4, 8, encoder.local_size)
-    assert together.globals.shape == (4, 16)
+    assert together.globals().shape == (4, 16)
     assert (together.local[~MASK] == 0).all()
     for row, length in enumerate(LENGTHS):
         alone = encoder(features[row : row + 1, :length], everything(1, length))
         torch.testing.assert_close(together.local[row, :length], alone.local[0])
-        torch.testing.assert_close(together.globals[row], alone.globals[0])
+        torch.testing.assert_close(together.globals()[row], alone.globals()[0])
 
 
 @TEXT_KINDS
@@ -249,7 +249,7 @@ def test_a_caption_alone_and_in_a_batch(options):
     for row, length in enumerate(LENGTHS):
         alone = encoder(ids[row : row + 1, :length], one_sequence(length))
         torch.testing.assert_close(together.local[row, :length], alone.local[0])
-        torch.testing.assert_close(together.globals[row], alone.globals[0])
+        torch.testing.assert_close(together.globals()[row], alone.globals()[0])
 
 
 @pytest.mark.parametrize("local", ["vectors", "states"])
@@ -259,7 +259,7 @@ def test_dropout_of_word_vectors_and_of_gru_states_are_apart(local):
     for key in ("dropout", "state_dropout"):
         settings = TextSettings(word_vectors="learned", word_size=64, local=local, **{key: 0.3})
         result = text_encoder(settings, words, size=64)(ids, padding)
-        hit = [(part == 0).float().mean().item() for part in (result.local, result.globals)]
+        hit = [(part == 0).float().mean().item() for part in (result.local, result.globals())]
         of_local = (key == "dropout") == (local == "vectors")
         assert hit == pytest.approx([0.3 * of_local, 0.3 * (key == "state_dropout")], abs=0.03)
 
@@ -268,7 +268,8 @@ def test_what_the_global_features_are():
     features = values(2, 3, 10)
     for kind in ("raw", "linear", "residual", "regions"):
         encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16).eval()
-        local, _, result = encoder(features, everything(2, 3))
+        encoded = encoder(features, everything(2, 3))
+        local, result = encoded.local, encoded.globals()
         expected = {
             "raw": lambda encoder=encoder: encoder.project(features.mean(1)),
             "linear": lambda local=local: local.mean(1),
@@ -306,8 +307,9 @@ def test_global_features_keep_their_precision_under_autocast():
     residual.widen[0].register_forward_pre_hook(lambda _, given: kinds.add(given[0].dtype))
     with torch.autocast("cpu", torch.bfloat16):
         residual(values(4, 8, 10), PADDING)
-        local, padding, globals_ = image(values(4, 8, 10), PADDING)
-        predicted = sets.predict(local, padding, globals_)
+        encoded = image(values(4, 8, 10), PADDING)
+        globals_ = encoded.globals()
+        predicted = sets.predict(encoded.local, encoded.padding, globals_)
         half = image.project(globals_.new_zeros(1, 10))
     kinds |= {part.dtype for part in (globals_, predicted.slots, predicted.vectors)}
     assert half.dtype == torch.bfloat16 and kinds == {torch.float32}

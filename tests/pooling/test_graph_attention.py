@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import leaky_relu
 
 from manymatch.pooling.graph_attention import GATv2, GraphAttention
@@ -19,7 +20,8 @@ def nodes(count=6, size=8, dtype=torch.float64):
 @pytest.mark.parametrize("edges", [EDGES, EDGES[:, :0]], ids=["edges", "no edges"])
 def test_gatv2_equals_torch_geometric(edges):
     geometric = pytest.importorskip("torch_geometric.nn")
-    ours = GATv2(8, 12, heads=4).double()
+    ours, nothing = GATv2(8, 12, heads=4).double(), nn.Linear(8, 12).double()
+    nn.init.zeros_(nothing.weight), nn.init.zeros_(nothing.bias)
     oracle = geometric.GATv2Conv(8, 3, heads=4, negative_slope=0.2).double()
     torch.nn.init.normal_(ours.bias)
     with torch.no_grad():
@@ -28,7 +30,7 @@ def test_gatv2_equals_torch_geometric(edges):
         oracle.att.copy_(ours.attention[None])
         oracle.bias.copy_(ours.bias)
     ours_in, oracle_in = nodes().requires_grad_(), nodes().requires_grad_()
-    result, expected = ours(ours_in, edges), oracle(oracle_in, edges)
+    result, expected = ours(ours_in, edges, nothing), oracle(oracle_in, edges)
     torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
     result.square().sum().backward()
     expected.square().sum().backward()
@@ -36,8 +38,8 @@ def test_gatv2_equals_torch_geometric(edges):
 
 
 def test_gatv2_equals_the_naive_loop():
-    layer, x = GATv2(8, 8, heads=2).double(), nodes()
-    result = layer(x, EDGES)
+    layer, residual, x = GATv2(8, 8, heads=2).double(), nn.Linear(8, 8).double(), nodes()
+    result = layer(x, EDGES, residual) - residual(x)
     for i in range(len(x)):
         sources = [int(s) for s, t in EDGES.T if t == i] + [i]
         values = [layer.source(x[j]).view(2, 4) for j in sources]
@@ -59,6 +61,13 @@ def test_a_graph_gives_the_same_alone_and_beside_others():
     layer, x = GraphAttention(8, 8, heads=4), nodes(dtype=torch.float32)
     alone = layer(x[:3], EDGES[:, :4])
     torch.testing.assert_close(layer(x, EDGES)[:3], alone)
+
+
+def test_large_scores_do_not_overflow():
+    layer = GraphAttention(8, 8, heads=2)
+    with torch.no_grad():
+        layer.gather.attention.mul_(1e6)
+    assert layer(nodes(dtype=torch.float32), EDGES).isfinite().all()
 
 
 def test_heads_must_divide_the_size():

@@ -152,15 +152,19 @@ def test_slot_attention_drops_where_the_released_code_does():
     with torch.no_grad():
         block.mlp[3].weight.zero_(), block.mlp[3].bias.zero_(), block.gather.bias.fill_(1.0)
         block.gather.weight.zero_()
-    slots, inputs = torch.zeros(50, 4, SIZE), block.read(torch.randn(50, 3, WIDTH), None)
-    gathered, _ = block(slots, *inputs, torch.zeros(50, 1, 1, 3, dtype=torch.bool))
+    slots, inputs = torch.zeros(50, 4, SIZE), block.read(torch.randn(50, 3, WIDTH), None, None)
+    gathered, _ = block(slots, inputs, block.linear_layers())
     assert set(gathered.flatten().tolist()) == {0.0, 2.0}
 
 
 def test_the_gradient_of_competing_weights():
-    padding = torch.tensor([[False] * 4, [False, False, True, True]])[:, None, None]
+    real = torch.tensor([[True] * 4, [True, True, False, False]])
+    block = build("slots").block
+    inputs = block.read(torch.randn(2, 4, WIDTH).double(), real, None)
     scores = torch.randn(2, 2, 3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda values: competing_weights(values, padding), scores)
+    assert torch.autograd.gradcheck(
+        lambda values: competing_weights(values, inputs, block.least), scores
+    )
 
 
 @pytest.mark.parametrize("name", [*PROTOTYPES, "slots", "pie_net", "decoder"])

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from manymatch.shards.padding import Padding
 
 
-class Encoding(NamedTuple):
+@dataclass(frozen=True)
+class Encoding:
     """The local features of n samples, their padding, and the global features.
 
     R is the number of regions, cells or words, W the size of local features, D the size of global
-    features.
+    features. Many methods need no global features: `globals` computes them.
     """
 
     local: Tensor  # (n, R, W), zero where padded
     padding: Padding  # of (n, R)
-    globals: Tensor  # (n, D)
+    globals: Callable[[], Tensor]  # (n, D)

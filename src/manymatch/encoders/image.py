@@ -43,8 +43,11 @@ class ImageEncoder(nn.Module):
         if self.cnn is not None:
             features, padding = self.cnn(features)
         local = self.local(features, padding)
-        pooled = self.pool(local, padding)[:, 0]
-        return Encoding(local, padding, precise(self.project, pooled))
+
+        def globals_() -> Tensor:
+            return precise(self.project, self.pool(local, padding).squeeze(1))
+
+        return Encoding(local, padding, globals_)
 
 
 class EachRegion(nn.Module):

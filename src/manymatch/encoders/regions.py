@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear
 from manymatch.layers.position_code import sine_code
+from manymatch.layers.precise import precise
 from manymatch.layers.segments import gathered, scattered
 from manymatch.pooling.masked import zeroed
 from manymatch.shards.padding import PaddedRows
@@ -59,7 +60,8 @@ class RegionEncoder(nn.Module):
         if self.position is not None:
             local = local + self.position(mask.shape[1])
         if self.context is not None:
-            local = self.context(local, src_key_padding_mask=~mask)
+            hidden = None if padding.all_real else ~mask
+            local = self.context(local, src_key_padding_mask=hidden)
         return zeroed(local, padding)
 
 
@@ -74,4 +76,4 @@ class OrderCode(nn.Module):
         """`(length, D)`."""
         weight = self.linear.weight
         code = sine_code(length, weight.shape[1], weight.device, weight.dtype)
-        return self.norm(self.linear(code))
+        return self.norm(precise(self.linear, code))

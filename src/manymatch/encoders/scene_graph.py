@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from manymatch.encoders.bert import BertEncoder
 from manymatch.layers.dropout import Dropout
-from manymatch.layers.glorot import glorot_linear
+from manymatch.layers.glorot import glorot_linear, side_by_side
 from manymatch.layers.gru import BiGRU, Directions
 from manymatch.layers.segments import segment_mean
 from manymatch.pooling.graph_attention import GraphAttention
@@ -117,14 +117,14 @@ class EdgeContext(nn.Module):
 
     def forward(self, entities: Tensor, labels: Tensor, subject: Tensor, object_: Tensor) -> Tensor:
         """`entities (V, D)`, `labels (E, D)`, rows `(E,)` of both ends -> `(V, D)`."""
-        edges = torch.cat([labels, entities[object_]], 1)
-        active, passive = self.dropout(self.active(edges)), self.dropout(self.passive(edges))
-        count = len(entities)
+        edges = torch.cat([labels, entities.index_select(0, object_)], 1)
+        active, passive = map(self.dropout, side_by_side(edges, self.active, self.passive))
+        messages, count = torch.cat([active, passive]), len(entities)
         if self.form == "code":
-            messages, ends = torch.cat([active, passive]).relu(), torch.cat([subject, object_])
-            return entities + segment_mean(messages, ends, count)
-        gathered = segment_mean(active, subject, count) + segment_mean(passive, object_, count)
-        return entities + gathered
+            ends = torch.cat([subject, object_])
+            return entities + segment_mean(messages.relu(), ends, count)
+        ends = torch.cat([subject, object_ + count])  # the means of both kinds are apart
+        return entities + segment_mean(messages, ends, 2 * count).unflatten(0, (2, count)).sum(0)
 
 
 class SceneGraphEncoder(nn.Module):
@@ -180,23 +180,21 @@ class SceneGraphEncoder(nn.Module):
 
     def _two_steps(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """Objects and attributes exchange along their edges, then the objects alone."""
-        nodes = self._through(
-            self.object_attribute, _nodes(graphs, concepts), self._binding(graphs)
-        )
+        nodes, labels = _nodes(graphs, concepts)
+        nodes = self._through(self.object_attribute, nodes, self._binding(graphs))
         entities = nodes[: len(graphs.objects)]
-        objects = self._in_context(graphs, concepts, entities)
+        objects = self._in_context(graphs, labels, entities)
         return Encoded(entities, self._through(self.object_object, objects, self._between(graphs)))
 
     def _joint(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """All nodes exchange along all edges at once."""
-        nodes, n_objects = _nodes(graphs, concepts), len(graphs.objects)
-        objects = self._in_context(graphs, concepts, nodes[:n_objects])
+        (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
+        objects = self._in_context(graphs, labels, nodes[:n_objects])
         edges = torch.cat([self._binding(graphs), self._between(graphs)], 1)
         nodes = self._through(self.object_object, torch.cat([objects, nodes[n_objects:]]), edges)
         return Encoded(nodes[:n_objects], nodes[:n_objects])
 
-    def _in_context(self, graphs: Graphs, concepts: Tensor, objects: Tensor) -> Tensor:
-        labels = concepts[graphs.relations]
+    def _in_context(self, graphs: Graphs, labels: Tensor, objects: Tensor) -> Tensor:
         ends = graphs.relation_subject, graphs.relation_object
         return self.dropout(self.edge_context(objects, labels, *ends))
 
@@ -218,8 +216,12 @@ class SceneGraphEncoder(nn.Module):
         return graphs.edges.subject_to_object
 
 
-def _nodes(graphs: Graphs, concepts: Tensor) -> Tensor:
-    return concepts[torch.cat([graphs.objects, graphs.attributes])]
+def _nodes(graphs: Graphs, concepts: Tensor) -> tuple[Tensor, Tensor]:
+    """The vectors of all objects and attributes, and of the relations' labels."""
+    rows = torch.cat([graphs.objects, graphs.attributes, graphs.relations])
+    labels = len(graphs.relations)
+    nodes, of_labels = concepts.index_select(0, rows).split([len(rows) - labels, labels])
+    return nodes, of_labels
 
 
 def _layers(size: int, heads: int, count: int, last_activation: bool = True) -> nn.ModuleList:

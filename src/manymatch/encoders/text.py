@@ -47,7 +47,7 @@ class TextEncoder(nn.Module):
         vectors = self.words.vectors(words)
         read = self.words.gru(vectors, padding.sequences)
         local = self.dropout(read.states) if self.local == "states" else vectors
-        return Encoding(local, padding, self.dropout(read.final))
+        return Encoding(local, padding, lambda: self.dropout(read.final))
 
 
 class BertTextEncoder(nn.Module):
@@ -66,4 +66,4 @@ class BertTextEncoder(nn.Module):
         """`words (m, L)` piece ids -> local `(m, 2 + L, D)`, globals `(m, D)`."""
         states, real = self.bert(words, padding.mask)
         local = zeroed(self.project(states), real)
-        return Encoding(local, padding.longer(ENDS), self.pool(local, real)[:, 0])
+        return Encoding(local, padding.longer(ENDS), lambda: self.pool(local, real).squeeze(1))

@@ -1,8 +1,10 @@
-"""Linear layers with the papers' initial weights."""
+"""Linear layers with the papers' initial weights, and several linear layers at once."""
 
 from __future__ import annotations
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 
 def glorot_linear(width: int, size: int) -> nn.Linear:
@@ -15,3 +17,16 @@ def glorot_linear(width: int, size: int) -> nn.Linear:
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
+
+
+def side_by_side(inputs: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
+    """The outputs of `layers` that read the same `inputs (..., W)`; by one matrix product where
+    gradients are needed. Without gradients, copying the weights would take longer than it saves."""
+    if not torch.is_grad_enabled():
+        return tuple(layer(inputs) for layer in layers)
+    weight = torch.cat([layer.weight for layer in layers])
+    bias = torch.cat([layer.bias for layer in layers])
+    outputs: tuple[Tensor, ...] = functional.linear(inputs, weight, bias).split(
+        [layer.out_features for layer in layers], -1
+    )
+    return outputs

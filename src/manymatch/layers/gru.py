@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,11 +16,30 @@ from manymatch.shards.padding import Sequences
 Directions = Literal["average", "concatenate", "forward"]
 
 
-class Read(NamedTuple):
-    """The output of the GRU: `states (n, L, D)`, zero where padded, and `final (n, D)`."""
+@dataclass(frozen=True)
+class Read:
+    """What the GRU has read. Few networks need both the states and the final states."""
 
-    states: Tensor
-    final: Tensor
+    rows: Tensor  # (V, d H): the states of the d directions side by side, in the order of reading
+    last: Tensor  # (d, n, H), the longest sequence first
+    sequences: Sequences
+    average: bool
+
+    @property
+    def states(self) -> Tensor:
+        """`(n, L, D)`, zero where padded."""
+        parts = self.rows.chunk(2, 1) if self.average else [self.rows]
+        return scattered(self._joined(*parts), self.sequences)
+
+    @property
+    def final(self) -> Tensor:
+        """`(n, D)`."""
+        return self._joined(*self.last.index_select(1, self.sequences.place))
+
+    def _joined(self, *parts: Tensor) -> Tensor:
+        if self.average:
+            return (parts[0] + parts[1]) / 2
+        return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
 
 class BiGRU(nn.Module):
@@ -40,7 +60,7 @@ class BiGRU(nn.Module):
     def __init__(self, width: int, size: int, directions: Directions = "average") -> None:
         super().__init__()
         hidden = size // 2 if directions == "concatenate" else size
-        self.size, self.directions = size, directions
+        self.directions = directions
         both = directions != "forward"
         self.gru = nn.GRU(width, hidden, batch_first=True, bidirectional=both)
         for name, parameter in self.gru.named_parameters():
@@ -49,9 +69,10 @@ class BiGRU(nn.Module):
 
     def forward(self, sequence: Tensor, sequences: Sequences) -> Read:
         """`sequence (n, L, width)` -> `Read`. Every sequence has a real position."""
+        average = self.directions == "average"
         if not len(sequence):
-            states = sequence.new_zeros(*sequences.mask.shape, self.size)
-            return Read(states, states.sum(1))
+            none = sequence.new_zeros(1 + self.gru.bidirectional, 0, self.gru.hidden_size)
+            return Read(torch.cat(list(none), 1), none, sequences, average)
         rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
         # In half precision gradients vanish without loss scaling; under CUDA's autocast cuDNN reads
         # in float16.
@@ -59,17 +80,8 @@ class BiGRU(nn.Module):
             rows = rows.to(next(self.gru.parameters()).dtype)
             trained_on_cpu = rows.device.type == "cpu" and torch.is_grad_enabled()
             read = read_on_cpu if trained_on_cpu else read_by_torch
-            states, final = read(self.gru, rows, sequences.steps)
-        states = scattered(states, sequences)
-        final = final.index_select(1, sequences.place)
-        if self.directions == "forward":
-            return Read(states, final[0])
-        return Read(self._join(*states.chunk(2, 2)), self._join(*final))
-
-    def _join(self, forward: Tensor, backward: Tensor) -> Tensor:
-        if self.directions == "average":
-            return (forward + backward) / 2
-        return torch.cat([forward, backward], -1)
+            states, last = read(self.gru, rows, sequences.steps)
+        return Read(states, last, sequences, average)
 
 
 def read_by_torch(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:

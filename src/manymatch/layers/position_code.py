@@ -45,9 +45,8 @@ def relative_sine_code(mask: Tensor, size: int, dtype: torch.dtype = torch.float
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings (DivE),
         CVPR 2023, released code. There N counts padding too.
     """
-    kind = torch.promote_types(dtype, torch.float32)
-    lengths = mask.sum(1, keepdim=True).to(kind) + 1e-6
-    return _waves(2 * math.pi * mask.cumsum(1).to(kind) / lengths, size).to(dtype)
+    number = mask.cumsum(1, dtype=torch.promote_types(dtype, torch.float32))
+    return _waves(2 * math.pi * number / (number[:, -1:] + 1e-6), size).to(dtype)
 
 
 def _waves(positions: Tensor, size: int) -> Tensor:

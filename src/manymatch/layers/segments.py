@@ -19,13 +19,10 @@ def segment_mean(rows: Tensor, segment: Tensor, count: int) -> Tensor:
     return segment_sum(rows, segment, count) / sizes.view(-1, *[1] * (rows.dim() - 1))
 
 
-def segment_softmax(scores: Tensor, segment: Tensor, count: int) -> Tensor:
-    """Softmax of each column of `scores (E, H)` over the rows of each segment."""
-    rows = segment[:, None].expand_as(scores)
-    highest = scores.detach().new_full((count, scores.shape[1]), -torch.inf)
-    highest = highest.scatter_reduce(0, rows, scores.detach(), "amax")
-    weights = (scores - highest[segment]).exp()
-    return weights / segment_sum(weights, segment, count)[segment]
+def segment_max(rows: Tensor, segment: Tensor, count: int) -> Tensor:
+    """`(count, H)` largest numbers of the `rows (V, H)` of each segment; -inf for an empty one."""
+    highest = rows.new_full((count, rows.shape[1]), -torch.inf)
+    return highest.scatter_reduce(0, segment[:, None].expand_as(rows), rows, "amax")
 
 
 def gathered(padded: Tensor, padding: PaddedRows) -> Tensor:

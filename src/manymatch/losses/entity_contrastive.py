@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from manymatch.losses.contrastive import contrastive_terms
 from manymatch.losses.mean import mean
@@ -56,14 +55,14 @@ def entity_positives(image: Tensor, names: Tensor, attributes: Tensor, n_images:
         `(n_images, V)` bool; every entity is a positive of its own image.
     """
     keys = _keys(names, attributes)
-    asked, at = keys[:, -1].sort()
-    first = torch.searchsorted(asked, asked)  # entities that ask for the same share a column
+    asked = keys[:, -1].sort().values
     column = torch.searchsorted(asked, keys).clamp(max=len(asked) - 1)
+    own = column[:, -1]  # entities that ask for the same share a column
     # What no entity asks for goes to one more column.
-    column = column.where(asked[column] == keys, len(asked))
+    column = column.masked_fill(asked[column] != keys, len(asked))
     offered = image.new_zeros(n_images, len(asked) + 1, dtype=torch.bool)
     offered = offered.index_put((image[:, None], column), offered.new_ones(()))
-    return offered[:, first[at.argsort()]]
+    return offered.index_select(1, own)
 
 
 def _keys(names: Tensor, attributes: Tensor) -> Tensor:
@@ -73,9 +72,8 @@ def _keys(names: Tensor, attributes: Tensor) -> Tensor:
     all pairs of entities would take far longer, and would wait for a GPU to count equal ones.
     """
     size = attributes.shape[1]
-    ordered = attributes.sort(1).values
-    again = functional.pad(ordered[:, 1:] == ordered[:, :-1], (1, 0))
-    values = _mixed(ordered).masked_fill(again | (ordered == 0), 0)
+    again = (attributes[:, :, None] == attributes[:, None]).tril(-1).any(2)
+    values = _mixed(attributes).masked_fill(again | (attributes == 0), 0)
     columns = torch.arange(size, device=names.device)
     subsets = torch.arange(2**size, device=names.device)[:, None] >> columns & 1
     return names[:, None] ^ (values[:, None] * subsets).sum(2)

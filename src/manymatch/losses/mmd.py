@@ -32,50 +32,46 @@ def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False
         Gretton et al., A Kernel Two-Sample Test, JMLR 2012, the biased estimate; DivE, L_MMD.
     """
     x, y = full_precision(images).flatten(0, 1), full_precision(texts).flatten(0, 1)
-    # Subtracting the mean from both sets leaves distances unchanged and reduces rounding errors.
-    centre = torch.cat([x, y]).detach().mean(0)
-    x, y = x - centre, y - centre
     if not (len(x) and len(y)):
         return (x.sum() + y.sum()) * 0.0  # part of the graph
-    lengths = x.square().sum(1), y.square().sum(1)
-
-    def kernel(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor) -> Tensor:
-        distances = _squared_distances(x, y, of_x[:, None] + of_y)
+    # The loss is `p K p`, K the kernel of all elements, p = 1 / |X| in x and -1 / |Y| in y.
+    elements = torch.cat([x, y])
+    share = elements.new_full((len(elements),), 1 / len(x))
+    share[len(x) :] = -1 / len(y)
+    # Subtracting the mean leaves distances unchanged and reduces rounding errors.
+    elements = elements - elements.detach().mean(0)
+    with torch.autocast(x.device.type, enabled=False):
+        distances = _squared_distances(elements)
         if squared:
-            return (-gamma * distances).exp().mean()
-        result: Tensor = _RootKernel.apply(distances, gamma)
+            return (-gamma * distances).exp().mv(share).dot(share)
+        result: Tensor = _RootKernel.apply(distances, share, gamma)
         return result
 
-    with torch.autocast(x.device.type, enabled=False):
-        across = kernel(x, y, *lengths)
-        return kernel(x, x, *lengths[:1] * 2) - 2 * across + kernel(y, y, *lengths[1:] * 2)
 
-
-def _squared_distances(x: Tensor, y: Tensor, sizes: Tensor) -> Tensor:
-    """`(N, M)` of `x (N, D)` and `y (M, D)` by one matrix product; rounding errors become 0.
-
-    `sizes (N, M)` are the sums of the squared lengths.
-    """
-    distances = torch.addmm(sizes, x, y.mT, alpha=-2)
-    noise = _ROUNDING * torch.finfo(x.dtype).eps * sizes.detach()
+def _squared_distances(elements: Tensor) -> Tensor:
+    """`(N, N)` of `elements (N, D)` by one matrix product; rounding errors become 0."""
+    lengths = elements.square().sum(1)
+    sizes = lengths[:, None] + lengths
+    distances = torch.addmm(sizes, elements, elements.mT, alpha=-2)
+    noise = _ROUNDING * torch.finfo(elements.dtype).eps * sizes.detach()
     return distances.masked_fill(distances <= noise, 0.0)
 
 
 class _RootKernel(torch.autograd.Function):
-    """The mean of `exp(-gamma sqrt d)`, with derivative 0 at d = 0, in half of autograd's passes
+    """`p K p` of `K = exp(-gamma sqrt d)`, with derivative 0 at d = 0, in half of autograd's passes
     over the matrix."""
 
     @staticmethod
-    def forward(ctx: Any, distances: Tensor, gamma: float) -> Tensor:
+    def forward(ctx: Any, distances: Tensor, share: Tensor, gamma: float) -> Tensor:
         roots = distances.sqrt()
         kernel = (roots * -gamma).exp_()
-        ctx.save_for_backward(roots, kernel)
-        ctx.factor = -gamma / 2 / distances.numel()
-        return kernel.mean()
+        ctx.save_for_backward(roots, kernel, share)
+        ctx.factor = -gamma / 2
+        return kernel.mv(share).dot(share)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        roots, kernel = ctx.saved_tensors
-        slopes = (kernel / roots).mul_(gradient * ctx.factor)
-        return slopes.masked_fill_(roots == 0, 0.0), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        roots, kernel, share = ctx.saved_tensors
+        slopes = (kernel / roots).mul_(torch.outer(share, share * (gradient * ctx.factor)))
+        return slopes.masked_fill_(roots == 0, 0.0), None, None

@@ -20,4 +20,4 @@ def positive_pairs(scores: Tensor, image_index: Tensor) -> Tensor:
 def positive_scores(scores: Tensor, image_index: Tensor) -> Tensor:
     """`(m,)` score of each caption with its own image; arguments as for `positive_pairs`."""
     # Unlike indexing by two tensors, `gather` has a gradient that a GPU need not sort.
-    return scores.gather(0, image_index[None])[0]
+    return scores.gather(0, image_index[None]).squeeze(0)

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from manymatch.losses.pairs import positive_pairs, positive_scores
+from manymatch.losses.pairs import positive_scores
 
 Mining = Literal["hardest", "all"]
 
@@ -44,7 +44,7 @@ def triplet(
     if not len(image_index):
         return scores.sum()  # 0, and part of the graph
     positive = positive_scores(scores, image_index)
-    negatives = scores.masked_fill(positive_pairs(scores, image_index), -torch.inf)
+    negatives = scores.scatter(0, image_index[None], -torch.inf)
     if mining == "hardest":
         texts, images = negatives.amax(1).index_select(0, image_index), negatives.amax(0)
         return _hinge(texts - positive, margin).mean() + _hinge(images - positive, margin).mean()

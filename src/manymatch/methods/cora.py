@@ -163,13 +163,15 @@ class CORA(Method):
         settings, image_index, entities = self.settings, batch.image_index, texts.parts()
         caption = entities["entity_caption"]
         entity_image = image_index[caption]
-        scores = self.score(images, texts)
-        entity_scores = cosine(images.vectors, entities["entities"][:, None])
+        concepts = torch.cat([texts.vectors, entities["entities"][:, None]])
+        all_scores = cosine(images.vectors, concepts)
+        scores, entity_scores = all_scores.split([len(image_index), len(caption)], 1)
         positive_entities = entity_positives(
             entity_image, entities["entity_names"], entities["entity_attributes"], len(images)
         )
 
-        terms = weighted(
+        return weighted(
+            self.warm_up,
             hardest=(
                 settings.hardest_weight,
                 lambda: triplet(scores, image_index, settings.margin),
@@ -177,7 +179,7 @@ class CORA(Method):
             contrastive=(
                 settings.contrastive_weight,
                 lambda: entity_contrastive(
-                    torch.cat([scores, entity_scores], 1),
+                    all_scores,
                     torch.cat([positive_pairs(scores, image_index), positive_entities], 1),
                     settings.temperature,
                 ),
@@ -196,7 +198,6 @@ class CORA(Method):
                 lambda: info_nce(scores, image_index, settings.temperature),
             ),
         )
-        return {name: self.warm_up * term for name, term in terms.items()}
 
     def start_step(self, epochs: float) -> None:
         warmup = self.settings.warmup_epochs

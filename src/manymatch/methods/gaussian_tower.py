@@ -40,8 +40,8 @@ class GaussianTower(nn.Module):
     def forward(self, rows: Tensor, padding: Padding) -> Embeddings:
         """Features `(n, R, F)` or word ids `(n, R)`, and their padding -> the means as
         `vectors (n, 1, D)`, L2-normalised, and `log_variance (n, D)`."""
-        local, padding, globals_ = self.encoder(rows, padding)
-        gaussian = self.head(local, padding, globals_)
+        encoded = self.encoder(rows, padding)
+        gaussian = self.head(encoded.local, encoded.padding, encoded.globals())
         return Embeddings(
             vectors=gaussian.mean[:, None],
             log_variance=gaussian.log_variance,

@@ -27,7 +27,8 @@ class SetTower(nn.Module):
 
     def forward(self, rows: Tensor, padding: Padding) -> Embeddings:
         """Features `(n, R, F)` or word ids `(n, R)`, and their padding -> n sets."""
-        local, padding, globals_ = self.encoder(rows, padding)
+        encoded = self.encoder(rows, padding)
+        local, padding, globals_ = encoded.local, encoded.padding, encoded.globals()
         sets = self.sets.predict(local, padding, globals_ if self.global_feature else None)
         return Embeddings(
             vectors=unit(sets.vectors),
@@ -40,5 +41,6 @@ class SetTower(nn.Module):
         """Attention maps `(T, n, K, R)` of slot attention's passes; None for other modules."""
         if not isinstance(self.sets, SlotAttention):
             return None
-        local, padding, _ = self.encoder(rows, padding)
-        return self.sets.attend(local, padding)[1]
+        encoded = self.encoder(rows, padding)
+        maps: Tensor = self.sets.attend(encoded.local, encoded.padding)[1]
+        return maps

@@ -9,6 +9,11 @@ from torch import Tensor
 Term = tuple[float, Callable[[], Tensor]]
 
 
-def weighted(**terms: Term) -> dict[str, Tensor]:
-    """The product of each `(weight, term)`; a term of weight 0 is not computed and left out."""
-    return {name: weight * term() for name, (weight, term) in terms.items() if weight}
+def weighted(scale: float = 1.0, /, **terms: Term) -> dict[str, Tensor]:
+    """`scale` times the product of each `(weight, term)`; a term of weight 0 is not computed and
+    left out."""
+    return {
+        name: term() if scale * weight == 1.0 else scale * weight * term()
+        for name, (weight, term) in terms.items()
+        if weight
+    }

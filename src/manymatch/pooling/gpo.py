@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from manymatch.layers.gru import BiGRU
 from manymatch.layers.position_code import sine_code
+from manymatch.layers.precise import precise
 from manymatch.pooling.masked import Mask, real_rows
-from manymatch.shards.padding import Padding, padded_rows
+from manymatch.shards.padding import PaddedRows, Padding, padded_rows
 
 
 class GPO(nn.Module):
@@ -39,11 +40,16 @@ class GPO(nn.Module):
         `globals` are ignored.
         """
         padding = mask if isinstance(mask, Padding) else padded_rows(real_rows(local, mask))
-        mask = padding.mask
-        ordered = local.masked_fill(~mask[:, :, None], -torch.inf).sort(1, descending=True).values
-        real = padding.sizes.mask[padding.size_row]
-        ordered = ordered.masked_fill(~real[:, :, None], 0.0)
-        return self.weights(padding)[:, None] @ ordered
+        if isinstance(padding, PaddedRows) and padding.all_real:
+            ordered = local.sort(1, descending=True).values
+        else:
+            ordered = local.masked_fill(~padding.mask[:, :, None], -torch.inf)
+            ordered = ordered.sort(1, descending=True).values
+            behind = (~padding.sizes.mask).index_select(0, padding.size_row)
+            ordered = ordered.masked_fill(behind[:, :, None], 0.0)
+        weights = self.weights(padding)[:, None].to(ordered.dtype)
+        with torch.autocast(local.device.type, enabled=False):
+            return weights @ ordered
 
     def weights(self, padding: Padding) -> Tensor:
         """`(n, R)` weights for sets of as many rows as are real; rows sum to 1 and are 0 behind
@@ -51,5 +57,6 @@ class GPO(nn.Module):
         real, weight = padding.sizes.mask, self.score.weight
         codes = sine_code(real.shape[1], self.code_size, weight.device, weight.dtype)
         states = self.gru(codes.expand(len(real), -1, -1), padding.sizes).states
-        scores = self.score(states)[:, :, 0] / self.temperature
-        return scores.masked_fill(~real, -torch.inf).softmax(1)[padding.size_row]
+        scores = precise(self.score, states).squeeze(2) / self.temperature
+        weights = scores.masked_fill(~real, -torch.inf).softmax(1)
+        return weights.index_select(0, padding.size_row)

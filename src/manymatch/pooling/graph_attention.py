@@ -6,15 +6,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.layers.glorot import glorot_linear
-from manymatch.layers.segments import segment_softmax, segment_sum
+from manymatch.layers.glorot import glorot_linear, side_by_side
+from manymatch.layers.segments import segment_max, segment_sum
 
 
 class GATv2(nn.Module):
     """GATv2: each node gathers values of its neighbours and itself; heads are concatenated.
 
     `out_i = b + sum_j softmax_j(a . LeakyReLU(W_s x_j + W_t x_i)) W_s x_j`, j over the sources of
-    edges into i, and i itself. No edge is a loop.
+    edges into i, and i itself. No edge is a loop. A linear layer of the nodes, the residual, is
+    added.
 
     Raises:
         ValueError: `heads` does not divide `size`.
@@ -33,16 +34,23 @@ class GATv2(nn.Module):
         self.bias = nn.Parameter(torch.zeros(size))
         nn.init.xavier_uniform_(self.attention)
 
-    def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, edges: Tensor, residual: nn.Linear) -> Tensor:
         """`nodes (V, width)`, `edges (2, E)` rows of source and target -> `(V, size)`."""
-        loops = torch.arange(len(nodes), device=edges.device).expand(2, -1)
+        count = len(nodes)
+        loops = torch.arange(count, device=edges.device).expand(2, -1)
         source, target = torch.cat([edges, loops], 1)
-        values = self.source(nodes)[source].unflatten(1, (self.heads, -1))
-        queries = self.target(nodes)[target].unflatten(1, (self.heads, -1))
+        kept, values, queries = side_by_side(nodes, residual, self.source, self.target)
+        values = values.index_select(0, source).unflatten(1, (self.heads, -1))
+        queries = queries.index_select(0, target).unflatten(1, (self.heads, -1))
         scores = (functional.leaky_relu(values + queries, self.slope) * self.attention).sum(2)
-        weights = segment_softmax(scores, target, len(nodes))
-        gathered = segment_sum(weights[:, :, None] * values, target, len(nodes))
-        return gathered.flatten(1) + self.bias
+        highest = segment_max(scores.detach(), target, count)
+        weights = (scores - highest.index_select(0, target)).exp()
+        # The weights are divided by their sum behind the sum over the neighbours.
+        sums = segment_sum(
+            torch.cat([weights[:, :, None] * values, weights[:, :, None]], 2), target, count
+        )
+        gathered, whole = sums.split([values.shape[2], 1], 2)
+        return kept + (gathered / whole).flatten(1) + self.bias
 
 
 class GraphAttention(nn.Module):
@@ -61,5 +69,5 @@ class GraphAttention(nn.Module):
 
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
         """`nodes (V, width)`, `edges (2, E)` rows of source and target -> `(V, size)`."""
-        gathered = self.norm(self.residual(nodes) + self.gather(nodes, edges))
+        gathered = self.norm(self.gather(nodes, edges, self.residual))
         return gathered.relu() if self.activate else gathered

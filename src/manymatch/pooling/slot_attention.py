@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from manymatch.layers.position_code import relative_sine_code
+from manymatch.layers.repeated import RepeatedLinear
 from manymatch.pooling.masked import Mask, real_rows, zeroed
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 
 Start = Literal["learned", "random"]
 Update = Literal["residual", "gru"]
-_EPSILON = 1e-7
+Linear = Callable[[Tensor], Tensor]
 
 
 class SlotAttention(SetModule):
@@ -68,7 +70,7 @@ class SlotAttention(SetModule):
 
     def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
         slots, attention = self._refine(local, mask)
-        return self.output(slots, globals, attention[-1].mean(1))
+        return self.output(slots, globals, zeroed(attention[-1].mean(1).mT, mask).mT)
 
     def attend(self, local: Tensor, mask: Mask = None) -> tuple[Tensor, Tensor]:
         """The slots `(n, K, D)` and the attention maps of every pass `(T, n, K, R)`.
@@ -76,18 +78,20 @@ class SlotAttention(SetModule):
         A map is the mean over heads of the weights of the inputs in the slots.
         """
         slots, attention = self._refine(local, mask)
-        return self.output.slot_norm(slots), torch.stack(attention).mean(2)
+        maps = [zeroed(weights.mean(1).mT, mask).mT for weights in attention]
+        return self.output.slot_norm(slots), torch.stack(maps)
 
     def _refine(self, local: Tensor, mask: Mask) -> tuple[Tensor, list[Tensor]]:
-        local, mask = zeroed(local, mask), real_rows(local, mask)
-        inputs = self.block.read(local, self._code(mask, local))
-        padding, attention = ~mask[:, None, None], list[Tensor]()
+        """The slots, and the weights of each pass, which have no meaning on padding."""
+        local, real = zeroed(local, mask), real_rows(local, mask)
+        inputs = self.block.read(local, mask, self._code(real, local))
+        linear, attention = self.block.linear_layers(), list[Tensor]()
         if self.random is None:
             slots = self.slots.expand(len(local), -1, -1)
         else:
             slots = self.random(len(local))
         for _ in range(self.iterations):
-            slots, weights = self.block(slots, *inputs, padding)
+            slots, weights = self.block(slots, inputs, linear)
             attention.append(weights)
         return slots, attention
 
@@ -130,8 +134,22 @@ class RandomSlots(nn.Module):
         return self.mean + self.log_std.exp() * noise
 
 
+class Inputs(NamedTuple):
+    """What every pass of slot attention reads of the inputs."""
+
+    keys: Tensor
+    """`(n, heads, R, d)`, divided by the square root of d."""
+    values: Tensor
+    """`(n, heads, R, d)`, zero where padded."""
+    real: Tensor
+    """`(n, R, 1)`: 1 for real inputs, else 0, in float32 or better."""
+
+
 class SlotBlock(nn.Module):
     """One pass of slot attention."""
+
+    least: Tensor
+    """What is added to the sum of a slot's shares."""
 
     def __init__(
         self,
@@ -146,6 +164,7 @@ class SlotBlock(nn.Module):
         if attention_size % heads:
             raise ValueError(f"attention size {attention_size} is not a multiple of {heads} heads")
         self.heads = heads
+        self.register_buffer("least", torch.full((1, 1, 1), 1e-7), persistent=False)
         self.input_norm, self.slot_norm = nn.LayerNorm(width), nn.LayerNorm(size)
         self.query = nn.Linear(size, attention_size, bias=False)
         self.key = nn.Linear(width, attention_size, bias=False)
@@ -155,33 +174,36 @@ class SlotBlock(nn.Module):
         self.gru = _gru_cell(size) if update == "gru" else None
         self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size, dropout)
 
-    def read(self, local: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Keys and values `(n, heads, R, d)` of `local (n, R, W)`, the same in every pass.
-
-        The keys are divided by the square root of d.
-        """
-        local = self.input_norm(local)
+    def read(self, local: Tensor, mask: Mask, code: Tensor | None) -> Inputs:
+        """What every pass reads of `local (n, R, W)`."""
+        local, kind = self.input_norm(local), torch.promote_types(local.dtype, torch.float32)
         with_code = local if code is None else local + code.to(local.dtype)
-        keys, values = self._split(self.key(with_code)), self._split(self.value(local))
+        keys, values = self.key(with_code), zeroed(self.value(local), mask)
         # In the order in which every pass multiplies by them.
-        return (keys * keys.shape[-1] ** -0.5).contiguous(), values.contiguous()
+        keys = (self._split(keys) * (keys.shape[2] // self.heads) ** -0.5).contiguous()
+        real = real_rows(local, mask)[:, :, None].to(kind)
+        return Inputs(keys, self._split(values).contiguous(), real)
 
-    def forward(
-        self, slots: Tensor, keys: Tensor, values: Tensor, padding: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The slots `(n, K, D)` after the pass, and the weights `(n, heads, K, R)`.
+    def linear_layers(self) -> list[Linear]:
+        """The layers of all passes, in the order of `forward`."""
+        layers: list[Any] = [self.query, self.gather, self.mlp[0], self.mlp[3]]
+        if self.query.weight.device.type == "cpu":  # has no launches that could be saved
+            return layers
+        return [RepeatedLinear(layer) for layer in layers]
 
-        `padding (n, 1, 1, R)` is True for inputs that are not real.
-        """
-        queries = self._split(self.query(self.slot_norm(slots)))
-        weights = competing_weights(queries @ keys.mT, padding)
-        gathered = (weights.to(values.dtype) @ values).transpose(1, 2).flatten(2)
-        gathered = self.dropout(self.gather(gathered))
+    def forward(self, slots: Tensor, inputs: Inputs, linear: list[Linear]) -> tuple[Tensor, Tensor]:
+        """The slots `(n, K, D)` after the pass, and the weights `(n, heads, K, R)`."""
+        query, gather, widen, narrow = linear
+        queries = self._split(query(self.slot_norm(slots)))
+        weights = competing_weights(queries @ inputs.keys.mT, inputs, self.least)
+        gathered = (weights @ inputs.values).transpose(1, 2).flatten(2)
+        gathered = self.dropout(gather(gathered))
         if self.gru is None:
             slots = slots + gathered
         else:
             slots = self.gru(gathered.flatten(0, 1), slots.flatten(0, 1)).view_as(gathered)
-        return slots + self.mlp(self.mlp_norm(slots)), weights
+        _, activation, dropout, _ = self.mlp
+        return slots + narrow(dropout(activation(widen(self.mlp_norm(slots))))), weights
 
     def _split(self, vectors: Tensor) -> Tensor:
         """`(n, R, heads * d)` -> `(n, heads, R, d)`."""
@@ -196,30 +218,35 @@ def _gru_cell(size: int) -> nn.GRUCell:
     return cell
 
 
-def competing_weights(scores: Tensor, padding: Tensor) -> Tensor:
-    """Weights of slots over inputs from `scores (n, heads, K, R)`, in float32 or better.
+def competing_weights(scores: Tensor, inputs: Inputs, least: Tensor) -> Tensor:
+    """Weights of slots over inputs from `scores (n, heads, K, R)`, in the type of the values.
 
-    Padding is masked after the softmax over slots. If it were masked before, its column would be
-    uniform instead of 0, and the set of a sample would depend on the amount of padding.
+    Padding is left out of the sums after the softmax over slots. If it were masked before, its
+    column would be uniform instead of 0, and the set of a sample would depend on the amount of
+    padding. The weights of padding have no meaning: its values are zero. `least (1, 1, 1)` is added
+    to the sums.
     """
-    kind = torch.promote_types(scores.dtype, torch.float32)
-    shares = scores.softmax(2, dtype=kind).masked_fill(padding, 0.0)
-    result: Tensor = _Relative.apply(shares)
+    shares = scores.softmax(2, dtype=inputs.real.dtype)
+    result: Tensor = _Relative.apply(shares, inputs, least.to(shares.dtype))
     return result
 
 
 class _Relative(torch.autograd.Function):
-    """Shares over their sum over the inputs. Its backward pass is half of autograd's operations."""
+    """Shares over their sum over the real inputs. Its backward pass is half of autograd's
+    operations."""
 
     @staticmethod
-    def forward(ctx: Any, shares: Tensor) -> Tensor:
-        sums = shares.sum(3, keepdim=True).add_(_EPSILON)
+    def forward(ctx: Any, shares: Tensor, inputs: Inputs, least: Tensor) -> Tensor:
+        with torch.autocast(shares.device.type, enabled=False):
+            sums = torch.baddbmm(least, shares.flatten(1, 2), inputs.real)
+        sums = sums.view(*shares.shape[:3], 1)
         result = shares / sums
-        ctx.save_for_backward(result, sums)
-        return result
+        ctx.save_for_backward(result, sums, inputs.real)
+        return result.to(inputs.values.dtype)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        result, sums = ctx.saved_tensors
-        return (gradient - (gradient * result).sum(3, keepdim=True)).div_(sums)
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        result, sums, real = ctx.saved_tensors
+        along = (gradient * result).sum(3, keepdim=True)
+        return torch.addcmul(gradient, along, real.mT[:, None], value=-1).div_(sums), None, None

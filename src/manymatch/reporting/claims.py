@@ -85,8 +85,8 @@ class Claim:
 
 def _over_baseline(method: str, baseline: str) -> Claim:
     """The claim of a method over the method that its paper extends."""
-    sides = (Side(METHODS, (name.lower().replace("-", "_"),)) for name in (method, baseline))
-    return Claim(f"{method} over {baseline}", *sides)
+    sides = [Side(METHODS, (name.lower().replace("-", "_"),)) for name in (method, baseline)]
+    return Claim(f"{method} over {baseline}", sides[0], sides[1])
 
 
 CLAIMS = [

@@ -17,7 +17,7 @@ def cosine(images: Tensor, texts: Tensor) -> Tensor:
     Returns:
         `(n, m)` in [-1, 1]. With K = L = 1 this is the score of VSE++, VSE-infinity and CORA.
     """
-    return pair_cosines(_mean(images), _mean(texts))[:, :, 0, 0]
+    return pair_cosines(_mean(images), _mean(texts)).squeeze((2, 3))
 
 
 def _mean(sets: Tensor) -> Tensor:
