@@ -54,7 +54,8 @@ def cross_attention_cost(
     """
     pixels = trained.index.dtype == "uint8"
     scan = Scan(trained.vocabulary, None if pixels else trained.index.width, size).to(device)
-    stream = batches(trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH)
+    words = trained.vocabulary
+    stream = batches(trained.shards, split, words, IMAGES_PER_BATCH, graphs=False)
     subject = replace(
         trained,
         folder=Path(NAME),
