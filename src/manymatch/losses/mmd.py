@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from manymatch.layers.shared_rows import by_rows
 from manymatch.similarities.pairs import full_precision
 
 _ROUNDING = 16
@@ -40,11 +41,14 @@ def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False
     lengths = x.square().sum(1), y.square().sum(1)
 
     def kernel(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor) -> Tensor:
-        distances = _squared_distances(x, y, of_x[:, None] + of_y)
-        if squared:
-            return (-gamma * distances).exp().mean()
-        result: Tensor = _RootKernel.apply(distances, gamma)
-        return result
+        def of_rows(x: Tensor, of_x: Tensor) -> Tensor:
+            distances = _squared_distances(x, y, of_x[:, None] + of_y)
+            if squared:
+                return (-gamma * distances).exp().mean()[None]
+            result: Tensor = _RootKernel.apply(distances, gamma)
+            return result[None]
+
+        return by_rows(of_rows, x, of_x).mean()
 
     with torch.autocast(x.device.type, enabled=False):
         across = kernel(x, y, *lengths)

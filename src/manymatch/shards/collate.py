@@ -78,7 +78,7 @@ def _real_rows(features: Sequence[np.ndarray], mask: Tensor) -> Tensor:
     with os.fdopen(os.memfd_create("features"), "wb") as file:
         for number, array in enumerate(rows):
             file.seek(number * image_bytes)
-            file.write(array)
+            file.write(array.data)
         size = file.truncate(len(features) * image_bytes)
         storage = torch.UntypedStorage._new_shared_fd_cpu(file.fileno(), size)
     return torch.empty(0, dtype=kind).set_(storage).view(shape)
