@@ -9,7 +9,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +205,15 @@ def test_drawn_captions_change_with_the_epoch(tiny: TinyData, vocabulary: Vocabu
     assert len(drawn(0)) == 24
     assert drawn(0) != drawn(1)
     assert len(set().union(*map(drawn, range(12)))) == 72
+
+
+def test_batches_without_graphs_are_otherwise_the_same(
+    tiny: TinyData, vocabulary: Vocabulary
+) -> None:
+    settings: Any = {"captions_per_image": 2, "shuffle": (0, 0)}
+    whole = batches(tiny.shards, "train", vocabulary, 6, **settings)
+    bare = batches(tiny.shards, "train", vocabulary, 6, **settings, graphs=False)
+    assert contents(bare) == contents(replace(batch, graphs=None) for batch in whole)
 
 
 def test_memory_holds_no_more_than_the_buffer(

@@ -25,7 +25,7 @@ from tiny_data import TinyData, make_data
 
 from manymatch import cli
 from manymatch.config.layout import Layout
-from manymatch.methods import build_method
+from manymatch.methods import build_method, method_class
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.module import reseed
 
@@ -45,11 +45,14 @@ DROPOUT: dict[str, dict[str, Any]] = {
 
 def preset(name: str) -> dict[str, Any]:
     """One step an epoch, so that the curves hold the losses of every step."""
+    drops = {"word_drop": 0.2, "region_drop": 0.2}
+    if method_class(name).reads_graphs:
+        drops["attribute_drop"] = 0.2
     return {
         "method": name,
         "features": "grid",
         "model": small(name, DROPOUT.get(name)),
-        "augmentation": {"word_drop": 0.2, "region_drop": 0.2, "attribute_drop": 0.2},
+        "augmentation": drops,
         "training": {"epochs": STEPS, "images_per_batch": 24, "optimizer": {"lr": 0.003}},
     }
 

@@ -208,6 +208,21 @@ def test_devices_and_precision(
     assert (result.accelerator, result.devices, result.precision) == expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "used", "reason"),
+    [
+        ("16-mixed", machine.Machine("cpu", 1, "bf16-mixed"), "CPU has no 16-mixed"),
+        ("bf16-mixed", machine.Machine("cpu", 1, "bf16-mixed"), "preset"),
+        ("auto", machine.Machine("gpu", 1, "16-mixed"), "no bfloat16"),
+    ],
+)
+def test_the_line_about_precision_gives_its_reason(
+    asked: Any, used: machine.Machine, reason: str
+) -> None:
+    line = machine.description(Training(precision=asked), used)
+    assert reason in line and used.precision in line
+
+
 def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(2, True, monkeypatch)
     with pytest.raises(ConfigError, match="4 GPUs asked for, but this host has 2"):

@@ -15,9 +15,9 @@ from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.data import Data, TrainingBatches
 
 
-def training_batches(tiny: TinyData, **training: Any) -> TrainingBatches:
+def training_batches(tiny: TinyData, method: str = "vsepp", **training: Any) -> TrainingBatches:
     settings = {"images_per_batch": 6, "captions_per_image": 1, **training}
-    preset = Preset.model_validate({"method": "vsepp", "features": "grid", "training": settings})
+    preset = Preset.model_validate({"method": method, "features": "grid", "training": settings})
     return TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
 
 
@@ -36,6 +36,14 @@ def test_one_image_a_class_in_every_epoch(tiny: TinyData) -> None:
             assert len(read[-1]) == len(result) >= 5
         assert read[0] == read[1]
         assert all(len({class_of[name] for name in batch}) == 6 for batch in read[0])
+
+
+@pytest.mark.parametrize(("method", "graphs"), [("vsepp", False), ("cora", True)])
+def test_only_a_method_that_reads_graphs_gets_them(
+    tiny: TinyData, method: str, graphs: bool
+) -> None:
+    ((batch,), *_) = training_batches(tiny, method)
+    assert (batch.graphs is not None) == graphs
 
 
 def test_a_batch_in_parts_has_the_same_images(tiny: TinyData) -> None:

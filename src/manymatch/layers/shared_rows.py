@@ -20,14 +20,15 @@ def by_rows(compute: Callable[..., Tensor], *rows: Tensor) -> Tensor:
 
     The processes have the same rows, of the whole batch, and the same loss of the result. As in
     `training.gather`, gradients of what `compute` reads are right after the mean over processes.
+    The result is not a part of what another `by_rows` computes: the gradient of that is a share.
 
     Args:
         compute: gives equally many rows for each share, without regard to other rows.
-        rows: tensors with n rows. If the number of processes does not divide n, each process
-            computes all rows.
+        rows: tensors with n rows. If n is 0, or the number of processes does not divide n, each
+            process computes all rows.
     """
     world, count = world_size(), len(rows[0])
-    if world == 1 or count % world:
+    if world == 1 or not count or count % world:
         return compute(*rows)
     share = count // world
     start = distributed.get_rank() * share

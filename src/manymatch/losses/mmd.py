@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from manymatch.layers.shared_rows import by_rows
 from manymatch.similarities.pairs import full_precision
 
 _ROUNDING = 16
@@ -40,25 +41,31 @@ def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False
     share[len(x) :] = -1 / len(y)
     # Subtracting the mean leaves distances unchanged and reduces rounding errors.
     elements = elements - elements.detach().mean(0)
-    with torch.autocast(x.device.type, enabled=False):
-        distances = _squared_distances(elements)
+    lengths = elements.square().sum(1)
+
+    def of_rows(rows: Tensor, of_row: Tensor) -> Tensor:
+        distances = _squared_distances(rows, elements, of_row[:, None] + lengths)
         if squared:
-            return (-gamma * distances).exp().mv(share).dot(share)
+            return (-gamma * distances).exp().mv(share)
         result: Tensor = _RootKernel.apply(distances, share, gamma)
         return result
 
+    with torch.autocast(x.device.type, enabled=False):
+        return by_rows(of_rows, elements, lengths).dot(share)
 
-def _squared_distances(elements: Tensor) -> Tensor:
-    """`(N, N)` of `elements (N, D)` by one matrix product; rounding errors become 0."""
-    lengths = elements.square().sum(1)
-    sizes = lengths[:, None] + lengths
-    distances = torch.addmm(sizes, elements, elements.mT, alpha=-2)
-    noise = _ROUNDING * torch.finfo(elements.dtype).eps * sizes.detach()
+
+def _squared_distances(x: Tensor, y: Tensor, sizes: Tensor) -> Tensor:
+    """`(N, M)` of `x (N, D)` and `y (M, D)` by one matrix product; rounding errors become 0.
+
+    `sizes (N, M)` are the sums of the squared lengths.
+    """
+    distances = torch.addmm(sizes, x, y.mT, alpha=-2)
+    noise = _ROUNDING * torch.finfo(x.dtype).eps * sizes.detach()
     return distances.masked_fill(distances <= noise, 0.0)
 
 
 class _RootKernel(torch.autograd.Function):
-    """`p K p` of `K = exp(-gamma sqrt d)`, with derivative 0 at d = 0, in half of autograd's passes
+    """`K p` of `K = exp(-gamma sqrt d)`, with derivative 0 at d = 0, in half of autograd's passes
     over the matrix."""
 
     @staticmethod
@@ -67,11 +74,11 @@ class _RootKernel(torch.autograd.Function):
         kernel = (roots * -gamma).exp_()
         ctx.save_for_backward(roots, kernel, share)
         ctx.factor = -gamma / 2
-        return kernel.mv(share).dot(share)
+        return kernel.mv(share)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         roots, kernel, share = ctx.saved_tensors
-        slopes = (kernel / roots).mul_(torch.outer(share, share * (gradient * ctx.factor)))
+        slopes = (kernel / roots).mul_(torch.outer(gradient * ctx.factor, share))
         return slopes.masked_fill_(roots == 0, 0.0), None, None

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.layers.queue import Queue
+from manymatch.layers.shared_rows import by_rows
 from manymatch.losses.sinkhorn import assignments, class_potentials
 from manymatch.losses.swapped_assignment import swapped_assignment
 
@@ -102,7 +103,10 @@ class SwappedLabels(nn.Module):
         return self._log_p(vectors, functional.normalize(self.prototypes, dim=1))
 
     def _log_p(self, vectors: Tensor, prototypes: Tensor) -> Tensor:
-        return (vectors @ prototypes.T / self.tau).log_softmax(1)
+        def of_rows(rows: Tensor) -> Tensor:
+            return (rows @ prototypes.T / self.tau).log_softmax(1)
+
+        return by_rows(of_rows, vectors)
 
     @torch.no_grad()
     def _labels(self, memory: Memory, vectors: Tensor, log_p: Tensor, prototypes: Tensor) -> Tensor:

@@ -29,7 +29,8 @@ class Method(nn.Module, ABC):
     """The settings that a preset may give under `model:`."""
 
     reads_graphs: ClassVar[bool] = False
-    """Whether the method reads captions as scene graphs, so that a new caption must be parsed."""
+    """Whether the method reads captions as scene graphs. Then a new caption must be parsed, and
+    batches contain graphs."""
 
     precision: Precision = "auto"
     """The precision of the preset, in which the method embeds."""

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.layers.positive import PositiveScalar
+from manymatch.layers.shared_rows import by_rows
 from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_match import soft_match
 from manymatch.methods.base import Embeddings, Method
@@ -89,10 +90,16 @@ class MSRM(Method):
         self, queries: Embeddings, candidates: Embeddings, match: Tensor
     ) -> dict[str, Tensor]:
         settings = self.settings
-        d2 = distances(queries, candidates)
+        assert queries.log_variance is not None
+        points = candidates.vectors[:, 0]
+        d2 = by_rows(
+            lambda mean, log_variance: mahalanobis(mean, log_variance, points),
+            queries.vectors[:, 0],
+            queries.log_variance,
+        )
         terms = {"distance": settings.distance_weight * soft_match(-self.tau() * d2, match)}
         if settings.hypergraph_weight:
-            logits = self.hypergraph(queries.vectors[:, 0], candidates.vectors[:, 0], d2, match)
+            logits = self.hypergraph(queries.vectors[:, 0], points, d2, match)
             terms["hypergraph"] = settings.hypergraph_weight * soft_match(logits, match)
         return terms
 

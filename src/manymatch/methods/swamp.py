@@ -24,6 +24,7 @@ from torch.nn import functional
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, Positive, Probability
 from manymatch.encoders.encoding import Encoding
+from manymatch.layers.shared_rows import by_rows
 from manymatch.losses.swapped_labels import objective
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
@@ -81,7 +82,9 @@ class SwAMP(Method):
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        contrastive = self.matching.terms(self.score(images, texts), batch.image_index)
+        # An embedding is so long that the cosines take more than the exchange of their rows.
+        scores = by_rows(lambda rows: cosine(rows, texts.vectors), images.vectors)
+        contrastive = self.matching.terms(scores, batch.image_index)
         # A pair is a caption and its image: an image with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs)

@@ -51,6 +51,8 @@ class SceneGraph:
         )
 
 
+NO_GRAPH = SceneGraph((), (), (), ())
+"""The graph of a caption for a method that reads no graphs."""
 PARSER = b"parser"
 """The key in the metadata of a table of graphs: the spaCy model that parsed the captions."""
 SCHEMA = pa.schema(

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.scene_graphs.graph import NO_GRAPH
 from manymatch.shards.sample import CaptionEntry
 from manymatch.system.errors import DataError
 from manymatch.text.caption_text import caption_fault
 
 if TYPE_CHECKING:
     from spacy.language import Language
-
-_NO_GRAPH = SceneGraph((), (), (), ())
 
 
 class Captions:
@@ -38,7 +36,7 @@ class Captions:
             if fault := caption_fault(text):
                 raise DataError(f"text {number}: {fault}")
         if self._parser is None:
-            parsed = [_NO_GRAPH] * len(texts)
+            parsed = [NO_GRAPH] * len(texts)
         else:
             from manymatch.scene_graphs.parser import graphs  # spaCy takes seconds to import
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ def collate(items: Sequence[Item]) -> Batch:
     words, lengths = pad_words([caption.words for caption in captions])
     boxes = [item.boxes for item in items if item.boxes is not None]
     region_mask = pad_rows([item.real for item in items])
+    graphs = [caption.graph for caption in captions]
     return Batch(
         image_ids=[item.image_id for item in items],
         caption_ids=[caption.id for caption in captions],
@@ -46,7 +48,7 @@ def collate(items: Sequence[Item]) -> Batch:
         words=words,
         word_padding=padded_sequences(lengths, words.shape[1]),
         boxes=pad_rows(boxes) if boxes else None,
-        graphs=collate_graphs([caption.graph for caption in captions]) if captions else None,
+        graphs=collate_graphs(graphs) if any(graph.objects for graph in graphs) else None,
     )
 
 
@@ -62,18 +64,24 @@ def pad_rows(arrays: Sequence[np.ndarray]) -> Tensor:
 def _real_rows(features: Sequence[np.ndarray], mask: Tensor) -> Tensor:
     """Features (n_i, F) as (n, R, F), zero where `mask (n, R)` is False.
 
-    In a worker process the memory is shared with the training process, which saves a copy.
+    In a worker process the memory is a file that the training process shares. To write the file
+    takes half the time of writing to the same memory, whose pages are zeroed and mapped one by one.
     """
     shape, kind = (*mask.shape, features[0].shape[1]), getattr(torch, features[0].dtype.name)
-    if get_worker_info() is None:
-        batch = torch.empty(shape, dtype=kind)
-    else:
-        storage = torch.UntypedStorage._new_shared(math.prod(shape) * kind.itemsize)
-        batch = torch.empty(0, dtype=kind).set_(storage).view(shape)
-    for row, array in zip(batch.numpy(), features, strict=True):
-        row[: len(array)] = array
-    batch.numpy()[~mask.numpy()] = 0
-    return batch
+    rows = (
+        array if real.all() else np.where(real[: len(array), None], array, array.dtype.type(0))
+        for array, real in zip(features, mask.numpy(), strict=True)
+    )
+    image_bytes = math.prod(shape[1:]) * kind.itemsize
+    if get_worker_info() is None or not image_bytes:
+        return pad_rows(list(rows))
+    with os.fdopen(os.memfd_create("features"), "wb") as file:
+        for number, array in enumerate(rows):
+            file.seek(number * image_bytes)
+            file.write(array.data)
+        size = file.truncate(len(features) * image_bytes)
+        storage = torch.UntypedStorage._new_shared_fd_cpu(file.fileno(), size)  # type: ignore[attr-defined]
+    return torch.empty(0, dtype=kind).set_(storage).view(shape)
 
 
 def pad_words(sequences: Sequence[Phrase]) -> tuple[Tensor, Tensor]:
@@ -144,11 +152,10 @@ def _edges(caption: Tensor, owner: Tensor, subject: Tensor, object_: Tensor) -> 
     count = len(caption)
     of_caption, attributes = segment_pairs(caption, caption[owner], count)
     all_objects = segment_pairs(caption, caption, count)
-    relations = torch.stack([subject, object_])
     return Edges(
         binding=_both_ways(owner, count + torch.arange(len(owner))),
-        related=_without_loops(_both_ways(*relations).unique(dim=1)),
-        subject_to_object=_without_loops(relations.unique(dim=1)),
+        related=_without_loops(_distinct(_both_ways(subject, object_), count)),
+        subject_to_object=_without_loops(_distinct(torch.stack([subject, object_]), count)),
         all_binding=_both_ways(of_caption, count + attributes),
         all_objects=_without_loops(all_objects),
     )
@@ -172,6 +179,13 @@ def segment_pairs(first: Tensor, second: Tensor, count: int) -> Tensor:
 def _both_ways(first: Tensor, second: Tensor) -> Tensor:
     """`(2, 2E)` edges from each first to its second and back."""
     return torch.stack([torch.cat([first, second]), torch.cat([second, first])])
+
+
+def _distinct(edges: Tensor, count: int) -> Tensor:
+    """The edges between `count` rows, each once, ascending."""
+    # Numbers are sorted many times faster than pairs.
+    numbers = (edges[0] * count + edges[1]).unique()
+    return torch.stack([numbers // count, numbers % count])
 
 
 def _without_loops(edges: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,6 +24,18 @@ class OnDevice:
 
     def pin_memory(self) -> Any:
         return self._map(lambda part: part.pin_memory())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tensors that are not in shared memory as arrays: these travel from a worker process in
+        one message, while each shared tensor needs a connection of its own."""
+        return {
+            name: value.numpy() if isinstance(value, Tensor) and not value.is_shared() else value
+            for name, value in vars(self).items()
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            vars(self)[name] = torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
     def _map(self, move: Callable[[Any], Any]) -> Any:
         moved = {

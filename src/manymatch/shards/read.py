@@ -76,6 +76,7 @@ def batches(
     parts: int = 1,
     classes: np.ndarray | None = None,
     held: Sequence[RawSample] | None = None,
+    graphs: bool = True,
 ) -> Batches:
     """The batches of one epoch of a split.
 
@@ -91,6 +92,7 @@ def batches(
         classes: (images,) class of every image in table order (`classes_of`). Two images of a batch
             then never have the same class. Images that do not fit in a full batch are left out.
         held: `FeatureMemory.samples` of the split, which are then not read from the shards.
+        graphs: whether the batches contain scene graphs.
 
     Raises:
         DataError: there are fewer `classes` than images in a batch, or a shard is damaged.
@@ -124,6 +126,7 @@ def batches(
             for part in np.array_split(rows, min(parts, len(rows)))
         ],
         held=held,
+        graphs=graphs,
         prepare=Preparation(vocabulary, captions_per_image, augmentation, shuffle),
     )
 
@@ -147,6 +150,7 @@ class Batches(IterableDataset[Batch]):
         shards: Sequence[int],
         plan: Sequence[np.ndarray],
         held: Sequence[RawSample] | None,
+        graphs: bool,
         prepare: Preparation,
     ) -> None:
         self._folder = folder
@@ -155,6 +159,7 @@ class Batches(IterableDataset[Batch]):
         self._shards = shards
         self._plan = plan
         self._held = held
+        self._graphs = graphs
         self._width = index.width if held is None else 0
         self._prepare = prepare
 
@@ -198,5 +203,6 @@ class Batches(IterableDataset[Batch]):
         for raw in samples:
             rng = self._prepare.random(raw["__key__"].decode(errors="replace"))
             draw = partial(self._prepare.draw, rng=rng)
-            items.append(self._prepare(decode(raw, self._width, where, index.dtype, draw), rng))
+            sample = decode(raw, self._width, where, index.dtype, draw, self._graphs)
+            items.append(self._prepare(sample, rng))
         return collate(items)

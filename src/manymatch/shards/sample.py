@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, SceneGraph
+from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, NO_GRAPH, SceneGraph
 from manymatch.shards.fetch import RawSample
 from manymatch.system.errors import DataError
 
@@ -88,14 +88,16 @@ def decode(
     where: str,
     dtype: str = "float16",
     draw: Callable[[list[Any]], Sequence[Any]] = tuple,
+    graphs: bool = True,
 ) -> Sample:
     """The sample that the members contain, with the captions that `draw` takes from all of them.
 
-    If the members do not fit, a `DataError` names the sample.
+    Without `graphs` each caption has `NO_GRAPH`. If the members do not fit, a `DataError` names the
+    sample.
     """
     key = raw["__key__"].decode(errors="replace")
     try:
-        return _decode(raw, key, width, _STORED[dtype], draw)
+        return _decode(raw, key, width, _STORED[dtype], draw, graphs)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise _unusable(where, key, error) from None
 
@@ -123,6 +125,7 @@ def _decode(
     width: int,
     dtype: str,
     draw: Callable[[list[Any]], Sequence[Any]],
+    graphs: bool,
 ) -> Sample:
     if not {JSON, FEATURES} <= raw.keys():
         raise ValueError("cut off")
@@ -138,16 +141,18 @@ def _decode(
         image_id=_text(value["image_id"]),
         file=_text(value["file"]),
         labels=tuple(value["labels"]),
-        captions=tuple(_caption(entry) for entry in draw(value["captions"])),
+        captions=tuple(_caption(entry, graphs) for entry in draw(value["captions"])),
         features=features,
         boxes=boxes,
         thumbnail=raw.get(THUMBNAIL),
     )
 
 
-def _caption(entry: Mapping[str, Any]) -> CaptionEntry:
-    graph = SceneGraph.from_dict(entry["graph"])
-    check_graph(graph)
+def _caption(entry: Mapping[str, Any], graphs: bool) -> CaptionEntry:
+    graph = NO_GRAPH
+    if graphs:
+        graph = SceneGraph.from_dict(entry["graph"])
+        check_graph(graph)
     return CaptionEntry(_text(entry["id"]), _text(entry["text"]), graph)
 
 

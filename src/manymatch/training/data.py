@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from manymatch.config.preset import Preset
+from manymatch.methods import method_class
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
@@ -95,6 +96,7 @@ class TrainingBatches:
             parts=training.accumulate,
             classes=self._classes,
             held=self._memory.samples if self._memory else None,
+            graphs=method_class(self._preset.method).reads_graphs,
         )
 
 

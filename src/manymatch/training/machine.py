@@ -60,8 +60,10 @@ def description(training: Training, machine: Machine) -> str:
         "bf16-mixed": "this GPU has bfloat16",
         "16-mixed": "this GPU has no bfloat16",
     }[machine.precision]
-    if training.precision != "auto":
+    if training.precision == machine.precision:
         reason = "the preset says so"
+    elif training.precision != "auto":
+        reason = f"a CPU has no {training.precision}"
     devices = f"{machine.devices * machine.nodes} x {machine.accelerator}"
     return f"training on {devices}, precision {machine.precision} ({reason})"
 

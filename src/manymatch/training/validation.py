@@ -94,7 +94,8 @@ def _embedded(
 
     Then all have the embeddings of the whole split, but the ids of their part alone.
     """
-    stream = batches(data.shards, "validation", data.vocabulary, images_per_batch)
+    shards, words, graphs = data.shards, data.vocabulary, method.reads_graphs
+    stream = batches(shards, "validation", words, images_per_batch, graphs=graphs)
     shared = len(stream) >= world > 1
     if shared:
         stream = stream.part(rank, world)

@@ -113,6 +113,7 @@ def _step(trained: Trained, device: torch.device) -> StepCost:
         captions_per_image=training.captions_per_image,
         shuffle=(0, 0),
         drop_last=True,
+        graphs=trained.method.reads_graphs,
     )
     steps: list[Batch] = _repeated((batch.to(device) for batch in stream), _STEPS)
     if on_gpu:
@@ -128,8 +129,10 @@ def _step(trained: Trained, device: torch.device) -> StepCost:
 
 def _test(trained: Trained, split: str, device: torch.device, most_seconds: float) -> TestCost:
     def embedded() -> Embedded:
-        stream = batches(trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH)
-        return embed(trained.method, stream, device)
+        method, words = trained.method, trained.vocabulary
+        graphs = method.reads_graphs
+        stream = batches(trained.shards, split, words, IMAGES_PER_BATCH, graphs=graphs)
+        return embed(method, stream, device)
 
     embedding = seconds(embedded, device)
     ranking, scaled_from = rank_seconds(trained.method, trained.embedded, device, most_seconds)

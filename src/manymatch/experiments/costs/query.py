@@ -15,7 +15,7 @@ from manymatch.evaluation.ranking.blocks import Score, runs
 from manymatch.experiments.costs.timing import median_seconds
 from manymatch.methods.base import Embeddings, Method
 from manymatch.results.costs import QueryCost
-from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.scene_graphs.graph import NO_GRAPH, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate
@@ -103,9 +103,7 @@ def query_cost(
 
 
 def _entry(caption: str, parse: Parse | None) -> CaptionEntry:
-    # A method that reads no graph gets a graph that costs nothing: one object, the caption.
-    graph = parse(caption) if parse else SceneGraph((caption,), (caption,), ((),), ())
-    return CaptionEntry("query", caption, graph)
+    return CaptionEntry("query", caption, parse(caption) if parse else NO_GRAPH)
 
 
 def _batch(numbering: Numbering, entry: CaptionEntry) -> Batch:

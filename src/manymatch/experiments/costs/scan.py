@@ -54,7 +54,9 @@ def cross_attention_cost(
     """
     pixels = trained.index.dtype == "uint8"
     scan = Scan(trained.vocabulary, None if pixels else trained.index.width, size).to(device)
-    stream = batches(trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH)
+    stream = batches(
+        trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH, graphs=scan.reads_graphs
+    )
     subject = replace(
         trained,
         folder=Path(NAME),
