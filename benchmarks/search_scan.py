@@ -17,8 +17,8 @@ do. `--cases` selects rows of `CASES`. Wanted, for 100,000 items:
 - 1 element of 256 numbers: at most 3 ms;
 - 4 elements of 1,024 numbers: at most 25 ms;
 - the score of one text by blocks in torch: at most 1.6 bare products;
-- the exact scores of all items, which a search needs if codes cannot tell the items apart: at most
-  1.3 bare products;
+- the exact scores of all sets of 4 elements of 256 numbers, which a search needs if codes cannot
+  tell the items apart: at most 1.3 bare products;
 - ten times the items: at most 10 times the time;
 - a whole query: at most 20 ms.
 """
