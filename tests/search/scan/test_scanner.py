@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from manymatch import Model
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.scan import int8
+from manymatch.search.scan import dots
 from manymatch.search.scan.bounds import upper_bounds
 from manymatch.search.scan.codes import Codes, Side
 from manymatch.search.scan.exact import Hits
@@ -232,26 +232,26 @@ def test_without_the_library_a_scan_reads_the_embeddings(
     gallery, queries = made_up("random", 300, 4, 16, 0), made_up("random", 5, 4, 16, 1)
     codes = codes_of(model, gallery, "images")
     with_library = Scanner(model, gallery, codes).top(queries, 10)
-    monkeypatch.setattr(int8, "numkong", None)
-    int8.available.cache_clear()
+    monkeypatch.setattr(dots, "numkong", None)
+    dots.available.cache_clear()
     try:
-        assert not int8.available()
+        assert not dots.available()
         without = Scanner(model, gallery, codes).top(queries, 10)
     finally:
-        int8.available.cache_clear()
+        dots.available.cache_clear()
     for one, other in zip(with_library, without, strict=True):
         np.testing.assert_array_equal(one.rows, other.rows)
         np.testing.assert_array_equal(one.scores, other.scores)
 
 
 def test_a_library_with_wrong_products_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(int8.Products, "__call__", lambda *_: np.zeros((67, 1), np.int32))
-    int8.available.cache_clear()
+    monkeypatch.setattr(dots.Products, "__call__", lambda *_: np.zeros((67, 1), np.int32))
+    dots.available.cache_clear()
     try:
         with pytest.warns(UserWarning, match="wrong products"):
-            assert not int8.available()
+            assert not dots.available()
     finally:
-        int8.available.cache_clear()
+        dots.available.cache_clear()
 
 
 def test_vectors_near_a_space_of_few_dimensions_are_projected(small_model: MakeModel) -> None:

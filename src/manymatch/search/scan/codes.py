@@ -22,7 +22,7 @@ from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.foreign.numpy_file import load_array
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.model import Model
-from manymatch.search.scan import int8
+from manymatch.search.scan import dots
 from manymatch.search.scan.forms import Form, Question, form_of
 from manymatch.search.scan.quantiser import Quantiser, Query
 from manymatch.search.scan.source import (
@@ -131,7 +131,7 @@ class Codes(Source):
     @contextmanager
     def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
         queries = [self._quantiser.query(question.vectors) for question in questions]
-        with int8.kernels(sum(len(query.codes) for query in queries)):
+        with dots.kernels(sum(len(query.codes) for query in queries)):
             most = max(run.stop - run.start for run in self.runs(1)) * self.elements
             yield lambda: _Reader(self, queries, most)
 
@@ -152,7 +152,7 @@ class _Reader:
     def __init__(self, codes: Codes, queries: Sequence[Query], vectors: int) -> None:
         self._codes, self._queries = codes, queries
         self._columns = columns([query.codes for query in queries])
-        self._products = int8.Products(np.concatenate([query.codes for query in queries]), vectors)
+        self._products = dots.Products(np.concatenate([query.codes for query in queries]), vectors)
         self._buffer = torch.empty(vectors * self._columns[-1].stop)
 
     def __call__(self, items: slice) -> tuple[list[Tensor], Tensor | None]:

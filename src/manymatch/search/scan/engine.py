@@ -101,7 +101,7 @@ class EngineScanner:
         most: int = 3200,
     ) -> None:
         self._form = _form(model, gallery, side, beta)
-        self._exact = ExactScores(model, gallery, side, beta, flat_parts=False)
+        self._exact = ExactScores(model, gallery, side, beta, self._form)
         self._source = Floats(self._form, gallery)
         self._engine, self._depth, self._most = engine, depth, most
 

@@ -3,16 +3,21 @@
 An exact score is the method's score of embeddings in float64, rounded to float32. Unlike a score in
 float32, it does not depend on the items that are scored together, so that equal items have equal
 scores. Ties are in the order of the rows.
+
+Where a score reads products alone, NumKong makes them in float64 from the float32 embeddings. The
+score is then that of each item's products with the L vectors of the query, which take the place of
+the item's vectors, and of the L unit vectors in place of the query's: their products are the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite
 from manymatch.evaluation.ranking.blocks import Score, checked, runs
@@ -20,12 +25,16 @@ from manymatch.evaluation.rerank import reranked
 from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.model import Model
+from manymatch.search.scan import dots
 from manymatch.search.scan.codes import Side
+from manymatch.search.scan.forms import Form
 from manymatch.search.scan.source import double, per_item
 from manymatch.system.errors import ConfigError
 from manymatch.system.parallel_map import side_by_side
 
-_NUMBERS_AT_ONCE = 2**20
+_NUMBERS_AT_ONCE = 2**22
+"""Numbers of embeddings that are scored at once: the small operations on products cost little."""
+_DOUBLES_AT_ONCE = 2**20
 """Numbers of float64 embeddings that are scored at once: 8 MiB, for which memory is reused."""
 _SPAN = 1.5
 """All items of a range are scored if this takes at most so many times the wanted items: a range is
@@ -33,13 +42,13 @@ not copied."""
 
 
 def single(queries: Embeddings) -> list[Embeddings]:
-    """The queries one by one, in float64.
+    """The queries one by one, in float64. Embeddings are numbers of float32.
 
     Raises:
         DataError: a query is not finite.
     """
     check_finite(queries.vectors, [f"query {number}" for number in range(len(queries))])
-    exact = double(queries.scored())
+    exact = double(queries.scored().map(_float32))
     return [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
 
 
@@ -48,19 +57,21 @@ class ExactScores:
 
     Args:
         model, gallery, side, beta: as for `Scanner`.
-        flat_parts: whether the score reads parts that have any number of rows for each item.
+        form: of the score; None: the score may read parts that have any number of rows for an item.
 
     Raises:
         ConfigError: `beta` is out of range, or the model's method gives texts no entities.
     """
 
     def __init__(
-        self, model: Model, gallery: Embeddings, side: Side, beta: float | None, flat_parts: bool
+        self, model: Model, gallery: Embeddings, side: Side, beta: float | None, form: Form | None
     ) -> None:
         if beta is not None:
             _check_beta(model, beta)
         self._model, self._side = model, side
-        self._gallery = gallery.scored() if flat_parts else per_item(gallery)
+        self._gallery = gallery.scored() if form is None else per_item(gallery)
+        of_products = form is not None and form.of_vectors and beta is None and dots.available()
+        self._of_products = of_products and gallery.vectors.dtype == torch.float32
         score = (model.method.t2i_score if side == "images" else None) or model.method.score
         self._score: Score = score if beta is None else reranked(score, beta)
 
@@ -69,7 +80,8 @@ class ExactScores:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The rows in their order, and their scores."""
         rows = np.sort(rows)
-        at_once = max(1, _NUMBERS_AT_ONCE // self._gallery.vectors[0].numel())
+        numbers = _NUMBERS_AT_ONCE if self._of_products else _DOUBLES_AT_ONCE
+        at_once = max(1, numbers // self._gallery.vectors[0].numel())
         parts = (rows[run] for run in runs(len(rows), at_once))
         scores = side_by_side(partial(self._scores, query), parts)
         return rows, np.concatenate([np.empty(0, np.float32), *scores])
@@ -80,7 +92,7 @@ class ExactScores:
             items, rows = self._gallery.rows(slice(first, end)), rows - first
         else:
             items, rows = _taken(self._gallery, rows), np.arange(len(rows))
-        items = double(items)
+        items, query = _by_products(items, query) if self._of_products else (double(items), query)
         if self._model.device.type != "cpu":
             items, query = items.to(self._model.device), query.to(self._model.device)
         sides = (items, query) if self._side == "images" else (query, items)
@@ -128,6 +140,19 @@ class Best:
         equals the worst score may have that score and an earlier row."""
         worst = self.scores[-1] if len(self.scores) == self._k else self._least
         return bounds >= max(worst, np.finfo(np.float32).min)
+
+
+def _float32(part: Tensor) -> Tensor:
+    return part.float() if part.is_floating_point() else part
+
+
+def _by_products(items: Embeddings, query: Embeddings) -> tuple[Embeddings, Embeddings]:
+    """Embeddings of L numbers that have the same products, in float64."""
+    n, elements, _ = items.vectors.shape
+    vectors, rows = query.vectors[0].float(), items.vectors.flatten(0, 1).contiguous()
+    products = dots.Products(vectors.numpy(), len(rows))(rows.numpy())
+    units = torch.eye(len(vectors), dtype=products.dtype)[None]
+    return replace(items, vectors=products.view(n, elements, -1)), replace(query, vectors=units)
 
 
 def _taken(items: Embeddings, rows: NDArray[np.int64]) -> Embeddings:

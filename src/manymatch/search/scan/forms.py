@@ -63,6 +63,11 @@ class Form:
     ask: Callable[[Embeddings, float], Question]
     offsets: Callable[[Embeddings], Tensor] | None = None
 
+    @property
+    def of_vectors(self) -> bool:
+        """Whether the score reads nothing of an item but products of the embeddings' vectors."""
+        return self.rows is _vectors
+
 
 def form_of(method: Method, side: str, beta: float | None = None) -> Form | None:
     """The form of the score by which `method` ranks a gallery of images or texts (`side`).

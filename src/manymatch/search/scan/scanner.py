@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.model import Model
-from manymatch.search.scan import int8
+from manymatch.search.scan import dots
 from manymatch.search.scan.bounds import upper_bounds
 from manymatch.search.scan.codes import Codes, Side
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
@@ -60,13 +60,13 @@ class Scanner:
         beta: float | None = None,
     ) -> None:
         self._form = form_of(model.method, side, beta)
-        self._exact = ExactScores(model, gallery, side, beta, flat_parts=self._form is None)
+        self._exact = ExactScores(model, gallery, side, beta, self._form)
         self._count = len(gallery)
         if codes is not None:
             codes.check(model, gallery, side)
         self._source: Source | None = None
         if self._form is not None:
-            usable = codes is not None and int8.available()
+            usable = codes is not None and dots.available()
             self._source = codes if usable else Floats(self._form, gallery)
 
     @torch.inference_mode()

@@ -1,4 +1,8 @@
-"""Products of int8 vectors by NumKong, where it is installed and right."""
+"""Products of vectors by NumKong, where it is installed and right.
+
+Those of int8 vectors are whole numbers. Those of float32 vectors are as precise as in float64, and
+need no copy of the vectors in float64.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ _TILES = ("sapphireamx", "graniteamx")
 _FEW_COLUMNS = 8
 """Number of columns up to which a scan is faster without tiles, found by measurement."""
 _LOCK = threading.Lock()
-Int8 = NDArray[np.int8]
+Vectors = NDArray[np.int8] | NDArray[np.float32]
 
 
 @cache
@@ -40,10 +44,15 @@ def available() -> bool:
         )
         with kernels(columns):
             products = Products(queries, len(rows))(rows)
-        if not np.array_equal(products, rows.astype(np.int32) @ queries.T.astype(np.int32)):
+        exact = rows.astype(np.float64) @ queries.T.astype(np.float64)
+        thirds = [(vectors / np.float32(3)).astype(np.float32) for vectors in (rows, queries)]
+        of_floats = Products(thirds[1], len(rows))(thirds[0])
+        exact_of_floats = thirds[0].astype(np.float64) @ thirds[1].T.astype(np.float64)
+        right = np.array_equal(products, exact)
+        if not right or not np.allclose(of_floats, exact_of_floats, 0, 1e-8):
             warnings.warn(
                 "NumKong computes wrong products on this processor. Searches read the float32 "
-                "embeddings instead.",
+                "embeddings without it.",
                 stacklevel=2,
             )
             return False
@@ -75,15 +84,17 @@ class Products:
     """Products of vectors with a few queries, in a buffer for at most `size` vectors.
 
     Args:
-        queries: `(L, D)`.
+        queries: `(L, D)`, int8 or float32.
     """
 
-    def __init__(self, queries: Int8, size: int) -> None:
-        self._packed: Any = numkong.dots_pack(queries, "int8")
-        self._buffer: Any = numkong.zeros((size, len(queries)), dtype="int32")
+    def __init__(self, queries: Vectors, size: int) -> None:
+        result = "int32" if queries.dtype == np.int8 else "float64"
+        self._packed: Any = numkong.dots_pack(queries, str(queries.dtype))
+        self._buffer: Any = numkong.zeros((size, len(queries)), dtype=result)
         self._products = torch.from_numpy(np.asarray(self._buffer))
 
-    def __call__(self, rows: Int8) -> Tensor:
-        """`(n, L)` int32 for `rows (n, D)`; the next call overwrites the result."""
+    def __call__(self, rows: Vectors) -> Tensor:
+        """`(n, L)` int32 or float64 for `rows (n, D)` of the queries' type; the next call
+        overwrites the result."""
         numkong.dots_packed(rows, self._packed, out=self._buffer[: len(rows)])
         return self._products[: len(rows)]
