@@ -10,17 +10,16 @@ from manymatch.reporting.blocks import Block, Heading, Note, gallery
 from manymatch.reporting.estimates import Estimate, Queries, interval
 from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Cell, Column, Table, best_value
-from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
+from manymatch.results.ablations import Ablation, AblationPoint
 from manymatch.results.runs import WAYS
 from manymatch.results.sets import COLLAPSED
 
-_SECONDS = "seconds"
 _INTERVAL = "interval"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A column: `key` is a name of `Record.numbers`, `seconds`, or `interval`, that of rsum.
+    """A column: `key` is a name of `Record.numbers`, or `interval`, that of rsum.
 
     `way` tells two columns of one metric apart. Only in a `ranked` column the best mean is marked;
     a mean below `collapsed` gets a label.
@@ -55,7 +54,6 @@ MEASURES = [
         )
         for side, shown in (("images", "images"), ("texts", "captions"))
     ),
-    Measure(_SECONDS, "Training, s", ranked=False, digits=0),
 ]
 
 COLUMNS_MEANING = (
@@ -114,13 +112,9 @@ def value_text(value: Any) -> str:
 
 def estimate(point: AblationPoint, key: str) -> Estimate | None:
     """One measure over the point's seeds; None if no run has the measure."""
-    values = [numbers[key] for numbers in map(_numbers, point.runs) if key in numbers]
+    runs = [run.metrics.numbers() for run in point.runs]
+    values = [numbers[key] for numbers in runs if key in numbers]
     return Estimate.of(values) if values else None
-
-
-def _numbers(run: AblationRun) -> dict[str, float]:
-    seconds = {} if run.seconds is None else {_SECONDS: run.seconds}
-    return run.metrics.numbers() | seconds
 
 
 def _mean(point: AblationPoint, key: str) -> float | None:
