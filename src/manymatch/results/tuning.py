@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -12,13 +13,22 @@ from manymatch.results.base import Count, Record, Result
 
 class TunedTrial(Record):
     """One training: the best validation `rsum` of its `epochs`, and the processor `seconds` (with
-    a GPU, the seconds that passed). A diverged trial may have no rsum."""
+    a GPU, the seconds that passed). A diverged trial may have no rsum. `repeats` are the rsums of
+    the same settings with other seeds."""
 
     state: Literal["complete", "pruned", "diverged"]
     settings: dict[str, Any]
     rsum: float | None
     epochs: int
     seconds: float
+    repeats: list[float] = Field(default_factory=list)
+
+    @property
+    def mean(self) -> float:
+        """The mean rsum over the seeds; -1 for a trial that is not complete."""
+        if self.state != "complete" or self.rsum is None:
+            return -1.0
+        return fmean([self.rsum, *self.repeats])
 
 
 class Tuning(Result):
@@ -46,19 +56,22 @@ class Tuning(Result):
 
     @property
     def best(self) -> int:
-        """The number (from 0) of the complete trial with the highest rsum, the first of equals."""
-        return max(range(len(self.trials)), key=lambda number: self._rsums[number])
+        """The number (from 0) of the complete trial with the highest mean rsum, the first of
+        equals. If trials were repeated, one of these is best."""
+        repeated = [number for number, trial in enumerate(self.trials) if trial.repeats]
+        return max(repeated or range(len(self.trials)), key=lambda n: self.trials[n].mean)
 
     @property
     def rsum(self) -> float:
-        """The rsum of the best trial."""
-        return self._rsums[self.best]
+        """The mean rsum of the best trial."""
+        return self.trials[self.best].mean
 
     @property
     def best_so_far(self) -> list[tuple[int, float]]:
-        """The number of trials (from 1) and the highest rsum of these, from the first complete
-        trial on."""
-        highest = enumerate(accumulate(self._rsums, max), start=1)
+        """The number of trials (from 1) and the highest rsum of these with one seed, from the
+        first complete trial on."""
+        rsums = (trial.rsum if trial.state == "complete" else None for trial in self.trials)
+        highest = enumerate(accumulate((-1.0 if r is None else r for r in rsums), max), start=1)
         return [(count, rsum) for count, rsum in highest if rsum >= 0]
 
     @property
@@ -70,11 +83,3 @@ class Tuning(Result):
         """Whether the best trial is among the last quarter: more trials may be better yet."""
         last = len(self.trials) - 1
         return last > 0 and self.best >= min(0.75 * len(self.trials), last)
-
-    @property
-    def _rsums(self) -> list[float]:
-        """The rsum of each complete trial, and -1 for the others."""
-        return [
-            trial.rsum if trial.state == "complete" and trial.rsum is not None else -1.0
-            for trial in self.trials
-        ]

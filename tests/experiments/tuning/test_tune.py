@@ -123,6 +123,32 @@ def test_the_best_settings_of_a_like_data_set_are_the_second_trial(project: Chec
     assert result.trials[2].settings[LR] not in (0.01, 0.02)
 
 
+def test_the_best_trials_are_repeated_with_other_seeds_and_the_mean_decides(
+    project: Checkout, tried: list[str]
+) -> None:
+    (single,) = search(project, 4)
+    write_space(project, SPACE | {"repeats": {"trials": 2, "seeds": 3}})
+    tried.clear()
+    (result,) = search(project, 4)
+    ranked = sorted(range(4), key=lambda n: -single.trials[n].mean)
+    assert tried == [f"vsepp, trial {n + 1}, seed {seed}" for n in ranked[:2] for seed in (1, 2)]
+    assert outcome(result.trials) == outcome(single.trials)  # no trial is done anew
+    repeats = [trial.repeats for trial in result.trials]
+    assert [len(repeats[n]) for n in ranked] == [2, 2, 0, 0]
+    means = {n: (result.trials[n].rsum + sum(repeats[n])) / 3 for n in ranked[:2]}
+    assert result.best == max(means, key=lambda n: means[n])
+    assert result.rsum == pytest.approx(means[result.best])
+    layout = project.layout
+    assert read_preset(layout.tuned_preset("tiny", "vsepp")).seed == 0
+    assert Tuning.read(layout.tuning("tiny", "vsepp")) == result
+    # A repeat is the training with this seed alone.
+    again = Search.of(layout, "tiny", "vsepp").preset(result.trials[result.best].settings)
+    preset = preset_path(layout.presets, "tiny", "vsepp")
+    preset.write_text(again.model_copy(update={"seed": 2}).to_yaml())
+    (other,) = search(project, 1)
+    assert other.trials[0].rsum == repeats[result.best][1]
+
+
 def test_every_preset_has_the_same_budget_and_trials_alternate(
     project: Checkout, tried: list[str]
 ) -> None:

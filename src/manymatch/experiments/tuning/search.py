@@ -64,7 +64,7 @@ class Search:
             "vocabulary": files.sha256(layout.vocabulary(dataset)),
             "start": start.sha256 if start else "",
         }
-        stated = space.model_dump(mode="json")
+        stated = space.model_dump(mode="json", exclude={"repeats"})  # trials serve any repeats
         key = key_of(preset=preset.to_yaml(), space=stated, inputs=inputs)
         search = cls(layout, dataset, name, space, key, inputs)
         search.first_parameters()

@@ -100,6 +100,14 @@ class Pruning(Strict):
     after_epochs: Count = 5
 
 
+class Repeats(Strict):
+    """After the last trial the best `trials` are trained again, until each of them has so many
+    `seeds`. The best mean decides: the best of many single trainings had luck too."""
+
+    trials: Count = 3
+    seeds: Annotated[int, Field(ge=2, le=100)] = 3
+
+
 class Space(Strict):
     """The content of `experiments/spaces/DATASET.yaml`.
 
@@ -112,6 +120,7 @@ class Space(Strict):
     set: Settings = Field(default_factory=dict)
     """The settings that all trials have."""
     pruning: Pruning = Pruning()
+    repeats: Repeats | None = None
     domains: dict[str, Domain] = Field(default_factory=dict)
     """Domains that several methods share. `shared` and `methods` refer to a domain by its name."""
     shared: dict[str, Domain] = Field(default_factory=dict)

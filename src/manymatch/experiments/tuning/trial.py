@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState
 
+from manymatch.config.preset import Preset
+from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.experiments.run_folder import Numbers, Run
 from manymatch.experiments.tuning.search import (
     DIVERGED,
@@ -109,7 +112,41 @@ class _Watch:
         self._trial.set_user_attr(SECONDS, self._clock() - self._started)
 
 
-def _trained(search: Search, run: Run, watch: _Watch) -> Numbers:
+@dataclass(frozen=True)
+class Repeat:
+    """The settings of trial `number` of a search, to be trained with another seed."""
+
+    search: Search
+    number: int
+    preset: Preset
+
+    @property
+    def label(self) -> str:
+        return f"{self.search.name}, trial {self.number + 1}, seed {self.preset.seed}"
+
+    @property
+    def run(self) -> Run:
+        return self.search.run(self.number, self.preset)
+
+    @property
+    def rsum(self) -> float:
+        """The best validation rsum of the finished training; 0 if the loss was not finite."""
+        numbers = self.run.numbers(accept_stale=True)
+        return 0.0 if numbers is None else rounded(numbers["rsum"])
+
+
+def repeat(wanted: Repeat) -> float:
+    """Train again; the rsum.
+
+    Raises:
+        ManyMatchError: the training failed.
+    """
+    with contextlib.suppress(DivergenceError):
+        _trained(wanted.search, wanted.run, None)
+    return wanted.rsum
+
+
+def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
     """Train in the folder of `run`; a training that was killed continues after its last epoch."""
     preset, folder, model = run.settings, run.folder, run.folder / "model"
 
@@ -130,7 +167,8 @@ def _trained(search: Search, run: Run, watch: _Watch) -> Numbers:
                 run.tidy("log.txt")
                 raise
         facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
-        watch.record_time()
+        if watch is not None:
+            watch.record_time()
         return {key: facts[key] for key in ("rsum", "epoch", "epochs")}
 
-    return run.once(work)
+    return run.once(work, accept_stale=watch is None)

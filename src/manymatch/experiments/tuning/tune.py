@@ -5,9 +5,10 @@ space -> trials, of all presets in turn -> worker processes -> the file of resul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from optuna.trial import TrialState
@@ -15,15 +16,17 @@ from optuna.trial import TrialState
 from manymatch import __version__
 from manymatch.config.layout import Layout
 from manymatch.experiments.tuning.search import KIND, SETTINGS, Search, finished, record
-from manymatch.experiments.tuning.trial import Slot, try_settings
+from manymatch.experiments.tuning.trial import Repeat, Slot, repeat, try_settings
 from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
-from manymatch.results.tuning import Tuning
+from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.system import files
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.machine import git_revision
 from manymatch.system.progress import say
 
 _MARK = "# Written by 'manymatch tune"
+Item = TypeVar("Item", Slot, Repeat)
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,10 @@ def tune(
         for search in searches
         if round_ < left[search.name]
     ]
-    if slots:
-        _do(slots, f"tune {dataset}", jobs, gpus_of(device))
+    gpus = gpus_of(device)
+    _do(try_settings, slots, f"tune {dataset}", jobs, gpus, _text)
+    repeats = [again for search in searches for again in _repeats(search)]
+    _do(repeat, repeats, f"tune {dataset}, repeats", jobs, gpus, "validation rsum {:.1f}".format)
     return [_write(search, budget) for search in searches]
 
 
@@ -88,20 +93,49 @@ def _begin(search: Search) -> int:
     return len(finished(study))
 
 
-def _do(slots: Sequence[Slot], what: str, jobs: int | None, gpus: Sequence[str]) -> None:
-    workers = workers_for(jobs, len(slots), gpus, one_a_core=True)
-    logs = slots[0].search.layout.experiment_runs(KIND) / "*" / "log.txt"
-    say(f"{what}: {len(slots)} trials, {workers} at a time; their messages are in {logs}")
+def _repeats(search: Search) -> list[Repeat]:
+    """The trainings with other seeds of the best trials."""
+    wanted = search.space.repeats
+    if wanted is None:
+        return []
+    trials = [record(trial) for trial in finished(search.study())]
+    best = sorted(range(len(trials)), key=lambda number: -trials[number].mean)[: wanted.trials]
+    presets = {n: search.preset(trials[n].settings) for n in best if trials[n].mean >= 0}
+    return [
+        Repeat(search, number, preset.model_copy(update={"seed": preset.seed + more}))
+        for number, preset in presets.items()
+        for more in range(1, wanted.seeds)
+    ]
+
+
+def _text(trial: TunedTrial | None) -> str | None:
+    if trial is None:
+        return None
+    rsum = "" if trial.rsum is None else f"validation rsum {trial.rsum:.1f}, "
+    return f"{trial.state}: {rsum}{trial.seconds:.0f} s"
+
+
+def _do(
+    work: Callable[[Item], Outcome],
+    items: Sequence[Item],
+    what: str,
+    jobs: int | None,
+    gpus: Sequence[str],
+    text: Callable[[Outcome], str | None],
+) -> None:
+    """Do `work` for each item. `text` says what the outcome is (None: nothing was done)."""
+    if not items:
+        return
+    workers = workers_for(jobs, len(items), gpus, one_a_core=True)
+    logs = items[0].search.layout.experiment_runs(KIND) / "*" / "log.txt"
+    say(f"{what}: {len(items)} trials, {workers} at a time; their messages are in {logs}")
     failed: dict[str, str] = {}
-    outcomes = side_by_side(try_settings, slots, workers, gpus, what)
-    for done, (slot, outcome) in enumerate(outcomes, start=1):
+    for done, (item, outcome) in enumerate(side_by_side(work, items, workers, gpus, what), start=1):
         if isinstance(outcome, ManyMatchError):
-            failed[slot.label] = str(outcome)
-            say(f"{slot.label}: failed: {outcome}")
-        elif outcome is not None:
-            rsum = "" if outcome.rsum is None else f"validation rsum {outcome.rsum:.1f}, "
-            rest = f"{len(slots) - done} trials left"
-            say(f"{slot.label}: {outcome.state}: {rsum}{outcome.seconds:.0f} s; {rest}")
+            failed[item.label] = str(outcome)
+            say(f"{item.label}: failed: {outcome}")
+        elif shown := text(outcome):
+            say(f"{item.label}: {shown}; {len(items) - done} trials left")
     if failed:
         raise ManyMatchError(
             f"{what}: trials of {', '.join(failed)} failed ({next(iter(failed.values()))}). "
@@ -112,6 +146,8 @@ def _do(slots: Sequence[Slot], what: str, jobs: int | None, gpus: Sequence[str])
 def _write(search: Search, budget: Budget) -> Tuning:
     layout, dataset = search.layout, search.dataset
     trials = [record(trial).to_json() for trial in finished(search.study())]
+    for again in _repeats(search):
+        trials[again.number].setdefault("repeats", []).append(again.rsum)
     if not any(trial["state"] == "complete" for trial in trials):
         raise ManyMatchError(
             f"{search.name}: no trial reached its end. Allow more --trials or more --hours"
@@ -140,13 +176,15 @@ def _write(search: Search, budget: Budget) -> Tuning:
 def _head(result: Tuning, tuned: Path) -> str:
     """Where the preset comes from, as a comment."""
     subject = f"{result.dataset} {result.preset}"
+    repeats = len(result.trials[result.best].repeats)
+    seeds = f", the mean of {1 + repeats} seeds" if repeats else ""
     return f"""\
 {_MARK} {subject}'. The next run of the command writes the file anew.
 #
 #   dvc repro evaluate@{result.dataset}-{tuned.stem}
 #
 # The preset {result.preset} with the settings of trial {result.best + 1} of {len(result.trials)}.
-# The trial had the best rsum of the validation split, {result.rsum:.1f}.
+# The trial had the best rsum of the validation split, {result.rsum:.1f}{seeds}.
 # All trials: reports/tuning/{result.dataset}/{result.preset}.json
 """
 
