@@ -57,11 +57,11 @@ def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "progress", lambda: logging.getLogger("progress"))
-    monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("dvc"))
+    monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("prefect_run"))
     with caplog.at_level(logging.INFO):
         for line in ("           R@1  R@5", "> manymatch train", "\tgit add dvc.lock"):
             module._tell(line)
-    assert [record.name for record in caplog.records] == ["progress", "dvc", "dvc"]
+    assert [record.name for record in caplog.records] == ["progress", "prefect_run", "prefect_run"]
 
 
 @pytest.mark.slow
