@@ -23,6 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 from manymatch.layers.shared_rows import by_rows
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
 from manymatch.text.vocabulary import Vocabulary
@@ -178,23 +179,41 @@ def test_gradients_are_summed_over_processes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rows", "share"), [(6, 3), (5, 5)])
 def test_processes_share_rows(tmp_path: Path, rows: int, share: int) -> None:
-    """If they can; the gradient is right after the mean over processes."""
+    """If they can, also those of which others are computed; the mean of the gradients is right."""
 
-    def work(rank: int) -> Any:
+    def outcome() -> tuple[list[int], Tensor, Tensor]:
         x, seen = torch.arange(float(rows)).requires_grad_(), []
 
         def square(part: Tensor) -> Tensor:
             seen.append(len(part))
             return part.square()
 
-        whole = by_rows(square, x)
-        whole.sum().backward()
-        return seen, whole.tolist(), x.grad
+        squares = by_rows(square, x)
+        products = by_rows(lambda part: part * squares.cumsum(0).sum(), x)
+        products.square().sum().backward()
+        return seen, products.detach(), x.grad
 
-    results = in_processes(2, work, tmp_path)
-    for seen, whole, _ in results:
-        assert (seen, whole) == ([share], [n**2 for n in range(rows)])
-    assert (sum(gradient for *_, gradient in results) / 2).tolist() == [2 * n for n in range(rows)]
+    _, expected, gradient = outcome()
+    results = in_processes(2, lambda rank: outcome(), tmp_path)
+    for seen, products, _ in results:
+        assert (seen, products.tolist()) == ([share], expected.tolist())
+    assert (sum(gradient for *_, gradient in results) / 2).tolist() == gradient.tolist()
+
+
+def test_processes_share_a_hypergraph(tmp_path: Path) -> None:
+    """The mean of the gradients is that of one process, through distances that are shared too."""
+
+    def gradients() -> tuple[Tensor, ...]:
+        torch.manual_seed(0)
+        hypergraph = Hypergraph(MSRMSettings(size=6)).double()
+        inputs = [torch.rand(6, 6, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+        queries, candidates, roots = inputs
+        d2, match = by_rows(torch.square, roots), torch.eye(6, dtype=torch.bool)
+        loss = hypergraph(queries, candidates, d2, match).logsumexp(1).sum()
+        return torch.autograd.grad(loss, [*inputs, *hypergraph.parameters()])
+
+    both = zip(*in_processes(2, lambda rank: gradients(), tmp_path), strict=True)
+    torch.testing.assert_close([(one + other) / 2 for one, other in both], list(gradients()))
 
 
 def test_alone_nothing_is_gathered() -> None:

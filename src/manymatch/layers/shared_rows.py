@@ -18,9 +18,12 @@ def world_size() -> int:
 def by_rows(compute: Callable[..., Tensor], *rows: Tensor) -> Tensor:
     """`compute(*rows)`; each process of a training computes an equal share of the rows.
 
-    The processes have the same rows, of the whole batch, and the same loss of the result. As in
-    `training.gather`, gradients of what `compute` reads are right after the mean over processes.
-    The result is not a part of what another `by_rows` computes: the gradient of that is a share.
+    The processes have the same rows, of the whole batch, and the same loss. What a process computes
+    of a gradient may be a part of the gradient. For all that every process has (parameters, the
+    embeddings of `training.gather`, the result of `by_rows`), the MEAN over processes is the true
+    gradient. A share exists in one process alone: its gradient there is `world` times the true one,
+    the SUM over processes of what they have for these rows of the result. Therefore `compute` may
+    read the result of another `by_rows`.
 
     Args:
         compute: gives equally many rows for each share, without regard to other rows.
@@ -37,17 +40,16 @@ def by_rows(compute: Callable[..., Tensor], *rows: Tensor) -> Tensor:
 
 
 class _Shared(torch.autograd.Function):
-    """Joins the shares of all processes; all of them receive the same gradient of the whole."""
+    """Joins the shares of all processes; see `by_rows` for the gradients."""
 
     @staticmethod
     def forward(ctx: Any, share: Tensor) -> Tensor:
-        ctx.rows = len(share)
         whole = share.new_empty(world_size() * len(share), *share.shape[1:])
         distributed.all_gather_into_tensor(whole, share.contiguous())
         return whole
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        # The mean over processes follows, and no other process has the gradient of this share.
-        start = distributed.get_rank() * ctx.rows
-        return gradient[start : start + ctx.rows] * world_size()
+        share = gradient.new_empty(len(gradient) // world_size(), *gradient.shape[1:])
+        distributed.reduce_scatter_tensor(share, gradient.contiguous())
+        return share

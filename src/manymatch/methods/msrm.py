@@ -121,8 +121,8 @@ class Hypergraph(nn.Module):
         incidence = soft_incidence(d2, match, self.alpha() if self.alpha is not None else None)
         for layer in self.layers:
             candidates = layer(candidates, incidence)
-        candidates = unit(candidates)
-        return self.sharpness() * cosine(queries[:, None], candidates[:, None])
+        vectors = unit(candidates)[:, None]
+        return self.sharpness() * by_rows(lambda rows: cosine(rows[:, None], vectors), queries)
 
 
 def distances(queries: Embeddings, candidates: Embeddings) -> Tensor:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 from manymatch.layers.glorot import glorot_linear
+from manymatch.layers.shared_rows import by_rows
 
 
 class HypergraphConvolution(nn.Module):
@@ -31,9 +33,15 @@ class HypergraphConvolution(nn.Module):
         """`vertices (c, width)`, `incidence (c, q)` >= 0 -> `(c, size)`."""
         to_vertex = _power(incidence.sum(1, keepdim=True), -0.5)
         to_edge = _power(incidence.sum(0)[:, None], -1.0)
-        # From right to left, so that no (c, c) matrix is made.
-        edges = to_edge * (incidence.T @ (to_vertex * self.linear(vertices)))
-        return (to_vertex * (incidence @ edges)).sigmoid()
+
+        def columns(weight: Tensor, bias: Tensor) -> Tensor:
+            # From right to left, so that no (c, c) matrix is made.
+            sent = to_vertex * functional.linear(vertices, weight, bias)
+            edges = to_edge * (incidence.T @ sent)
+            return (to_vertex * (incidence @ edges)).sigmoid().T
+
+        # Processes share the numbers of the new vectors, which no step mixes: one exchange.
+        return by_rows(columns, self.linear.weight, self.linear.bias).T
 
 
 def _power(degrees: Tensor, exponent: float) -> Tensor:
