@@ -18,7 +18,7 @@ def test_sequences_are_read_as_torch_packs_them() -> None:
     sequences = padded_sequences(LENGTHS, 6).sequences
     assert torch.equal(rows.flatten()[sequences.rows], packed.data)
     assert list(sequences.steps) == packed.batch_sizes.tolist()
-    assert torch.equal(sequences.place, packed.unsorted_indices)
+    assert torch.equal(sequences.ranks, packed.unsorted_indices)
     assert torch.equal(sequences.mask, torch.arange(6) < LENGTHS[:, None])
 
 

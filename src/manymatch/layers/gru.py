@@ -34,7 +34,7 @@ class Read:
     @property
     def final(self) -> Tensor:
         """`(n, D)`."""
-        return self._joined(*self.last.index_select(1, self.sequences.place))
+        return self._joined(*self.last.index_select(1, self.sequences.ranks))
 
     def _joined(self, *parts: Tensor) -> Tensor:
         if self.average:

@@ -36,12 +36,12 @@ def _order(steps: tuple[int, ...]) -> _Order:
     ends = counts.cumsum()
     starts = ends - counts
     position = np.arange(len(steps)).repeat(counts)
-    place = np.arange(len(position)) - starts[position]
-    lengths = np.bincount(place)
+    rank = np.arange(len(position)) - starts[position]
+    lengths = np.bincount(rank)
     return _Order(
         spans=tuple(zip(starts.tolist(), ends.tolist(), strict=True)),
-        previous=torch.from_numpy((starts[position - 1] + place)[steps[0] :]),
-        mirrored=torch.from_numpy(starts[lengths[place] - 1 - position] + place),
+        previous=torch.from_numpy((starts[position - 1] + rank)[steps[0] :]),
+        mirrored=torch.from_numpy(starts[lengths[rank] - 1 - position] + rank),
         last=torch.from_numpy(starts[lengths - 1] + np.arange(steps[0])),
     )
 
@@ -59,8 +59,8 @@ class _GRU(torch.autograd.Function):
         count, size = len(of_input), of_state[0].shape[1]
         read = [rows, rows.index_select(0, order.mirrored)][:count]
         inputs = rows.new_empty(count, len(rows), 3 * size)
-        for place, row, weight, bias in zip(inputs, read, of_input, input_bias, strict=True):
-            torch.addmm(bias, row, weight.T, out=place)
+        for result, row, weight, bias in zip(inputs, read, of_input, input_bias, strict=True):
+            torch.addmm(bias, row, weight.T, out=result)
         turned, added = torch.stack([weight.T for weight in of_state]), torch.stack(state_bias)
         state = rows.new_zeros(count, len(order.last), size)
         gates, candidates, states = [], [], []

@@ -53,7 +53,7 @@ class Sequences(OnDevice):
 
     mask: Tensor  # (n, L) bool, True = a real row; real rows are in front
     rows: Tensor  # (V,) int64 numbers of the real rows among all n * L, in the order of reading
-    place: Tensor  # (n,) int64 place of each sequence among all, the longest first
+    ranks: Tensor  # (n,) int64 rank of each sequence by its length; the longest has 0
     steps: tuple[int, ...]  # number of sequences that have position 0, 1, ...; on the host
 
     def longer(self, count: int) -> Sequences:
@@ -65,7 +65,7 @@ class Sequences(OnDevice):
         return Sequences(
             mask=torch.cat([self.mask.new_ones(n, count), self.mask], 1),
             rows=torch.cat([added.flatten(), rows]),
-            place=self.place,
+            ranks=self.ranks,
             steps=(n,) * count + self.steps,
         )
 
@@ -108,11 +108,11 @@ def sequences(lengths: Tensor, width: int) -> Sequences:
     longest_first, order = lengths.sort(descending=True)
     positions = torch.arange(width)
     present = positions[:, None] < longest_first
-    position, place = present.nonzero(as_tuple=True)
+    position, rank = present.nonzero(as_tuple=True)
     return Sequences(
         mask=positions < lengths[:, None],
-        rows=order[place] * width + position,
-        place=order.argsort(),
+        rows=order[rank] * width + position,
+        ranks=order.argsort(),
         steps=tuple(count for count in present.sum(1).tolist() if count),
     )
 

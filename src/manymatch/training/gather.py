@@ -107,10 +107,10 @@ class _Gather(torch.autograd.Function):
             row.split([*of_rank, longest - sum(of_rank)])
             for row, of_rank in zip(packed, sizes, strict=True)
         ]
-        for place, n in enumerate(order):
+        for block, n in enumerate(order):
             whole[n] = _rows(
                 [
-                    of_rank[place].view(parts[n].dtype).view(shape[n])
+                    of_rank[block].view(parts[n].dtype).view(shape[n])
                     for of_rank, shape in zip(blocks, shapes, strict=True)
                 ]
             )
