@@ -132,14 +132,14 @@ def made_up(
                 rng.standard_normal((regions, width), np.float32),
                 np.ones(regions, bool),
                 None,
-                [numbering.caption(_caption(random_words)) for _ in range(captions)],
+                [numbering.caption(caption(random_words)) for _ in range(captions)],
             )
             for image in range(images)
         ]
     )
 
 
-def _caption(random_words: random.Random) -> CaptionEntry:
+def caption(random_words: random.Random) -> CaptionEntry:
     # Low numbers are common words, as in captions: products of two even chances.
     words = [
         f"word{int(WORDS * random_words.random() * random_words.random())}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -89,7 +91,7 @@ def pad_words(sequences: Sequence[Phrase]) -> tuple[Tensor, Tensor]:
     lengths = np.array([len(words) for words in sequences], dtype=np.int64)
     mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
     padded = np.zeros(mask.shape, dtype=np.int64)
-    padded[mask] = np.fromiter((word for words in sequences for word in words), dtype=np.int64)
+    padded[mask] = np.fromiter(itertools.chain.from_iterable(sequences), dtype=np.int64)
     return torch.from_numpy(padded), torch.from_numpy(lengths)
 
 
@@ -103,7 +105,7 @@ class _Phrases(dict[Phrase, int]):
 
 def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
     """The graphs of all captions in one. Every phrase of the batch is stored once."""
-    counts = torch.tensor([len(graph.objects) for graph in graphs])
+    counts = _numbers([len(graph.objects) for graph in graphs])
     first = (counts.cumsum(0) - counts).tolist()  # row of each caption's first object
     rows = _Phrases()
     attributes = [
@@ -124,8 +126,8 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
     return Graphs(
         phrases=phrases,
         phrase_words=sequences(lengths, phrases.shape[1]),
-        objects=torch.tensor(objects),
-        object_names=torch.tensor([name for graph in graphs for name in graph.names]),
+        objects=_numbers(objects),
+        object_names=_numbers([name for graph in graphs for name in graph.names]),
         object_attributes=_table(attribute_names, attribute_object, len(objects)),
         object_caption=object_caption,
         caption_objects=padded_rows(torch.arange(int(counts.max())) < counts[:, None]),
@@ -192,6 +194,11 @@ def _without_loops(edges: Tensor) -> Tensor:
     return edges[:, edges[0] != edges[1]]
 
 
-def _columns(triples: Iterable[tuple[int, int, int]]) -> tuple[Tensor, ...]:
+def _columns(triples: list[tuple[int, int, int]]) -> tuple[Tensor, ...]:
     """Three int64 tensors with the first, second and third parts of the triples."""
-    return torch.tensor(list(triples), dtype=torch.int64).reshape(-1, 3).unbind(1)
+    return _numbers(triples).reshape(-1, 3).unbind(1)
+
+
+def _numbers(values: list[Any]) -> Tensor:
+    """An int64 tensor; NumPy reads a list several times faster than torch."""
+    return torch.from_numpy(np.array(values, dtype=np.int64))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from manymatch.shards.batch import Batch
 from manymatch.shards.read import Batches
@@ -57,6 +58,8 @@ class _Epochs(IterableDataset[Batch | ManyMatchError]):
         self.number = torch.zeros((), dtype=torch.int64).share_memory_()
 
     def __iter__(self) -> Iterator[Batch | ManyMatchError]:
+        if get_worker_info():
+            gc.freeze()  # else each collection searches what the worker has of the training process
         try:
             yield from self.batches(int(self.number))
         except ManyMatchError as error:

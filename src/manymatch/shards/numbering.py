@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.batch import name_id
@@ -14,8 +14,7 @@ Phrase = tuple[int, ...]
 """Word ids, at least one."""
 
 
-@dataclass(frozen=True)
-class NumberedGraph:
+class NumberedGraph(NamedTuple):
     """A scene graph in numbers.
 
     `attributes` are (object, phrase, name id) in the order of the objects; `relations` are
@@ -28,8 +27,7 @@ class NumberedGraph:
     relations: list[tuple[int, Phrase, int]]
 
 
-@dataclass(frozen=True)
-class NumberedCaption:
+class NumberedCaption(NamedTuple):
     """The word ids of a caption (at least one) and its graph."""
 
     id: str

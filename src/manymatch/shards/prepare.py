@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -14,6 +15,9 @@ from manymatch.shards.collate import Item
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Numbering, Phrase
 from manymatch.shards.sample import Sample
 from manymatch.text.wordpieces import AnyVocabulary
+
+_numbering = lru_cache(maxsize=1)(Numbering)
+"""The phrases of one epoch are known in the next."""
 
 
 class Preparation:
@@ -29,7 +33,7 @@ class Preparation:
         augmentation: Augmentation | None,
         shuffle: tuple[int, int] | None,
     ) -> None:
-        self._numbering = Numbering(vocabulary)
+        self._numbering = _numbering(vocabulary)
         self._captions_per_image = captions_per_image
         self._augmentation = augmentation or Augmentation()
         self._augment = CaptionAugmenter(
@@ -93,10 +97,13 @@ class CaptionAugmenter:
         self, settings: Augmentation, mask: int, ordinary: Sequence[int], unknown: int
     ) -> None:
         self._settings = settings
+        self._drops = settings != Augmentation(region_drop=settings.region_drop)
         self._mask, self._unknown = mask, unknown
         self._ordinary = ordinary or (mask,)
 
     def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
+        if not self._drops:
+            return caption
         words = self._without_some(self._drop_words(caption.words, rng), rng)
         graph = drop_objects(caption.graph, self._settings.object_drop, rng)
         graph = NumberedGraph(

@@ -24,6 +24,8 @@ _PATTERN = rf"""
     | LETTERS (?: (?!{_CLITIC}) ['-] LETTERS )*           # o'clock, merry-go-round
     """
 _WORD = re.compile(_PATTERN.replace("LETTERS", r"[^\W_]+"), re.VERBOSE)
+# ASCII text without these joints has the same words by a pattern that is several times as fast.
+_JOINT, _PLAIN_WORD = re.compile(r"['-]|\d[.,]\d"), re.compile(r"[^\W_]+")
 # Vowel signs, as in Hindi, belong to their word. Scripts without spaces (Thai, Lao, Burmese, Khmer,
 # Chinese, Japanese) give a piece for each letter.
 _SIGNS = "".join(s for s in map(chr, range(0x300, 0xFE00)) if unicodedata.category(s) in "MnMc")
@@ -41,7 +43,7 @@ _APOSTROPHES = str.maketrans("\u2018\u2019\u02bc\u2010\u2011", "'''--")
 def tokenize(text: str) -> list[str]:
     """Return the lower-case words: "A man's t-shirt ." -> ["a", "man", "'s", "t-shirt"]."""
     if text.isascii():
-        return _WORD.findall(text.lower())
+        return (_WORD if _JOINT.search(text) else _PLAIN_WORD).findall(text.lower())
     return _ANY_WORD.findall(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower())
 
 
