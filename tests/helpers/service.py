@@ -126,6 +126,18 @@ class Service(Workspace):
             and set(words) <= {part.rpartition("/")[2] for part in process.info["cmdline"] or ()}
         ]
 
+    @contextlib.contextmanager
+    def paused(self, *words: str) -> Iterator[list[psutil.Process]]:
+        """The `processes`, which take no processor time during the block."""
+        stopped = self.processes(*words)
+        for process in stopped:
+            process.suspend()
+        try:
+            yield stopped
+        finally:
+            for process in stopped:
+                process.resume()
+
     def wait_for_end(self, *words: str) -> None:
         """Wait until none of the `processes` is left."""
         for _ in self._patiently(f"the end of {words}"):

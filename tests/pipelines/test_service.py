@@ -12,7 +12,7 @@ import shutil
 import httpx
 import psutil
 import pytest
-from service import Service, run_id
+from service import PATIENCE, Service, run_id
 
 pytestmark = pytest.mark.slow
 
@@ -144,16 +144,16 @@ def test_runs_queue_cancel_and_survive_a_new_server_but_no_power_cut(service: Se
     first = service.begin("train/train-cora")
     message = service.says(first, "/2000: loss")
     assert "presets/scenes/cora.yaml differs from the last commit" in message
-    # Another queue, so that both run at once and meet at DVC's lock.
-    second = service.begin("train/train-cora", work_queue_name="cpu")
-    third = service.begin("train/train-cora")
-    service.says(second, "train@scenes-cora waits for the end")
-    assert service.state(third)["type"] == "SCHEDULED"
-    service.cancel(third)
+    with service.paused("manymatch", "train") as stages:
+        # Another queue, so that both run at once and meet at DVC's lock.
+        second = service.begin("train/train-cora", work_queue_name="cpu")
+        third = service.begin("train/train-cora")
+        service.says(second, "train@scenes-cora waits for the end")
+        assert service.state(third)["type"] == "SCHEDULED"
+        service.cancel(third)
 
-    stages = service.processes("manymatch", "train")
     service.cancel(first)
-    _, alive = psutil.wait_procs(stages, timeout=10)
+    _, alive = psutil.wait_procs(stages, timeout=PATIENCE)
     assert stages and not alive
     service.says(second, "resuming after epoch")
     assert service.ended(first)["type"] == "CANCELLED"
