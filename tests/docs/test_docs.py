@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -23,6 +22,20 @@ from manymatch.reporting.readme import readme_block
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# ((?:src|presets)/\S+)\n")
+
+LIBRARY = """
+import pyarrow.parquet as pq, torch
+from pathlib import Path
+from manymatch.evaluation.trained import embed_split
+shards = Path("data/shards/scenes/lite0")
+stored = embed_split(Path("models/scenes/cora"), shards, "test", torch.device("cpu")).embedded
+files = pq.read_table("data/captions/scenes.parquet", columns=["image_id", "file"]).to_pylist()
+paths = {row["image_id"]: Path("data/raw/scenes", row["file"]) for row in files}
+again = model.encode_images([paths[name] for name in stored.image_ids])
+torch.testing.assert_close(again.vectors, stored.images.vectors, atol=1e-6, rtol=0)
+assert scores.shape == (2, 1) and len(why.entity_scores) == len(why.graph.objects)
+"""
+"""After the blocks of the page `library`: the embeddings are those that evaluation ranks."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -47,8 +60,9 @@ def register(page: Path, workspace: Workspace, registry: str, opening: str) -> N
     path.write_text(source.replace(opening, opening + line))
 
 
-def run_commands(page: Path, workspace: Workspace) -> None:
-    workspace.run_all(*"".join(blocks(page, "sh")).splitlines())
+def run_commands(workspace: Workspace, *pages: Path) -> str:
+    commands = [line for page in pages for line in "".join(blocks(page, "sh")).splitlines()]
+    return workspace.run_all(*commands)
 
 
 def metrics(workspace: Workspace, dataset: str, method: str) -> dict:
@@ -57,37 +71,26 @@ def metrics(workspace: Workspace, dataset: str, method: str) -> dict:
 
 
 @pytest.mark.slow
-def test_a_method_is_added_as_the_page_says(
-    root: Path, finished: Workspace, new_workspace: Callable[[], Workspace]
+def test_a_method_and_a_dataset_are_added_as_the_pages_say(
+    root: Path, finished: Workspace, new_workspace: Callable[[], Workspace], tmp_path: Path
 ) -> None:
-    page = root / "docs" / "adding-a-method.md"
+    """Both in one checkout, whose commands run in one process."""
     workspace = new_workspace().with_own_sources()
     workspace.copy_data_from(finished)
-    write_files(page, workspace)
-    register(page, workspace, "src/manymatch/methods/__init__.py", "METHODS = {\n")
-    run_commands(page, workspace)
+    method, dataset = (root / "docs" / f"adding-a-{what}.md" for what in ("method", "dataset"))
+    for page, registry, opening in (
+        (method, "src/manymatch/methods/__init__.py", "METHODS = {\n"),
+        (dataset, "src/manymatch/datasets/__init__.py", "DATASETS = {\n"),
+    ):
+        write_files(page, workspace)
+        register(page, workspace, registry, opening)
+    added = {"folder": str(pairs_folder(tmp_path))}
+    named = {"datasets": ["scenes", "pairs"], "presets": ["vsepp"]}
+    workspace.edit("params.yaml", {**named, "sources.pairs": added})
+    run_commands(workspace, method, dataset)
     assert metrics(workspace, "scenes", "bag")["rsum"] > 0
-    assert "bag" in (workspace.folder / "reports" / "index.html").read_text()
-
-
-@pytest.mark.slow
-def test_a_dataset_is_added_as_the_page_says(
-    root: Path, new_workspace: Callable[[], Workspace], tmp_path: Path
-) -> None:
-    page = root / "docs" / "adding-a-dataset.md"
-    workspace = new_workspace().with_own_sources()
-    write_files(page, workspace)
-    register(page, workspace, "src/manymatch/datasets/__init__.py", "DATASETS = {\n")
-    workspace.edit(
-        "params.yaml",
-        {
-            "datasets": ["pairs"],
-            "presets": ["vsepp"],
-            "sources.pairs": {"folder": str(pairs_folder(tmp_path))},
-        },
-    )
-    run_commands(page, workspace)
     assert metrics(workspace, "pairs", "vsepp")["t2i"]["r10"] > 0
+    assert "bag" in (workspace.folder / "reports" / "index.html").read_text()
 
 
 def pairs_folder(folder: Path) -> Path:
@@ -131,52 +134,33 @@ def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root: Pat
 
 
 @pytest.mark.slow
-def test_the_library_page_runs(root: Path, finished: Workspace) -> None:
-    """One program of all its blocks; the embeddings are those that evaluation ranks."""
-    program = "\n".join(blocks(root / "docs" / "library.md", "python"))
-    check = """
-import pyarrow.parquet as pq, torch
-from pathlib import Path
-from manymatch.evaluation.trained import embed_split
-shards = Path("data/shards/scenes/lite0")
-stored = embed_split(Path("models/scenes/cora"), shards, "test", torch.device("cpu")).embedded
-files = pq.read_table("data/captions/scenes.parquet", columns=["image_id", "file"]).to_pylist()
-paths = {row["image_id"]: Path("data/raw/scenes", row["file"]) for row in files}
-again = model.encode_images([paths[name] for name in stored.image_ids])
-torch.testing.assert_close(again.vectors, stored.images.vectors, atol=1e-6, rtol=0)
-assert scores.shape == (2, 1) and len(why.entity_scores) == len(why.graph.objects)
-"""
-    finished.run("python", "-c", program + check)
-
-
-@pytest.mark.slow
-def test_the_search_page_runs(root: Path, finished: Workspace) -> None:
-    page = root / "docs" / "search.md"
-    run_commands(page, finished)
-    program = "".join(blocks(page, "python"))
-    finished.run("python", "-c", program + "assert len(answer.results) == 5")
-    shutil.rmtree(finished.folder / "scenes.index")  # other tests use this workspace
-
-
-@pytest.mark.slow
-def test_the_lines_of_the_readme_run(root: Path, finished: Workspace) -> None:
-    """A new user's way: the trained model in Python, an index, a search, the service."""
+def test_a_trained_model_is_used_as_the_pages_say(root: Path, finished: Workspace) -> None:
+    """The pages `library` and `search`, and a new user's way in the README: the trained model in
+    Python, an index, a search, the service. Commands run in one process, programs in another."""
     use = (root / "README.md").read_text().split("## Use")[1].split("## Results")[0]
     lines = [line[4:].split("  #")[0].rstrip() for line in use.splitlines() if line[:4] == "    "]
     program = [line for line in lines if re.match(r"import |\w+ = |model\.", line)]
-    commands = [
-        shlex.split(line) for line in lines if re.match(r"manymatch (index|search|serve)", line)
-    ]
-    assert len(program) == 5 and [words[1] for words in commands] == ["index", "search", "serve"]
+    *commands, serve = [line for line in lines if re.match("manymatch (index|search|serve)", line)]
+    assert len(program) == 5 and [line.split()[1] for line in commands] == ["index", "search"]
+    page = root / "docs" / "search.md"
+    outputs = run_commands(finished, page).split("> manymatch ")
+    # The README's commands are the first of the page.
+    for command, output in zip(commands, outputs[1:], strict=False):
+        assert output.startswith(command.removeprefix("manymatch "))
+    assert outputs[2].count(".jpg") == 5
+
     for name, colour in (("a.jpg", "red"), ("b.png", "blue")):
         Image.new("RGB", (64, 48), colour).save(finished.folder / name)
-    shown = finished.run("python", "-c", "\n".join([*program[:-1], f"print({program[-1]}.shape)"]))
-    assert "[2, 1]" in shown
-    finished.run(*commands[0])
-    assert finished.run(*commands[1]).count(".jpg") == 5
+    finished.run(
+        *("python", "-c", "import sys\nfor program in sys.argv[1:]:\n    exec(program, {})"),
+        "\n".join([*program[:-1], f"assert {program[-1]}.shape == (2, 1)"]),
+        "\n".join([*blocks(root / "docs" / "library.md", "python"), LIBRARY]),
+        "".join(blocks(page, "python")) + "assert len(answer.results) == 5",
+    )
+
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    service = finished.start(*commands[2], "--port", str(port))
+    service = finished.start(*shlex.split(serve), "--port", str(port))
     try:
         transport = httpx.HTTPTransport(retries=8)  # while the service starts
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=transport) as client:

@@ -25,6 +25,7 @@ from manymatch.cli import app
 for command in sys.argv[1:]:
     program, *words = shlex.split(command)
     assert program == "manymatch", command
+    print(f"> {command}", flush=True)
     app(words, standalone_mode=False)
 """
 
@@ -76,7 +77,8 @@ class Workspace:
         return output
 
     def run_all(self, *commands: str) -> str:
-        """Run commands of `manymatch` in one process, which loads the libraries once."""
+        """Run commands of `manymatch` in one process, which loads the libraries once; the output
+        has a line `> COMMAND` before that of each command."""
         return self.run("python", "-c", _IN_ONE_PROCESS, *commands)
 
     def edit(self, file: str, changes: dict[str, Any]) -> None:

@@ -1,16 +1,13 @@
 """A stage of `dvc repro` beside the same stage by hand, or after a `dvc repro` that was killed."""
 
 import signal
-from collections.abc import Callable
 
 import pytest
-from workspace import Workspace
 
 pytestmark = pytest.mark.slow
 
 
 TRAIN = ("dvc", "repro", "--single-item", "train@scenes-vsepp")
-New = Callable[[], Workspace]
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +24,31 @@ def prepared(finished, new_workspace):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(prepared):
+def by_hand(prepared):
+    """The folder in which one process trained alone, and the output of the DVC that waited for it.
+
+    DVC removes the outputs of the stage at its start, while the other process trains.
+    """
     workspace = prepared()
-    workspace.run(*TRAIN)
-    return trained(workspace.folder)
+    training = workspace.start("manymatch", "train", "scenes", "vsepp")
+    wait_for("epoch 2/60", training)
+    training.send_signal(signal.SIGSTOP)  # so that it trains until DVC is there
+    repro = workspace.start(*TRAIN)
+    try:
+        wait_for(f"waiting for process {training.pid}", repro)
+    finally:
+        training.send_signal(signal.SIGCONT)
+    outputs = [process.communicate()[0] for process in (training, repro)]
+    assert (training.returncode, repro.returncode) == (0, 0), outputs
+    return workspace.folder, outputs[1]
 
 
-def test_after_kills_the_next_repro_ends_with_the_same_model(prepared, undisturbed):
-    workspace = prepared()
+def test_dvc_takes_over_what_a_stage_by_hand_finishes(by_hand):
+    assert "nothing is left" in by_hand[1]
+
+
+def test_after_kills_the_next_repro_ends_with_the_same_model(prepared, by_hand):
+    workspace, expected = prepared(), trained(by_hand[0])
     for sent, line in ((signal.SIGKILL, "epoch 2/60"), (signal.SIGTERM, "resuming after epoch")):
         process = workspace.start(*TRAIN)
         wait_for(line, process)
@@ -42,25 +56,13 @@ def test_after_kills_the_next_repro_ends_with_the_same_model(prepared, undisturb
         process.wait()
         process.stdout.close()
     assert "resuming after epoch" in workspace.run(*TRAIN)
-    assert trained(workspace.folder) == undisturbed and len(undisturbed) > 5
+    assert trained(workspace.folder) == expected and len(expected) > 5
 
 
 def wait_for(text, process):
     """Read the output up to a line that contains `text`."""
     assert process.stdout is not None
     assert any(text in line for line in process.stdout), f"{text} was never said"
-
-
-def test_dvc_takes_over_what_a_stage_by_hand_finishes(prepared, undisturbed):
-    """DVC removes the outputs of the stage at its start, while the other process trains."""
-    workspace = prepared()
-    process = workspace.start("manymatch", "train", "scenes", "vsepp")
-    wait_for("epoch 2/60", process)
-    output = workspace.run(*TRAIN)
-    process.communicate()
-    assert process.returncode == 0
-    assert f"waiting for process {process.pid}" in output and "nothing is left" in output
-    assert trained(workspace.folder) == undisturbed
 
 
 def trained(folder):

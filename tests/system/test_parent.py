@@ -27,7 +27,7 @@ subprocess.run(command, env=os.environ | ({"DVC_STAGE": "train"} if environment 
 @pytest.mark.parametrize("arguments", [["dvc"], ["dvc", "shell"]])
 def test_a_stage_ends_with_a_killed_dvc(arguments):
     stage = started_and_orphaned(*arguments)
-    stage.wait(15)
+    stage.wait(120)
 
 
 def test_a_command_by_hand_survives_its_starter():

@@ -36,12 +36,15 @@ def test_every_command_and_form_is_known(page: str) -> None:
 def test_the_commands_of_the_page_lead_to_a_search(
     page: str, new_workspace: Callable[[], Workspace]
 ) -> None:
-    workspace = new_workspace().with_own_sources()
+    workspace = new_workspace()
     made = Birds(workspace.folder)
     made.table(workspace.folder / "captions.csv")
     (block,) = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    for command in block.splitlines():
-        output = workspace.run(*shlex.split(command))
+    init, repro, *search = block.splitlines()
+    workspace.run(*shlex.split(init))
+    workspace.edit("presets/birds/cora.yaml", {"training.epochs": 2})
+    workspace.run(*shlex.split(repro))
+    output = workspace.run_all(*search)
     assert len(re.findall(r"bird\d+\.jpg", output)) == 5
     result = workspace.folder / "reports" / "results" / "birds" / "cora.json"
     assert json.loads(result.read_text())["rsum"] > 0

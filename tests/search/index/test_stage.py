@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 from workspace import Workspace, stages_run
+
+from manymatch import Index, cli
 
 
 @pytest.mark.slow
 def test_the_stage_makes_an_index_and_joins_its_parts(
-    finished: Workspace, new_workspace: Callable[[], Workspace]
+    finished: Workspace,
+    new_workspace: Callable[[], Workspace],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     workspace = new_workspace()
     finished.run("cp", "-r", "data", "models", "dvc.lock", str(workspace.folder))
+    monkeypatch.chdir(workspace.folder)
     source, model = "data/shards/scenes/lite0", "scenes/vsepp"
     workspace.edit("params.yaml", {"indexes": {"mine": {"source": source, "model": model}}})
-    assert stages_run(workspace.run("dvc", "repro", "code")) == ["code"]
     target = "data/indexes/mine"
-    command = f"manymatch index {source} --model models/{model} --to {target} --part"
-    workspace.run_all(f"{command} 1/2", f"{command} 2/2")
-    assert len(list((workspace.folder / "data/parts/indexes/mine").iterdir())) == 2
-    output = workspace.run("dvc", "repro", "-s", "index@mine")
-    assert stages_run(output) == ["index@mine"] and ", 0 embedded" in output
-    printed = workspace.run("manymatch", "search", target, "two dogs", "--json")
-    # A slow machine first prints that the command loads.
-    answer = json.loads(printed.splitlines()[-1])
-    assert answer["exact"] and len(answer["results"]) == 20
-    assert not stages_run(workspace.run("dvc", "repro", "-s", "index@mine"))
-    assert not list(Path(workspace.folder, "data/indexes").glob("*.partial"))
+    words = ["index", source, "--model", f"models/{model}", "--to", target, "--part"]
+    for part in ("1/2", "2/2"):
+        CliRunner().invoke(cli.app, [*words, part], catch_exceptions=False)
+    assert len(list(Path("data/parts/indexes/mine").iterdir())) == 2
+    output = workspace.run("dvc", "repro", "--single-item", "code", "index@mine")
+    assert stages_run(output) == ["code", "index@mine"] and ", 0 embedded" in output
+    answer = Index.open(target).search("two dogs")
+    assert answer.exact and len(answer.results) == 20
+    assert not stages_run(workspace.run("dvc", "repro", "--single-item", "index@mine"))
+    assert not list(Path("data/indexes").glob("*.partial"))
