@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import shutil
 import subprocess
@@ -157,13 +158,17 @@ def test_an_interrupt_is_no_traceback(
     assert "the same command" in ends("report", 130, monkeypatch, capfd).err
 
 
-def test_a_command_says_that_it_is_loading_until_it_prints_something(
+def test_a_command_is_loading_until_it_prints_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    thresholds = [gc.get_threshold()]
+
     def loads_then_works() -> None:
+        thresholds.append(gc.get_threshold())
         while "\n" not in shown.getvalue():
             time.sleep(0.001)
         progress.say("epoch 1")
+        thresholds.append(gc.get_threshold())
         time.sleep(0.05)
 
     shown = io.StringIO()
@@ -174,6 +179,8 @@ def test_a_command_says_that_it_is_loading_until_it_prints_something(
     cli.main()
     assert shown.getvalue().startswith("train scenes: loading")
     assert shown.getvalue().splitlines()[-1] == "epoch 1"
+    usual, loading, working = thresholds  # of the search for garbage
+    assert loading[0] > usual[0] and working == usual
 
 
 @pytest.mark.parametrize("stage", ["", *sorted({command.split()[0] for command in STAGES})])
