@@ -14,8 +14,9 @@ from filelock import FileLock
 from workspace import Workspace, make_workspace, stages_run
 
 ROOT = Path(__file__).parents[1]
-LONGEST = ("service", "finished", "new_workspace")
-"""The fixtures whose tests take longest."""
+LONGEST = ("service", "committed", "new_workspace", "finished")
+"""The fixtures whose tests take longest. While one file makes what all others of `finished` wait for,
+other files run."""
 gc.disable()  # an import makes objects that stay; the search for others takes a sixth of its time
 
 

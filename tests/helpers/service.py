@@ -159,7 +159,7 @@ class Service(Workspace):
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             yield
-            time.sleep(0.3)
+            time.sleep(0.5)
         raise AssertionError(f"{what} did not come in {PATIENCE} s")
 
 

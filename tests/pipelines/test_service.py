@@ -160,9 +160,10 @@ def test_runs_queue_cancel_and_survive_a_new_server_but_no_power_cut(service: Se
     assert "interrupted; finished work is kept" in service.log(first)
     service.says(first, "Start the same run again")
 
-    (server,) = service.processes("prefect", "server", "start")
-    server.kill()
-    service.serve()
+    with service.paused("manymatch", "train"):
+        (server,) = service.processes("prefect", "server", "start")
+        server.kill()
+        service.serve()
     assert [service.state(run)["type"] for run in (first, third)] == ["CANCELLED", "CANCELLED"]
     begun = len(service.log(second))
     service.says(second, "/2000: loss", after=begun)

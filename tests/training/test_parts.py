@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import pytorch_lightning as pl
 import torch
 from torch import nn
 
@@ -15,6 +14,7 @@ from manymatch.methods.base import Embeddings
 from manymatch.system.errors import ConfigError
 from manymatch.training import machine
 from manymatch.training.history import RSUM, History
+from manymatch.training.lightning import pl
 from manymatch.training.machine import choose_machine
 from manymatch.training.module import reseed
 from manymatch.training.optimizer import make_optimizer, parameter_groups, thaw

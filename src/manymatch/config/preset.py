@@ -92,6 +92,11 @@ class Augmentation(Strict):
     phrase_word_delete: Probability = 0.0
     """Probability that an unmasked word of a phrase is deleted; the last word of a phrase stays."""
 
+    @property
+    def changes_captions(self) -> bool:
+        """Whether words or parts of graphs are dropped or masked."""
+        return self != Augmentation(region_drop=self.region_drop)
+
 
 class Training(Strict):
     """The settings of training: epochs, batches, optimiser, precision and devices."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student_t
+from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to load
 
 from manymatch.results.ablations import Hits
 
@@ -139,7 +139,7 @@ class Difference:
         """Half the width of the 95% confidence interval; None for a single seed."""
         if self.variance is None:
             return None
-        quantile = float(student_t.ppf(1 - _LEVEL / 2, self._freedom))
+        quantile = float(stdtrit(self._freedom, 1 - _LEVEL / 2))
         return quantile * math.sqrt(self.variance)
 
     @property
@@ -153,7 +153,7 @@ class Difference:
         """The probability of so large a difference between equal sides; 1 for a single seed."""
         if not self.variance:
             return 0.0 if self.variance == 0.0 and self.mean else 1.0
-        return 2 * float(student_t.sf(abs(self.mean) / math.sqrt(self.variance), self._freedom))
+        return 2 * float(stdtr(self._freedom, -abs(self.mean) / math.sqrt(self.variance)))
 
     @property
     def _freedom(self) -> float:

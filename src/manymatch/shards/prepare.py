@@ -97,12 +97,12 @@ class CaptionAugmenter:
         self, settings: Augmentation, mask: int, ordinary: Sequence[int], unknown: int
     ) -> None:
         self._settings = settings
-        self._drops = settings != Augmentation(region_drop=settings.region_drop)
+        self._changes_captions = settings.changes_captions
         self._mask, self._unknown = mask, unknown
         self._ordinary = ordinary or (mask,)
 
     def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
-        if not self._drops:
+        if not self._changes_captions:
             return caption
         words = self._without_some(self._drop_words(caption.words, rng), rng)
         graph = drop_objects(caption.graph, self._settings.object_drop, rng)

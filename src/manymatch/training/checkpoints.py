@@ -15,8 +15,6 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytorch_lightning as pl
-
 from manymatch.config.preset import Preset
 from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.methods import entry_point
@@ -27,6 +25,7 @@ from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import CheckpointError, DataError
 from manymatch.system.files import has_sha256, remove, replacing, sha256
 from manymatch.training.history import History
+from manymatch.training.lightning import pl
 
 Fingerprint = dict[str, str]
 """The hashes of all that a training depends on; a run resumes only with an equal fingerprint."""

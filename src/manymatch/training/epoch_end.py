@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 
-import pytorch_lightning as pl
 from torch import distributed
 
 from manymatch.methods.base import Method
@@ -15,6 +14,7 @@ from manymatch.system.progress import say
 from manymatch.training.checkpoints import Checkpoints
 from manymatch.training.curves import Curves
 from manymatch.training.history import RSUM, History
+from manymatch.training.lightning import pl
 from manymatch.training.module import Learner
 from manymatch.training.validation import validate
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from pytorch_lightning.strategies import DDPStrategy
-from pytorch_lightning.utilities import rank_zero_only
 from torch import distributed
 
 from manymatch.config.preset import Precision, Training
 from manymatch.evaluation.embed import precision_on
 from manymatch.system.errors import ConfigError
+from manymatch.training.lightning import pl
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,9 @@ class Machine:
             "precision": self.precision,
             # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch. On
             # the CPU batch norms differ; `EpochEnd` makes those equal.
-            "strategy": DDPStrategy(find_unused_parameters=not all_used, broadcast_buffers=False)
+            "strategy": pl.strategies.DDPStrategy(
+                find_unused_parameters=not all_used, broadcast_buffers=False
+            )
             if together
             else "auto",
             # On GPUs, batch norms use the statistics of the whole batch. torch has no such layer
@@ -70,7 +71,7 @@ def description(training: Training, machine: Machine) -> str:
 
 def first_process() -> bool:
     """Whether this process prints and writes; known before training begins."""
-    return getattr(rank_zero_only, "rank", 0) == 0
+    return getattr(pl.utilities.rank_zero_only, "rank", 0) == 0
 
 
 def choose_machine(training: Training) -> Machine:

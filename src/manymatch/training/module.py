@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -19,6 +18,7 @@ from manymatch.shards.batch import Batch
 from manymatch.training.accumulation import encoded
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import gather
+from manymatch.training.lightning import pl
 from manymatch.training.optimizer import make_optimizer, thaw
 from manymatch.training.schedule import learning_rate_factor
 

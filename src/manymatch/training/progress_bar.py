@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-import pytorch_lightning as pl
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from manymatch.system.progress import Lines
+from manymatch.training.lightning import pl
 
 Item = TypeVar("Item")
 

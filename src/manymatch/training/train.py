@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytorch_lightning as pl
-
 from manymatch.config.preset import Preset, Training
 from manymatch.encoders.cnn import CNN
 from manymatch.methods import build_method, vocabulary_of
@@ -23,6 +21,7 @@ from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.epoch_end import AfterEpoch, EpochEnd
 from manymatch.training.history import RSUM, History
+from manymatch.training.lightning import pl
 from manymatch.training.machine import Machine, choose_machine, description, first_process
 from manymatch.training.module import Learner, reseed
 from manymatch.training.progress_bar import ProgressBar

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from scipy.optimize import isotonic_regression
 
 from manymatch.evaluation.embed import Embedded, embed
 from manymatch.evaluation.protocols.recall import recall
@@ -75,6 +74,8 @@ def precision_by_score(
 
 def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:
     """The ends of the steps of the isotonic regression of `right` on `scores`."""
+    from scipy.optimize import isotonic_regression  # takes a quarter of a second to load
+
     values, step, counts = np.unique(scores.numpy(), return_inverse=True, return_counts=True)
     shares = np.bincount(step.ravel(), right.numpy().ravel()) / counts
     fitted = isotonic_regression(shares, weights=counts)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
 from manymatch.layers.queue import Queue
 from manymatch.methods.base import Method
+from manymatch.training.lightning import pl
 
 
 class WeightAverage(pl.Callback):

@@ -69,8 +69,9 @@ def try_settings(slot: Slot) -> TunedTrial | None:
         settings |= domain.draw(trial, key)
     trial.set_user_attr(SETTINGS, settings)
     try:
-        run = search.run(number, search.preset(settings))
-        numbers = _trained(search, run, _Watch(trial))
+        watch = _Watch(trial)
+        numbers = _trained(search, search.run(number, search.preset(settings)), watch)
+        watch.record_time()
         trial.set_user_attr(EPOCHS, numbers["epochs"])
         study.tell(trial, numbers["rsum"])
     except (optuna.TrialPruned, DivergenceError) as end:
@@ -142,11 +143,13 @@ def repeat(wanted: Repeat) -> float:
         ManyMatchError: the training failed.
     """
     with contextlib.suppress(DivergenceError):
-        _trained(wanted.search, wanted.run, None)
+        _trained(wanted.search, wanted.run, accept_stale=True)
     return wanted.rsum
 
 
-def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
+def _trained(
+    search: Search, run: Run, watch: _Watch | None = None, accept_stale: bool = False
+) -> Numbers:
     """Train in the folder of `run`; a training that was killed continues after its last epoch."""
     preset, folder, model = run.settings, run.folder, run.folder / "model"
 
@@ -167,8 +170,6 @@ def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
                 run.tidy("log.txt")
                 raise
         facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
-        if watch is not None:
-            watch.record_time()
         return {key: facts[key] for key in ("rsum", "epoch", "epochs")}
 
-    return run.once(work, accept_stale=watch is None)
+    return run.once(work, accept_stale=accept_stale)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -75,9 +76,10 @@ def tune(
     ]
     gpus = gpus_of(device)
     _do(try_settings, slots, f"tune {dataset}", jobs, gpus, _text)
-    repeats = [again for search in searches for again in _repeats(search)]
-    _do(repeat, repeats, f"tune {dataset}, repeats", jobs, gpus, "validation rsum {:.1f}".format)
-    return [_write(search, budget) for search in searches]
+    repeats = [_repeats(search) for search in searches]
+    text = "validation rsum {:.1f}".format
+    _do(repeat, list(chain.from_iterable(repeats)), f"tune {dataset}, repeats", jobs, gpus, text)
+    return [_write(search, own, budget) for search, own in zip(searches, repeats, strict=True)]
 
 
 def _begin(search: Search) -> int:
@@ -143,10 +145,10 @@ def _do(
         )
 
 
-def _write(search: Search, budget: Budget) -> Tuning:
+def _write(search: Search, repeats: Sequence[Repeat], budget: Budget) -> Tuning:
     layout, dataset = search.layout, search.dataset
     trials = [record(trial).to_json() for trial in finished(search.study())]
-    for again in _repeats(search):
+    for again in repeats:
         trials[again.number].setdefault("repeats", []).append(again.rsum)
     if not any(trial["state"] == "complete" for trial in trials):
         raise ManyMatchError(
