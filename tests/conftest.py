@@ -15,7 +15,7 @@ from workspace import Workspace, make_workspace, stages_run
 
 ROOT = Path(__file__).parents[1]
 LONGEST = ("service", "committed", "new_workspace", "finished")
-"""The fixtures whose tests take longest. The tests of `committed` make `finished`; meanwhile those of
+"""The fixtures whose tests take longest. While tests of `committed` make `finished`, those of
 `new_workspace` run, which do not wait for it."""
 gc.disable()  # an import makes objects that stay; the search for others takes a sixth of its time
 
