@@ -23,6 +23,8 @@ stages:
     cmd: while test -e hold; do sleep 0.1; done; cp one two && grep -vq wrong one
     deps: [one]
     outs: [two]
+  killed:
+    cmd: echo begun; kill -9 $$
 """
 
 
@@ -71,6 +73,9 @@ def test_a_failed_stage_repeats_its_last_lines_and_says_what_next() -> None:
     run("first")
     with pytest.raises(StageFailed, match=r"(?s)^second failed .*exited with 1\n.*start the run"):
         run("second")
+    # DVC sees the signal itself, or the code of a shell between it and the stage.
+    with pytest.raises(StageFailed, match=r"(?s)^killed failed .*begun\n.*exited with (-9|137)\n"):
+        run("killed")
 
 
 @pytest.mark.slow
