@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 LR = "training.optimizer.lr"
 SPACE: dict[str, Any] = {
     "set": {"training.epochs": 3, "training.patience": 2},
-    "pruning": {"after_trials": 2, "after_epochs": 1},
+    "pruning": {"after_trials": 2, "after_full_epochs": 1},
     "domains": {"dropout": {"low": 0.0, "high": 0.5}},
     "shared": {LR: {"low": 0.0001, "high": 0.1, "log": True}},
     "methods": {
@@ -171,6 +171,15 @@ def test_a_bad_trial_ends_early_and_a_diverged_one_counts(project: Checkout) -> 
     pruned = [trial for trial in result.trials if trial.state == "pruned"]
     assert min(trial.epochs for trial in pruned) < 3
     assert result.trials[result.best].state == "complete"
+
+
+def test_trials_are_compared_by_their_epochs_at_the_full_rate(project: Checkout) -> None:
+    warmup = {"training.epochs": 3, "training.schedule.warmup_epochs": 1.5}
+    write_space(project, SPACE | {"set": warmup})
+    (result,) = search(project, 1)
+    assert result.trials[0].epochs == 3
+    (trial,) = Search.of(project.layout, "tiny", "vsepp").study().trials
+    assert trial.intermediate_values.keys() == {0}
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,7 @@ class Search:
             f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 60}}
         )
         pruning = self.space.pruning
-        pruner = optuna.pruners.MedianPruner(pruning.after_trials, pruning.after_epochs)
+        pruner = optuna.pruners.MedianPruner(pruning.after_trials, pruning.after_full_epochs)
         return optuna.create_study(
             storage=storage,
             pruner=pruner,

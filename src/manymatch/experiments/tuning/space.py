@@ -93,11 +93,14 @@ class Domain(Strict):
 
 class Pruning(Strict):
     """A trial ends after an epoch if its best rsum so far is below the median of the earlier
-    trials after the same number of epochs. The rule holds from these numbers of trials and epochs
-    on."""
+    trials after the same number of epochs at the full rate. The rule holds from these numbers of
+    trials and epochs on.
+
+    Epochs of warm-up do not count: a trial that warms up is behind all others for so long.
+    """
 
     after_trials: Count = 5
-    after_epochs: Count = 5
+    after_full_epochs: Count = 5
 
 
 class Repeats(Strict):

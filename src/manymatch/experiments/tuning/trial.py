@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -69,8 +70,9 @@ def try_settings(slot: Slot) -> TunedTrial | None:
         settings |= domain.draw(trial, key)
     trial.set_user_attr(SETTINGS, settings)
     try:
-        watch = _Watch(trial)
-        numbers = _trained(search, search.run(number, search.preset(settings)), watch)
+        preset = search.preset(settings)
+        watch = _Watch(trial, math.ceil(preset.training.schedule.warmup_epochs))
+        numbers = _trained(search, search.run(number, preset), watch)
         watch.record_time()
         trial.set_user_attr(EPOCHS, numbers["epochs"])
         study.tell(trial, numbers["rsum"])
@@ -84,13 +86,16 @@ def try_settings(slot: Slot) -> TunedTrial | None:
 
 
 class _Watch:
-    """Tells the database the rsum of each epoch and the processor time so far.
+    """Tells the database the rsum of each epoch at the full rate, and the processor time so far.
 
     With a GPU, which computes while the processor waits, the time is that of the clock on the wall.
+
+    Args:
+        warmup: the number of epochs of warm-up, whose rsum is not compared with other trials'.
     """
 
-    def __init__(self, trial: optuna.Trial) -> None:
-        self._trial = trial
+    def __init__(self, trial: optuna.Trial, warmup: int) -> None:
+        self._trial, self._warmup = trial, warmup
         self._clock = time.monotonic if pick_device().type == "cuda" else time.process_time
         self._started = self._clock()
         self._reported = 0
@@ -101,8 +106,8 @@ class _Watch:
         Raises:
             TrialPruned: the earlier trials were better.
         """
-        for epoch in range(self._reported, len(history.rows)):
-            self._trial.report(history.rows[epoch][RSUM], epoch)
+        for epoch in range(max(self._reported, self._warmup), len(history.rows)):
+            self._trial.report(history.rows[epoch][RSUM], epoch - self._warmup)
         self._reported = len(history.rows)
         self._trial.set_user_attr(EPOCHS, self._reported)
         self.record_time()
