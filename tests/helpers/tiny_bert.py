@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import BertConfig, BertModel
 
 from manymatch.text.wordpieces import NETWORK
 
@@ -21,6 +20,8 @@ PIECES = list(dict.fromkeys([*SPECIAL, *WORDS, *"abcdefghijklmnopqrstuvwxyz'-", 
 
 def make_bert(folder: Path, pieces: Sequence[str] = PIECES, **config: int) -> Path:
     """Write `config.json`, `vocab.txt` and `model.safetensors` into `folder`, which it returns."""
+    from transformers import BertConfig, BertModel  # takes half a second
+
     sizes = {
         "vocab_size": len(pieces),
         "hidden_size": 16,

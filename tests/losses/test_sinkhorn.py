@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import ot
 import pytest
 import torch
 from torch.nn.functional import normalize
@@ -76,6 +75,8 @@ def test_a_tolerance_is_reached_for_every_shape(shape, tau, eta):
 @pytest.mark.parametrize(("n", "n_classes"), [(40, 25), (25, 40)])
 @pytest.mark.parametrize("eta", [1.0, 10.0])
 def test_the_solution_is_that_of_pot(n, n_classes, eta):
+    import ot  # takes half a second
+
     log_p = log_p_of(n, n_classes, tau=0.2)
     rows, columns = np.full(n, 1 / n), np.full(n_classes, 1 / n_classes)
     plan = ot.bregman.sinkhorn_log(

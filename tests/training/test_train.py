@@ -18,7 +18,6 @@ import pytest
 import tiny_run
 import torch
 from full_disk import error_on_full_disk
-from sklearn.isotonic import IsotonicRegression
 from tiny_data import TinyData, make_data
 from tiny_run import Run, preset
 
@@ -37,6 +36,8 @@ NewRun = Callable[[str], Run]
 
 
 def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> None:
+    from sklearn.isotonic import IsotonicRegression  # takes a third of a second
+
     run = new_run("run")
     run.train(preset(weight_average=0.0))
     assert sorted(path.name for path in run.model.iterdir()) == [
