@@ -13,8 +13,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
+from manymatch.system import killed_dvc
 from manymatch.system.errors import ManyMatchError
-from manymatch.system.locks import remove_damaged_dvc_table
 from pipelines import process, sharing
 from pipelines.graph import is_unchanged
 from pipelines.plain import progress
@@ -60,7 +60,7 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
     """
     command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
     while not is_unchanged(Path(), name):
-        remove_damaged_dvc_table(Path())
+        killed_dvc.mend(Path())
         code, output = process.run_keeping(200, command, tell, environment)
         if code == 0:
             return _unchanged(output)

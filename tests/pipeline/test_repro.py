@@ -91,15 +91,14 @@ def test_another_clone_makes_the_same_though_its_stages_are_killed(
         process = workspace.start("dvc", "repro")
         # On a busy machine a kill comes late: the next stage is then behind it, and not waited for.
         begun, message = _first_begun(process, left)
-        if "Unable to read RWLock-file" in message:
-            # The kill fell into DVC's write of its table of locks.
-            workspace.run("manymatch", "check")
-            continue
+        if not begun and "left half of it" in workspace.run("manymatch", "check"):
+            continue  # the kill fell into a write of DVC itself
         assert begun, f"{left[0]} was finished before it could be killed:\n{message}"
         left, killed = left[left.index(begun) + 1 :], killed + 1
         time.sleep(moment.uniform(0.2, 4.0 if begun in ("train", "features") else 1.5))
         kill(process)
     assert killed > len(rooms) / 2
+    workspace.run("manymatch", "check")  # as `make repro` does
     workspace.run("dvc", "repro")
     # The committed dvc.lock has the hashes of all outputs.
     assert workspace.run("git", "status", "--porcelain") == ""

@@ -138,8 +138,8 @@ class Soak:
             self.counts["undisturbed commands that failed"] += 1
             last = [line for line in output.splitlines() if line.strip()][-6:]
             self.log(f"[{process.pid}] said: " + " | ".join(last))
-            if "RWLock-file" in output:
-                self._command("manymatch", "check")  # removes the damaged file
+            if "RWLock-file" in output or "dvc.lock' " in output:
+                self._command("manymatch", "check")  # mends what DVC has half written
             if command[0] == "manymatch" and "Traceback" in output:
                 self.violate(f"a traceback of {name}")
 

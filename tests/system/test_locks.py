@@ -128,21 +128,3 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, capsys):
     with locked(tmp_path / "x.lock", Path("output")):
         pass
     assert "no locks" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("table", ["", '{"write": {"a', "{}"])
-def test_a_table_of_dvc_that_cannot_be_read_is_removed(tmp_path, table, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "dvc.yaml").write_text("stages: {a: {cmd: echo > a, outs: [a]}}")
-
-    def dvc(*words):
-        return subprocess.run(["dvc", *words, "-q"], capture_output=True).returncode
-
-    assert dvc("init", "--no-scm") == 0
-    written = tmp_path / ".dvc" / "tmp" / "rwlock"
-    written.write_text(table)
-    assert (dvc("repro") == 0) == (table == "{}")
-    locks.remove_damaged_dvc_table(tmp_path)
-    assert written.exists() == (table == "{}")
-    assert dvc("repro") == 0

@@ -12,8 +12,8 @@ from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import Preset, preset_path
+from manymatch.system import killed_dvc
 from manymatch.system.errors import ConfigError, ManyMatchError
-from manymatch.system.locks import remove_damaged_dvc_table
 from manymatch.system.progress import say
 
 commands = typer.Typer()
@@ -24,12 +24,12 @@ _LARGE_GPU = 80 * 10**9
 def check() -> None:
     """Check params.yaml and the presets it names, and say what will run.
 
-    What a killed dvc has left in .dvc/tmp is put in order.
+    What a killed dvc has left half written is put in order.
     """
     from manymatch import datasets
 
     params = project.params()
-    remove_damaged_dvc_table(Path())
+    killed_dvc.mend(Path())
     faults: list[str] = []
     for features in params.features:
         with _collected(faults):

@@ -27,7 +27,6 @@ from manymatch.system.files import storage_error
 from manymatch.system.progress import say
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.1
-_SECONDS_FOR_DVC = 30.0
 
 
 @dataclass(frozen=True)
@@ -91,26 +90,6 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
         with contextlib.suppress(OSError):
             path.unlink()
         lock.release()
-
-
-def remove_damaged_dvc_table(project: Path) -> None:
-    """Remove DVC's table of the files in use if the table cannot be read.
-
-    A `dvc` that is killed while it writes the table leaves half of it, with which every later `dvc`
-    ends. DVC makes a new table. What DVC's stages write has locks of its own.
-
-    Args:
-        project: the folder with `.dvc`.
-    """
-    table = project / ".dvc" / "tmp" / "rwlock"
-    if table.is_file():
-        # The guard of DVC itself; a process of DVC holds the guard for milliseconds.
-        with contextlib.suppress(Timeout), FileLock(f"{table}.lock", timeout=_SECONDS_FOR_DVC):
-            try:
-                json.loads(table.read_bytes())
-            except ValueError:
-                table.unlink(missing_ok=True)
-                say(f"{table}: removed, because a dvc that was killed has left half of it")
 
 
 def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
