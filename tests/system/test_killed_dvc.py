@@ -68,9 +68,18 @@ def test_a_cut_off_lock_file_loses_no_result(
         assert repro() is None
         mend(project)
         assert lock.exists() == committed and "half of it" in capsys.readouterr().err
+        assert (project / ".dvc" / "tmp" / "dvc.lock.damaged").read_bytes() == whole[:kept]
         again = repro()
         assert again is not None and "Running stage" not in again
         assert lock.read_bytes() == whole
+
+
+def test_a_conflict_of_a_merge_is_left_to_the_user(tmp_path: Path) -> None:
+    lock = tmp_path / "dvc.lock"
+    conflict = "<<<<<<< HEAD\nschema: '2.0'\n=======\nschema: '1.0'\n>>>>>>> other\n"
+    lock.write_text(conflict)
+    mend(tmp_path)
+    assert lock.read_text() == conflict
 
 
 def test_what_a_process_of_dvc_writes_is_left_alone(

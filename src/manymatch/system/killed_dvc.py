@@ -33,32 +33,35 @@ def mend(project: Path) -> None:
             except ValueError:
                 table.unlink(missing_ok=True)
                 say(f"{table}: removed, {_HALF}")
-    if lock.is_file() and not _is_whole(lock):
+    if lock.is_file() and _is_cut_off(lock):
         with suppress(Timeout), FileLock(own / "lock", timeout=_SECONDS):
-            if not _is_whole(lock):
-                _restore(lock)
+            if _is_cut_off(lock):
+                _restore(lock, own / "dvc.lock.damaged")
 
 
-def _is_whole(lock: Path) -> bool:
+def _is_cut_off(lock: Path) -> bool:
+    """Whether the file is not what DVC writes. A conflict of a merge is for the user."""
     try:
         from dvc.schema import COMPILED_LOCKFILE_SCHEMA
         from voluptuous import Invalid
     except ImportError:  # the extra "pipeline" is not installed
-        return True
-    try:
-        COMPILED_LOCKFILE_SCHEMA(yaml.safe_load(lock.read_bytes()))
-    except (yaml.YAMLError, Invalid):
         return False
-    return True
+    content = lock.read_bytes()
+    try:
+        COMPILED_LOCKFILE_SCHEMA(yaml.safe_load(content))
+    except (yaml.YAMLError, Invalid):
+        return b"<<<<<<<" not in content
+    return False
 
 
-def _restore(lock: Path) -> None:
-    """Take the committed file, or none. DVC's cache has the results of the stages that are lost."""
+def _restore(lock: Path, damaged: Path) -> None:
+    """Take the committed file, or none, and keep the cut file as `damaged`. DVC's cache has the
+    results of the stages that are lost."""
+    lock.replace(damaged)
     try:
         command = ["git", "show", f"HEAD:./{lock.name}"]
         committed = subprocess.run(command, cwd=lock.parent, capture_output=True, check=True)
         files.write_text(lock, committed.stdout.decode())
-        say(f"{lock}: replaced by the committed file, {_HALF}")
+        say(f"{lock}: replaced by the committed file, {_HALF} (kept as {damaged})")
     except (FileNotFoundError, subprocess.CalledProcessError):  # no git, or not committed
-        lock.unlink()
-        say(f"{lock}: removed, {_HALF}")
+        say(f"{lock}: removed, {_HALF} (kept as {damaged})")
