@@ -148,13 +148,11 @@ def repeat(wanted: Repeat) -> float:
         ManyMatchError: the training failed.
     """
     with contextlib.suppress(DivergenceError):
-        _trained(wanted.search, wanted.run, accept_stale=True)
+        _trained(wanted.search, wanted.run, None)
     return wanted.rsum
 
 
-def _trained(
-    search: Search, run: Run, watch: _Watch | None = None, accept_stale: bool = False
-) -> Numbers:
+def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
     """Train in the folder of `run`; a training that was killed continues after its last epoch."""
     preset, folder, model = run.settings, run.folder, run.folder / "model"
 
@@ -177,4 +175,4 @@ def _trained(
         facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
         return {key: facts[key] for key in ("rsum", "epoch", "epochs")}
 
-    return run.once(work, accept_stale=accept_stale)
+    return run.once(work, accept_stale=watch is None)
