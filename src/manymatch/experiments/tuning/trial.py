@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import optuna
+from filelock import FileLock
 from optuna.trial import TrialState
 
 from manymatch.config.preset import Preset
@@ -18,6 +19,7 @@ from manymatch.experiments.run_folder import Numbers, Run
 from manymatch.experiments.tuning.search import (
     DIVERGED,
     EPOCHS,
+    KIND,
     SECONDS,
     SETTINGS,
     Search,
@@ -57,7 +59,9 @@ def try_settings(slot: Slot) -> TunedTrial | None:
     study = search.study()
     if slot.hours_allowed is not None and hours(study) >= slot.hours_allowed:
         return None
-    trial = study.ask()
+    # In SQLite two processes can take the same queued trial.
+    with FileLock(search.layout.experiment_runs(KIND) / search.dataset / f"{search.name}.lock"):
+        trial = study.ask()
     # The draw depends on the number of trials before this one, so that a search which was killed
     # continues with the settings of a search which was not.
     number = sum(
