@@ -22,7 +22,7 @@ NAMES = {
 }
 """The parameters of commands that are names."""
 OTHERS = {
-    *("overrides", "over", "as_json", "seeds", "jobs", "processes", "device", "keep"),
+    *("overrides", "over", "as_json", "seeds", "jobs", "processes", "device", "keep", "extend"),
     *("accept_stale", "trials", "hours", "count", "where", "least", "beta", "open_page", "seed"),
     *("host", "port", "rate", "shards", "text", "form", "language", "allow"),
     *("only", "similarity", "protocol"),  # names that are looked up in a list of our own

@@ -78,6 +78,10 @@ def experiment(
     accept_stale: Annotated[
         bool, typer.Option("--accept-stale", help="Count results of other source code as finished.")
     ] = False,
+    extend: Annotated[
+        bool,
+        typer.Option("--extend", help="Count the runs in the file of results as finished."),
+    ] = False,
 ) -> None:
     """Run every point of an experiment with every seed: one table of results.
 
@@ -112,7 +116,7 @@ def experiment(
         checked_name(subject, "experiment")
     settings = dict(project.override(text) for text in overrides or [])
     options = Options(
-        dataset if file else subject, seeds, settings, jobs, device, keep, accept_stale
+        dataset if file else subject, seeds, settings, jobs, device, keep, accept_stale, extend
     )
     if file:
         described = experiment_of_file(file, LAYOUT, options)
@@ -153,6 +157,10 @@ def tune(
     ] = None,
     jobs: Jobs = None,
     device: Device = "auto",
+    extend: Annotated[
+        bool,
+        typer.Option("--extend", help="Begin with the trials in the files of results."),
+    ] = False,
 ) -> None:
     """Search a preset's settings: presets/DATASET/PRESET_tuned.yaml.
 
@@ -172,7 +180,7 @@ def tune(
     from manymatch.experiments.tuning.tune import tune as stage
 
     names = list(dict.fromkeys(presets))
-    tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device)
+    tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device, extend)
     show([table(tuned)], LAYOUT.tuning(dataset, names[0]).parent)
 
 

@@ -39,7 +39,12 @@ def perform(experiment: Experiment[Any, Any]) -> Path:
         (point, [_run(experiment, point, seed) for seed in experiment.plan.seeds])
         for point in points(experiment.plan)
     ]
-    numbers = _finish_all(experiment, [run for _, runs in rows for run in runs])
+    all_runs = [run for _, runs in rows for run in runs]
+    if experiment.options.extend:
+        for run, recorded in experiment.recorded(all_runs):
+            if run.numbers(experiment.options.accept_stale) is None:
+                run.finish(recorded)
+    numbers = _finish_all(experiment, all_runs)
     finished = [Row(point, [(run, numbers[run.folder]) for run in runs]) for point, runs in rows]
     result = experiment.result(finished)
     path = experiment.layout.reports / result.path.format_map(vars(result))

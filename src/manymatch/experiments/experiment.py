@@ -36,6 +36,8 @@ class Options:
     """Whether the trained models stay in the folders of the runs."""
     accept_stale: bool = False
     """Whether results that other source code made count as finished."""
+    extend: bool = False
+    """Whether the runs in the file of results count as finished."""
 
 
 DEFAULTS = Options()
@@ -113,6 +115,11 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
         Raises:
             DataError: an input is missing.
         """
+
+    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, Numbers]]:
+        """Those of `runs` that the file of results holds. A kind whose file leaves out numbers of a
+        run has none."""
+        return []
 
     @abstractmethod
     def code(self, settings: RunSettings) -> str:

@@ -13,14 +13,15 @@ from manymatch.results.base import Count, Record, Result
 
 class TunedTrial(Record):
     """One training: the best validation `rsum` of its `epochs`, and the processor `seconds` (with
-    a GPU, the seconds that passed). A diverged trial may have no rsum. `repeats` are the rsums of
-    the same settings with other seeds."""
+    a GPU, the seconds that passed). A diverged trial may have no rsum. `curve` is the rsum after
+    each epoch at the full rate. `repeats` are the rsums of the same settings with other seeds."""
 
     state: Literal["complete", "pruned", "diverged"]
     settings: dict[str, Any]
     rsum: float | None
     epochs: int
     seconds: float
+    curve: list[float] = Field(default_factory=list)
     repeats: list[float] = Field(default_factory=list)
 
     @property
@@ -33,7 +34,8 @@ class TunedTrial(Record):
 
 class Tuning(Result):
     """The search for the settings of one preset. Each preset of a comparison has the same budget:
-    `trials_allowed` and `hours_allowed` (None: any) of processor time."""
+    `trials_allowed` and `hours_allowed` (None: any) of processor time. `search` is the hash of
+    preset, space and data: a search with the same hash can go on from these trials."""
 
     path: ClassVar[str] = "tuning/{dataset}/{preset}.json"
     remedy: ClassVar[str] = "Run 'manymatch tune {dataset} {preset}' again."
@@ -41,6 +43,7 @@ class Tuning(Result):
     dataset: str
     preset: str
     method: str
+    search: str | None = None
     trials_allowed: Count
     hours_allowed: float | None
     set: dict[str, Any]

@@ -152,6 +152,32 @@ def test_results_of_other_code_count_only_if_told_so(
     assert worked == ["size=4, seed 0"]
 
 
+def test_another_machine_extends_the_file_of_results(
+    checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = checkout.layout
+    first = record(checkout, checkout.plan(over={"size": [4]}))
+    shutil.rmtree(layout.experiment_runs("presets"))
+    index = layout.shards("tiny", "grid") / "index.json"
+    index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
+    more = checkout.plan(over={"size": [4]}, seeds=[0, 1])
+    worked.clear()
+    extended = record(checkout, more, extend=True)
+    assert worked == ["size=4, seed 1"]
+    assert extended["points"][0]["runs"][0] == first["points"][0]["runs"][0]
+    # Other captions, other code, and a run that is not asked to extend are trained.
+    for change in ("code", "captions", "nothing"):
+        shutil.rmtree(layout.experiment_runs("presets"))
+        if change == "code":
+            monkeypatch.setattr(module, "code_hash", lambda *entries: "changed")
+        elif change == "captions":
+            captions = layout.captions("tiny")
+            captions.write_bytes(captions.read_bytes() + b"\n")
+        worked.clear()
+        record(checkout, more, extend=change != "nothing")
+        assert len(worked) == 2, change
+
+
 def test_models_stay_only_if_told_so(checkout: Checkout, worked: list[str]) -> None:
     record(checkout, checkout.plan(over={"size": [4]}))
     assert {path.name for path in checkout.runs[0].iterdir()} == {"result.json", "log.txt"}

@@ -233,6 +233,38 @@ def test_other_data_or_another_space_is_another_search(project: Checkout) -> Non
     assert [trial.epochs for trial in result.trials] == [1, 1]
 
 
+def test_another_machine_extends_the_search_of_the_file_of_results(
+    project: Checkout, tried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = project.layout
+    write_space(project, SPACE | {"repeats": {"trials": 1, "seeds": 2}})
+    (here,) = search(project, 3)
+    shutil.rmtree(layout.experiment_runs("tuning"))
+    index = layout.shards("tiny", "grid") / "index.json"
+    index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
+    with monkeypatch.context() as patch:
+        patch.setattr("manymatch.experiments.tuning.trial.train", None)
+        assert search(project, 3, extend=True) == [here]
+    (more,) = search(project, 4, extend=True)
+    assert outcome(more.trials[:3]) == outcome(here.trials)
+    assert more.hours > here.hours
+    write_space(project, SPACE | {"set": {"training.epochs": 1}})
+    tried.clear()
+    search(project, 1, extend=True)
+    assert tried == ["vsepp"]
+
+
+def test_the_results_are_written_before_the_repeats(project: Checkout) -> None:
+    write_space(project, SPACE | {"repeats": {"trials": 2, "seeds": 2}})
+    name = "manymatch.experiments.run_folder.Run.finish"
+    kill_during(lambda: search(project, 2), name, 4)  # the second repeat
+    result = Tuning.read(project.layout.tuning("tiny", "vsepp"))
+    assert [trial.repeats for trial in result.trials] == [[], []]
+    (whole,) = search(project, 2)
+    assert outcome(whole.trials) == outcome(result.trials)
+    assert [len(trial.repeats) for trial in whole.trials] == [1, 1]
+
+
 @pytest.mark.slow
 def test_worker_processes_share_the_trials(
     project: Checkout, monkeypatch: pytest.MonkeyPatch
@@ -270,7 +302,7 @@ def test_a_faulty_space_is_one_line_before_anything_is_trained(
 def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
     space = read_space(Layout(ROOT).search_space(dataset))
     for name in space.methods:
-        one = Search(Layout(ROOT), dataset, name, space, "", {})
+        one = Search(Layout(ROOT), dataset, name, space, "", "", {})
         for parameters in one.first_parameters():
             assert parameters.keys() >= one.domains.keys(), name
         options = [domain.options or {} for domain in one.domains.values()]

@@ -14,7 +14,7 @@ from manymatch.evaluation.trained import setting_of
 from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import PRESET, Point
 from manymatch.experiments.presets.plan import PresetPlan
-from manymatch.experiments.run_folder import Numbers
+from manymatch.experiments.run_folder import Numbers, Run, key_of
 from manymatch.methods import check_model, entry_point, method_class
 from manymatch.results.ablations import Ablation
 from manymatch.shards.index import NAME as INDEX
@@ -63,6 +63,24 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
             **{name: files.sha256(path) for name, path in tables.items()},
         }
 
+    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, Numbers]]:
+        path = self.layout.reports / Ablation.path.format(dataset=self.plan.dataset, name=self.name)
+        if not path.is_file():
+            return []
+        points = Ablation.read(path).to_json()["points"]
+        finished = {run.get("origin"): run for point in points for run in point["runs"]}
+        found = [(run, finished.get(self._origin(run.settings))) for run in runs]
+        return [
+            (run, {key: numbers[key] for key in numbers if key != "seed"})
+            for run, numbers in found
+            if numbers and (self.options.accept_stale or numbers["sources"] == run.code)
+        ]
+
+    def _origin(self, settings: Preset) -> str:
+        """The hash of `inputs` without the last bits of the features, in which machines differ."""
+        index = read_index(self.layout.shards(self.plan.dataset, settings.features))
+        return key_of(**self.inputs(settings) | {"shards": index.attributes})
+
     def code(self, settings: Preset) -> str:
         return code_hash(*_STAGES, entry_point(settings.method))
 
@@ -70,7 +88,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         from manymatch.experiments.presets.run import train_and_evaluate
 
         numbers = train_and_evaluate(settings, self.layout, self.plan.dataset, self.split, folder)
-        return {**numbers, "sources": self.code(settings)}
+        return {**numbers, "sources": self.code(settings), "origin": self._origin(settings)}
 
     def headline(self, numbers: Numbers) -> str:
         seconds = f", trained in {numbers['seconds']:.0f} s" if numbers["seconds"] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
@@ -22,6 +23,7 @@ from manymatch.experiments.tuning.space import Domain, Space
 from manymatch.methods import check_model, entry_point
 from manymatch.results.tuning import TunedTrial
 from manymatch.shards.index import NAME as INDEX
+from manymatch.shards.index import read_index
 from manymatch.system import files
 from manymatch.system.code_hash import code_hash
 from manymatch.training.warm_start import find_source
@@ -45,6 +47,8 @@ class Search:
     name: str
     space: Space
     key: str
+    origin: str
+    """As `key`, but without the last bits of the features, in which machines differ."""
     inputs: dict[str, str]
     """The hashes of the data that a trial reads."""
 
@@ -59,14 +63,16 @@ class Search:
         preset = read_preset(preset_path(layout.presets, dataset, name))
         space = read_space(layout.search_space(dataset))
         start = find_source(preset, layout.models)
+        shards = layout.shards(dataset, preset.features)
         inputs = {
-            "shards": files.sha256(layout.shards(dataset, preset.features) / INDEX),
+            "shards": files.sha256(shards / INDEX),
             "vocabulary": files.sha256(layout.vocabulary(dataset)),
             "start": start.sha256 if start else "",
         }
         stated = space.model_dump(mode="json", exclude={"repeats"})  # trials serve any repeats
-        key = key_of(preset=preset.to_yaml(), space=stated, inputs=inputs)
-        search = cls(layout, dataset, name, space, key, inputs)
+        same = {"preset": preset.to_yaml(), "space": stated}
+        origin = key_of(**same, inputs=inputs | {"shards": read_index(shards).attributes})
+        search = cls(layout, dataset, name, space, key_of(**same, inputs=inputs), origin, inputs)
         search.first_parameters()
         return search
 
@@ -134,6 +140,15 @@ class Search:
                 first.append(self._parameters(read_preset(tuned)))
         return first
 
+    def parameters(self, stated: Callable[[str], Any]) -> dict[str, Any]:
+        """The parameters of a trial with the settings that `stated` gives by their keys, where
+        these lie in their domains."""
+        return {
+            parameter: value
+            for key, domain in self.domains.items()
+            for parameter, value in domain.parameters(key, stated).items()
+        }
+
     def _parameters(self, preset: Preset) -> dict[str, Any]:
         """The parameters of a trial with the settings of `preset`, where these are searched."""
         model = check_model(preset.method, preset.model).model_dump(mode="json")
@@ -143,11 +158,7 @@ class Search:
             parts = full_key(key, preset.method).split(".")
             return reduce(lambda group, part: group[part], parts, values)
 
-        return {
-            parameter: value
-            for key, domain in self.domains.items()
-            for parameter, value in domain.parameters(key, stated).items()
-        }
+        return self.parameters(stated)
 
 
 def read_space(path: Path) -> Space:
@@ -190,4 +201,5 @@ def record(trial: optuna.trial.FrozenTrial) -> TunedTrial:
         rsum=rounded(rsum) if rsum is not None else None,
         epochs=trial.user_attrs.get(EPOCHS, 0),
         seconds=round(trial.user_attrs.get(SECONDS, 0.0), 1),
+        curve=[rounded(value) for _, value in sorted(trial.intermediate_values.items())],
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import time
@@ -124,25 +123,28 @@ class _Watch:
 
 @dataclass(frozen=True)
 class Repeat:
-    """The settings of trial `number` of a search, to be trained with another seed."""
+    """Repeat `count` (from 1) of trial `number` of a search: the settings of the trial, trained
+    with another seed."""
 
     search: Search
     number: int
-    preset: Preset
+    count: int
+    trial: Preset
 
     @property
     def label(self) -> str:
-        return f"{self.search.name}, trial {self.number + 1}, seed {self.preset.seed}"
+        return f"{self.search.name}, trial {self.number + 1}, seed {self.run.seed}"
 
     @property
     def run(self) -> Run:
-        return self.search.run(self.number, self.preset)
+        seed = self.trial.seed + self.count
+        return self.search.run(self.number, self.trial.model_copy(update={"seed": seed}))
 
     @property
-    def rsum(self) -> float:
-        """The best validation rsum of the finished training; 0 if the loss was not finite."""
+    def rsum(self) -> float | None:
+        """The best validation rsum; 0 if the loss was not finite, None before the end."""
         numbers = self.run.numbers(accept_stale=True)
-        return 0.0 if numbers is None else rounded(numbers["rsum"])
+        return None if numbers is None else rounded(numbers["rsum"])
 
 
 def repeat(wanted: Repeat) -> float:
@@ -151,9 +153,12 @@ def repeat(wanted: Repeat) -> float:
     Raises:
         ManyMatchError: the training failed.
     """
-    with contextlib.suppress(DivergenceError):
-        _trained(wanted.search, wanted.run, None)
-    return wanted.rsum
+    try:
+        numbers = _trained(wanted.search, wanted.run, None)
+    except DivergenceError:
+        numbers = {"rsum": 0.0}
+        wanted.run.finish(numbers)
+    return rounded(numbers["rsum"])
 
 
 def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:

@@ -11,12 +11,22 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+import optuna
 import yaml
 from optuna.trial import TrialState
 
 from manymatch import __version__
 from manymatch.config.layout import Layout
-from manymatch.experiments.tuning.search import KIND, SETTINGS, Search, finished, record
+from manymatch.experiments.tuning.search import (
+    DIVERGED,
+    EPOCHS,
+    KIND,
+    SECONDS,
+    SETTINGS,
+    Search,
+    finished,
+    record,
+)
 from manymatch.experiments.tuning.trial import Repeat, Slot, repeat, try_settings
 from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
 from manymatch.results.tuning import TunedTrial, Tuning
@@ -46,6 +56,7 @@ def tune(
     budget: Budget,
     jobs: int | None = None,
     device: str = "auto",
+    extend: bool = False,
 ) -> list[Tuning]:
     """Search the settings of `presets` for the best rsum of the validation split.
 
@@ -55,6 +66,8 @@ def tune(
     Args:
         jobs: trials at a time. None: one for each GPU or, without GPUs, for each core.
         device: auto, cpu, cuda, or one GPU such as cuda:1.
+        extend: whether a search of which this machine has no trial begins with the trials in its
+            file of results.
 
     Returns:
         The results of each preset, which are also written to `reports/tuning/DATASET/PRESET.json`.
@@ -67,7 +80,7 @@ def tune(
     searches = [Search.of(layout, dataset, name) for name in presets]
     for search in searches:
         _refuse_handwritten(layout.tuned_preset(dataset, search.name))
-    left = {search.name: budget.trials - _begin(search) for search in searches}
+    left = {search.name: budget.trials - _begin(search, extend) for search in searches}
     slots = [
         Slot(search, budget.hours)
         for round_ in range(budget.trials)
@@ -76,13 +89,15 @@ def tune(
     ]
     gpus = gpus_of(device)
     _do(try_settings, slots, f"tune {dataset}", jobs, gpus, _text)
-    repeats = [_repeats(search) for search in searches]
+    for search in searches:
+        _write(search, budget)
+    repeats = list(chain.from_iterable(_repeats(search) for search in searches))
     text = "validation rsum {:.1f}".format
-    _do(repeat, list(chain.from_iterable(repeats)), f"tune {dataset}, repeats", jobs, gpus, text)
-    return [_write(search, own, budget) for search, own in zip(searches, repeats, strict=True)]
+    _do(repeat, repeats, f"tune {dataset}, repeats", jobs, gpus, text)
+    return [_write(search, budget) for search in searches]
 
 
-def _begin(search: Search) -> int:
+def _begin(search: Search, extend: bool) -> int:
     """The number of finished trials. Trials of processes that were killed are queued again."""
     study = search.study()
     for killed in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
@@ -90,9 +105,48 @@ def _begin(search: Search) -> int:
         if SETTINGS in killed.user_attrs:  # else the same settings are drawn again
             study.enqueue_trial(killed.params)
     if all(trial.state == TrialState.FAIL for trial in study.get_trials(deepcopy=False)):
-        for parameters in search.first_parameters():
+        if extend:
+            _restore(search, study)
+        for parameters in search.first_parameters()[len(finished(study)) :]:
             study.enqueue_trial(parameters)
     return len(finished(study))
+
+
+def _restore(search: Search, study: optuna.Study) -> None:
+    """Give `study` the trials of the file of results, if they are those of the same search.
+
+    Raises:
+        DataError: the file is malformed.
+    """
+    path = search.layout.tuning(search.dataset, search.name)
+    if not path.is_file():
+        return
+    result = Tuning.read(path)
+    if result.search != search.origin:
+        return
+    for number, trial in enumerate(result.trials):
+        drawn = optuna.trial.FixedTrial(search.parameters(trial.settings.get))
+        for key, domain in search.domains.items():
+            domain.draw(drawn, key)
+        complete = trial.state == "complete"
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=TrialState.COMPLETE if complete else TrialState.PRUNED,
+                value=trial.rsum if complete else None,
+                params=drawn.params,
+                distributions=drawn.distributions,
+                intermediate_values=dict(enumerate(trial.curve)),
+                user_attrs={
+                    SETTINGS: trial.settings,
+                    EPOCHS: trial.epochs,
+                    SECONDS: trial.seconds,
+                    DIVERGED: trial.state == "diverged",
+                },
+            )
+        )
+        preset = search.preset(trial.settings)
+        for count, rsum in enumerate(trial.repeats, start=1):
+            Repeat(search, number, count, preset).run.finish({"rsum": rsum})
 
 
 def _repeats(search: Search) -> list[Repeat]:
@@ -104,9 +158,9 @@ def _repeats(search: Search) -> list[Repeat]:
     best = sorted(range(len(trials)), key=lambda number: -trials[number].mean)[: wanted.trials]
     presets = {n: search.preset(trials[n].settings) for n in best if trials[n].mean >= 0}
     return [
-        Repeat(search, number, preset.model_copy(update={"seed": preset.seed + more}))
+        Repeat(search, number, count, preset)
         for number, preset in presets.items()
-        for more in range(1, wanted.seeds)
+        for count in range(1, wanted.seeds)
     ]
 
 
@@ -145,11 +199,14 @@ def _do(
         )
 
 
-def _write(search: Search, repeats: Sequence[Repeat], budget: Budget) -> Tuning:
+def _write(search: Search, budget: Budget) -> Tuning:
+    """The results so far. Of a trial the repeats count up to the first that is not finished."""
     layout, dataset = search.layout, search.dataset
     trials = [record(trial).to_json() for trial in finished(search.study())]
-    for again in repeats:
-        trials[again.number].setdefault("repeats", []).append(again.rsum)
+    for again in _repeats(search):
+        rsums = trials[again.number].setdefault("repeats", [])
+        if again.rsum is not None and again.count == len(rsums) + 1:
+            rsums.append(again.rsum)
     if not any(trial["state"] == "complete" for trial in trials):
         raise ManyMatchError(
             f"{search.name}: no trial reached its end. Allow more --trials or more --hours"
@@ -159,6 +216,7 @@ def _write(search: Search, repeats: Sequence[Repeat], budget: Budget) -> Tuning:
             "dataset": dataset,
             "preset": search.name,
             "method": search.method,
+            "search": search.origin,
             "trials_allowed": budget.trials,
             "hours_allowed": budget.hours,
             "set": search.space.set,
