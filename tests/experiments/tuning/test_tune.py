@@ -108,7 +108,9 @@ def test_the_best_setting_becomes_a_preset_beside_the_handwritten_one(project: C
         search(project, 4)
 
 
-def test_the_best_settings_of_a_like_data_set_are_the_second_trial(project: Checkout) -> None:
+def test_the_best_settings_of_a_like_data_set_and_of_an_earlier_search_come_early(
+    project: Checkout,
+) -> None:
     layout = project.layout
     layout.search_space("tiny").rename(layout.search_space("other"))
     write_space(project, {"like": "other"})
@@ -116,11 +118,15 @@ def test_the_best_settings_of_a_like_data_set_are_the_second_trial(project: Chec
     best = read_preset(preset_path(layout.presets, "tiny", "vsepp"), {LR: 0.02})
     layout.tuned_preset("other", "vsepp").parent.mkdir()
     layout.tuned_preset("other", "vsepp").write_text(best.to_yaml())
+    earlier = read_preset(layout.tuned_preset("tiny", "vsepp"), {LR: 0.03})
+    head = layout.tuned_preset("tiny", "vsepp").read_text().partition("method:")[0]
+    layout.tuned_preset("tiny", "vsepp").write_text(head + earlier.to_yaml())
     write_space(project, {"like": "other", "set": {"training.epochs": 2}})
-    (result,) = search(project, 3)
-    assert result.trials[0].settings == alone.trials[0].settings
-    assert result.trials[1].settings == alone.trials[0].settings | {LR: 0.02}
-    assert result.trials[2].settings[LR] not in (0.01, 0.02)
+    (result,) = search(project, 4)
+    first = alone.trials[0].settings
+    rates = [first | {LR: rate} for rate in (first[LR], 0.02, 0.03)]
+    assert [trial.settings for trial in result.trials[:3]] == rates
+    assert result.trials[3].settings[LR] not in (0.01, 0.02, 0.03)
 
 
 def test_the_best_trials_are_repeated_with_other_seeds_and_the_mean_decides(

@@ -131,14 +131,12 @@ class Search:
         )
 
     def first_parameters(self) -> list[dict[str, Any]]:
-        """The parameters of the first trials: the preset's own settings, and the best settings of
-        the data set that the space is like, if `tune` has searched there."""
-        first = [self._parameters(self.preset({}))]
-        if self.space.like is not None:
-            tuned = self.layout.tuned_preset(self.space.like, self.name)
-            if tuned.is_file():
-                first.append(self._parameters(read_preset(tuned)))
-        return first
+        """The parameters of the first trials: the preset's own settings, the best settings of the
+        data set that the space is like, and those of an earlier search on this data set."""
+        searched = (self.space.like, self.dataset)
+        tuned = [self.layout.tuned_preset(dataset, self.name) for dataset in searched if dataset]
+        best = [read_preset(path) for path in tuned if path.is_file()]
+        return [self._parameters(preset) for preset in (self.preset({}), *best)]
 
     def parameters(self, stated: Callable[[str], Any]) -> dict[str, Any]:
         """The parameters of a trial with the settings that `stated` gives by their keys, where

@@ -119,7 +119,7 @@ class Space(Strict):
     """
 
     like: str | None = None
-    """The data set whose domains hold here too, and whose best settings are the second trial."""
+    """The data set whose domains hold here too, and whose best settings are an early trial."""
     set: Settings = Field(default_factory=dict)
     """The settings that all trials have."""
     pruning: Pruning = Pruning()
