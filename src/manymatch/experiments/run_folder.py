@@ -34,6 +34,11 @@ class Run:
     code: str
     folder: Path
 
+    @property
+    def model(self) -> Path:
+        """The folder of the trained model, if the run trains one and keeps it."""
+        return self.folder / "model"
+
     def numbers(self, accept_stale: bool = False) -> Numbers | None:
         """The numbers of the finished run; None if the run is not finished, or if other code
         finished the run and `accept_stale` is false."""

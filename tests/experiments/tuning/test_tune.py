@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tiny_checkout import Checkout
 from manymatch.config.layout import Layout
 from manymatch.config.preset import preset_path, read_preset
 from manymatch.evaluation.ranking.ranks import checked
+from manymatch.experiments.engine import perform
 from manymatch.experiments.workers import workers_for
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.shards.index import read_index
@@ -258,6 +260,34 @@ def test_another_machine_extends_the_search_of_the_file_of_results(
     tried.clear()
     search(project, 1, extend=True)
     assert tried == ["vsepp"]
+
+
+def test_an_experiment_on_the_best_settings_uses_the_model_of_the_search(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = checkout.layout
+    write_space(checkout, SPACE | {"repeats": {"trials": 1, "seeds": 2}})
+    (result,) = search(checkout, 4)
+    models = [path.parent for path in layout.experiment_runs("tuning").glob("*/model")]
+    assert len(models) == 2  # of the best trial and its repeat
+    run_one_by_one(monkeypatch)
+    plan = checkout.plan(tuned=True, points={"tuned": {}}, seeds=[0, 1, 2])
+
+    def runs(name: str) -> Any:
+        written = perform(checkout.experiment(plan, name))
+        (point,) = json.loads(written.read_text())["points"]
+        return point["runs"]
+
+    first = runs("with")
+    assert [run["seconds"] is None for run in first] == [True, True, False]
+    rsums = [run["validation_rsum"] for run in first[:2]]
+    best = result.trials[result.best]
+    assert rsums == pytest.approx([best.rsum, *best.repeats], abs=0.01)
+    for kind in ("tuning", "presets"):
+        shutil.rmtree(layout.experiment_runs(kind))
+    alone = runs("without")
+    assert [run["metrics"] for run in alone] == [run["metrics"] for run in first]
+    assert all(run["seconds"] for run in alone)
 
 
 def test_the_results_are_written_before_the_repeats(project: Checkout) -> None:

@@ -47,19 +47,16 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         shards = layout.shards(dataset, settings.features)
         read_index(shards).split(self.split)
         tables = {
-            "vocabulary": layout.vocabulary(dataset),
             "captions": layout.captions(dataset),
             "relevance": layout.relevance(dataset),
         }
-        for path in tables.values():
+        for path in (*tables.values(), layout.vocabulary(dataset)):
             if not path.is_file():
                 raise DataError(f"{path}: no such file. Run the stage 'captions' first")
-        start = find_source(settings, layout.models)
         return {
             "preset": settings.to_yaml(),
             "split": self.split,
-            "start": start.sha256 if start else "",
-            "shards": files.sha256(shards / INDEX),
+            **training_inputs(layout, dataset, settings),
             **{name: files.sha256(path) for name, path in tables.items()},
         }
 
@@ -87,7 +84,11 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
     def run(self, settings: Preset, seed: int, folder: Path) -> Numbers:
         from manymatch.experiments.presets.run import train_and_evaluate
 
-        numbers = train_and_evaluate(settings, self.layout, self.plan.dataset, self.split, folder)
+        layout, dataset = self.layout, self.plan.dataset
+        tuned = training_run(layout, dataset, settings, training_inputs(layout, dataset, settings))
+        known = not self.options.keep and tuned.numbers(self.options.accept_stale) is not None
+        trained = tuned.model if known and tuned.model.exists() else None
+        numbers = train_and_evaluate(settings, layout, dataset, self.split, folder, trained)
         return {**numbers, "sources": self.code(settings), "origin": self._origin(settings)}
 
     def headline(self, numbers: Numbers) -> str:
@@ -124,6 +125,30 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
             for preset in presets
         }
         return marks.pop() if len(marks) == 1 else "small-scale"
+
+
+def training_inputs(layout: Layout, dataset: str, preset: Preset) -> dict[str, str]:
+    """The hashes of the data that the training of `preset` reads."""
+    start = find_source(preset, layout.models)
+    return {
+        "shards": files.sha256(layout.shards(dataset, preset.features) / INDEX),
+        "vocabulary": files.sha256(layout.vocabulary(dataset)),
+        "start": start.sha256 if start else "",
+    }
+
+
+def training_run(
+    layout: Layout, dataset: str, preset: Preset, inputs: dict[str, str], label: str = ""
+) -> Run:
+    """The run that only trains `preset`. `tune` does such runs, and keeps the best models."""
+    key = key_of(preset=preset.to_yaml(), inputs=inputs)
+    return Run(
+        label=label,
+        settings=preset,
+        seed=preset.seed,
+        code=code_hash(_STAGES[0], entry_point(preset.method)),
+        folder=layout.experiment_runs("tuning") / key,
+    )
 
 
 def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Preset:

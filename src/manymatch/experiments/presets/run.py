@@ -24,18 +24,26 @@ _FACTS = "parameters images captions checkpoint_sha256 data_sha256 version"
 
 
 def train_and_evaluate(
-    preset: Preset, layout: Layout, dataset: str, split: str, folder: Path
+    preset: Preset,
+    layout: Layout,
+    dataset: str,
+    split: str,
+    folder: Path,
+    trained: Path | None = None,
 ) -> Numbers:
     """Train `preset` on `dataset` and evaluate the model on `split`.
 
     A training that was interrupted in `folder` continues after its last epoch.
 
+    Args:
+        trained: the model, if the training has been done.
+
     Returns:
         The metrics with the `hits` of the queries and the facts of training and evaluation.
-        `seconds` of training are None if the training was interrupted. `pairs` (which set elements
-        meet) exist for methods of sets.
+        `seconds` of training are None if the training was interrupted, or done before. `pairs`
+        (which set elements meet) exist for methods of sets.
     """
-    model, written = folder / "model", ResultFiles.inside(folder)
+    model, written = trained or folder / "model", ResultFiles.inside(folder)
     shards = layout.shards(dataset, preset.features)
     seconds = None
     if not model.exists():  # a run that was killed after the training has a model already

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
@@ -17,16 +17,17 @@ from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import read_yaml, validate
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.experiments.plan import Settings
-from manymatch.experiments.presets.experiment import check_run, full_key
+from manymatch.experiments.presets.experiment import (
+    check_run,
+    full_key,
+    training_inputs,
+    training_run,
+)
 from manymatch.experiments.run_folder import Run, key_of
 from manymatch.experiments.tuning.space import Domain, Space
-from manymatch.methods import check_model, entry_point
+from manymatch.methods import check_model
 from manymatch.results.tuning import TunedTrial
-from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import read_index
-from manymatch.system import files
-from manymatch.system.code_hash import code_hash
-from manymatch.training.warm_start import find_source
 
 KIND = "tuning"
 SECONDS, EPOCHS, DIVERGED, SETTINGS = "seconds", "epochs", "diverged", "settings"
@@ -62,16 +63,11 @@ class Search:
         """
         preset = read_preset(preset_path(layout.presets, dataset, name))
         space = read_space(layout.search_space(dataset))
-        start = find_source(preset, layout.models)
-        shards = layout.shards(dataset, preset.features)
-        inputs = {
-            "shards": files.sha256(shards / INDEX),
-            "vocabulary": files.sha256(layout.vocabulary(dataset)),
-            "start": start.sha256 if start else "",
-        }
+        inputs = training_inputs(layout, dataset, preset)
+        index = read_index(layout.shards(dataset, preset.features))
         stated = space.model_dump(mode="json", exclude={"repeats"})  # trials serve any repeats
         same = {"preset": preset.to_yaml(), "space": stated}
-        origin = key_of(**same, inputs=inputs | {"shards": read_index(shards).attributes})
+        origin = key_of(**same, inputs=inputs | {"shards": index.attributes})
         search = cls(layout, dataset, name, space, key_of(**same, inputs=inputs), origin, inputs)
         search.first_parameters()
         return search
@@ -103,14 +99,8 @@ class Search:
 
     def run(self, number: int, preset: Preset) -> Run:
         """The run of the training of trial `number` with the settings of `preset`."""
-        key = key_of(preset=preset.to_yaml(), inputs=self.inputs)
-        return Run(
-            label=f"{self.name}, trial {number}",
-            settings=preset,
-            seed=preset.seed,
-            code=code_hash("manymatch.training.train", entry_point(preset.method)),
-            folder=self.layout.experiment_runs(KIND) / key,
-        )
+        label = f"{self.name}, trial {number}"
+        return training_run(self.layout, self.dataset, preset, self.inputs, label)
 
     def study(self) -> optuna.Study:
         """The trials so far, in the database `models/.experiments/tuning/DATASET/NAME.db`."""
@@ -175,6 +165,13 @@ def read_space(path: Path) -> Space:
         groups = [key for key in other if isinstance(other[key], dict)]
         stated = other | stated | {key: other[key] | stated.get(key, {}) for key in groups}
     return validate(Space, stated, str(path))
+
+
+def best_presets(search: Search, trials: Sequence[TunedTrial]) -> dict[int, Preset]:
+    """The presets of the best complete trials by number: of those to repeat, or of the best one."""
+    count = search.space.repeats.trials if search.space.repeats else 1
+    best = sorted(range(len(trials)), key=lambda number: -trials[number].mean)[:count]
+    return {n: search.preset(trials[n].settings) for n in best if trials[n].mean >= 0}
 
 
 def finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:

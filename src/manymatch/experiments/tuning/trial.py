@@ -22,11 +22,14 @@ from manymatch.experiments.tuning.search import (
     SECONDS,
     SETTINGS,
     Search,
+    best_presets,
+    finished,
     hours,
     record,
 )
 from manymatch.methods.checkpoint import FACTS
 from manymatch.results.tuning import TunedTrial
+from manymatch.system import files
 from manymatch.system.device import pick_device
 from manymatch.system.errors import DivergenceError, ManyMatchError
 from manymatch.training.history import RSUM, History
@@ -85,7 +88,18 @@ def try_settings(slot: Slot) -> TunedTrial | None:
     except ManyMatchError:
         study.tell(trial, state=TrialState.FAIL)
         raise
+    _keep_best_models(search, study)
     return record(study.get_trials(deepcopy=False)[trial.number])
+
+
+def _keep_best_models(search: Search, study: optuna.Study) -> None:
+    """Remove the models of all trials but the best: an experiment on the best does not train."""
+    trials = [record(trial) for trial in finished(study)]
+    best = {search.run(*trial).folder for trial in best_presets(search, trials).items()}
+    for number, trial in enumerate(trials):
+        run = search.run(number, search.preset(trial.settings))
+        if run.folder not in best:
+            files.remove(run.model)
 
 
 class _Watch:
@@ -163,7 +177,7 @@ def repeat(wanted: Repeat) -> float:
 
 def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
     """Train in the folder of `run`; a training that was killed continues after its last epoch."""
-    preset, folder, model = run.settings, run.folder, run.folder / "model"
+    preset, folder, model = run.settings, run.folder, run.model
 
     def work() -> Numbers:
         if not model.exists():  # a run that was killed after the training has a model
@@ -184,4 +198,4 @@ def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
         facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
         return {key: facts[key] for key in ("rsum", "epoch", "epochs")}
 
-    return run.once(work, accept_stale=watch is None)
+    return run.once(work, ["model"], accept_stale=watch is None)

@@ -24,6 +24,7 @@ from manymatch.experiments.tuning.search import (
     SECONDS,
     SETTINGS,
     Search,
+    best_presets,
     finished,
     record,
 )
@@ -155,11 +156,9 @@ def _repeats(search: Search) -> list[Repeat]:
     if wanted is None:
         return []
     trials = [record(trial) for trial in finished(search.study())]
-    best = sorted(range(len(trials)), key=lambda number: -trials[number].mean)[: wanted.trials]
-    presets = {n: search.preset(trials[n].settings) for n in best if trials[n].mean >= 0}
     return [
         Repeat(search, number, count, preset)
-        for number, preset in presets.items()
+        for number, preset in best_presets(search, trials).items()
         for count in range(1, wanted.seeds)
     ]
 
