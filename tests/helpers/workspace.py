@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import warm_commands
 import yaml
 
 _IMAGES = {"train": 48, "validation": 16, "test": 16}
@@ -56,12 +57,16 @@ class Workspace:
     def copy_data_from(self, other: Workspace) -> None:
         shutil.copytree(other.folder / "data", self.folder / "data")
 
-    def start(self, *command: str) -> subprocess.Popen[str]:
-        """The command in a process group of its own, output merged."""
+    def start(self, *command: str, warm: bool = False) -> subprocess.Popen[str]:
+        """The command in a process group of its own, output merged; with `warm`, the `manymatch`
+        that it starts has loaded its libraries before."""
+        environment = self.environment
+        if warm and not self.own_sources:
+            environment["PATH"] = f"{warm_commands.folder()}{os.pathsep}{environment['PATH']}"
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env=self.environment,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -71,7 +76,7 @@ class Workspace:
 
     def run(self, *command: str, code: int = 0) -> str:
         """Everything the command printed; the test fails if it exits otherwise than expected."""
-        process = self.start(*command)
+        process = self.start(*command, warm=True)
         output, _ = process.communicate(timeout=900)
         assert process.returncode == code, f"{command} exited {process.returncode}:\n{output}"
         return output
