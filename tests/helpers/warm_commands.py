@@ -8,11 +8,13 @@ the wheel, start the real command.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gc
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -39,6 +41,7 @@ _LONGEST_REQUEST = 1_000_000
 def folder() -> Path:
     """The folder of the script. The process behind the script ends with this process."""
     made = Path(tempfile.mkdtemp(prefix="warm-"))
+    atexit.register(shutil.rmtree, made)
     address = str(made / "socket")
     script = made / "manymatch"
     script.write_text(_SCRIPT.format(python=sys.executable, address=address))
