@@ -41,7 +41,6 @@ _LONGEST_REQUEST = 1_000_000
 def folder() -> Path:
     """The folder of the script. The process behind the script ends with this process."""
     made = Path(tempfile.mkdtemp(prefix="warm-"))
-    atexit.register(shutil.rmtree, made)
     address = str(made / "socket")
     script = made / "manymatch"
     script.write_text(_SCRIPT.format(python=sys.executable, address=address))
@@ -54,6 +53,7 @@ def folder() -> Path:
         stdout=subprocess.PIPE,
     )
     assert server.stdout is not None and server.stdout.readline() == b"ready\n"
+    atexit.register(server.communicate)  # closes the standard input, and keeps it open until then
     return made
 
 
@@ -69,6 +69,7 @@ def _serve(address: str) -> None:
     while True:
         readable, _, _ = select.select([listener, sys.stdin], [], [])
         if sys.stdin in readable:
+            shutil.rmtree(Path(address).parent)
             os._exit(0)
         connection, _ = listener.accept()
         if os.fork() == 0:

@@ -117,8 +117,8 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
         """
 
     def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, Numbers]]:
-        """Those of `runs` that the file of results holds. A kind whose file leaves out numbers of a
-        run has none."""
+        """The runs that the file of results holds, each with its numbers and the hash of the code
+        that made these. A kind whose file leaves out numbers of a run returns none."""
         return []
 
     @abstractmethod

@@ -176,6 +176,14 @@ def test_another_machine_extends_the_file_of_results(
         worked.clear()
         record(checkout, more, extend=change != "nothing")
         assert len(worked) == 2, change
+        if change == "code":  # results of older code count only as long as they are accepted
+            shutil.rmtree(layout.experiment_runs("presets"))
+            monkeypatch.setattr(module, "code_hash", lambda *entries: "changed again")
+            worked.clear()
+            record(checkout, more, extend=True, accept_stale=True)
+            assert worked == []
+            record(checkout, more)
+            assert len(worked) == 2
 
 
 def test_models_stay_only_if_told_so(checkout: Checkout, worked: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -66,17 +67,19 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
             return []
         points = Ablation.read(path).to_json()["points"]
         finished = {run.get("origin"): run for point in points for run in point["runs"]}
-        found = [(run, finished.get(self._origin(run.settings))) for run in runs]
         return [
-            (run, {key: numbers[key] for key in numbers if key != "seed"})
-            for run, numbers in found
-            if numbers and (self.options.accept_stale or numbers["sources"] == run.code)
+            (
+                replace(run, code=numbers["sources"]),
+                {key: numbers[key] for key in numbers if key != "seed"},
+            )
+            for run in runs
+            if (numbers := finished.get(self._origin(run.settings)))
         ]
 
     def _origin(self, settings: Preset) -> str:
         """The hash of `inputs` without the last bits of the features, in which machines differ."""
-        index = read_index(self.layout.shards(self.plan.dataset, settings.features))
-        return key_of(**self.inputs(settings) | {"shards": index.attributes})
+        inputs = self.inputs(settings)
+        return key_of(**on_any_machine(self.layout, self.plan.dataset, settings, inputs))
 
     def code(self, settings: Preset) -> str:
         return code_hash(*_STAGES, entry_point(settings.method))
@@ -86,8 +89,8 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
 
         layout, dataset = self.layout, self.plan.dataset
         tuned = training_run(layout, dataset, settings, training_inputs(layout, dataset, settings))
-        known = not self.options.keep and tuned.numbers(self.options.accept_stale) is not None
-        trained = tuned.model if known and tuned.model.exists() else None
+        known = tuned.numbers(self.options.accept_stale) is not None and tuned.model.exists()
+        trained = tuned.model if known and not self.options.keep else None
         numbers = train_and_evaluate(settings, layout, dataset, self.split, folder, trained)
         return {**numbers, "sources": self.code(settings), "origin": self._origin(settings)}
 
@@ -135,6 +138,14 @@ def training_inputs(layout: Layout, dataset: str, preset: Preset) -> dict[str, s
         "vocabulary": files.sha256(layout.vocabulary(dataset)),
         "start": start.sha256 if start else "",
     }
+
+
+def on_any_machine(
+    layout: Layout, dataset: str, preset: Preset, inputs: dict[str, Any]
+) -> dict[str, Any]:
+    """`inputs` with the kind of the features in place of the hash of the shards, because processors
+    compute features with other last bits."""
+    return inputs | {"shards": read_index(layout.shards(dataset, preset.features)).attributes}
 
 
 def training_run(

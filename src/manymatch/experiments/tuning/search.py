@@ -20,6 +20,7 @@ from manymatch.experiments.plan import Settings
 from manymatch.experiments.presets.experiment import (
     check_run,
     full_key,
+    on_any_machine,
     training_inputs,
     training_run,
 )
@@ -27,7 +28,6 @@ from manymatch.experiments.run_folder import Run, key_of
 from manymatch.experiments.tuning.space import Domain, Space
 from manymatch.methods import check_model
 from manymatch.results.tuning import TunedTrial
-from manymatch.shards.index import read_index
 
 KIND = "tuning"
 SECONDS, EPOCHS, DIVERGED, SETTINGS = "seconds", "epochs", "diverged", "settings"
@@ -49,7 +49,7 @@ class Search:
     space: Space
     key: str
     origin: str
-    """As `key`, but without the last bits of the features, in which machines differ."""
+    """The hash of the same values but the last bits of the features, in which machines differ."""
     inputs: dict[str, str]
     """The hashes of the data that a trial reads."""
 
@@ -64,10 +64,9 @@ class Search:
         preset = read_preset(preset_path(layout.presets, dataset, name))
         space = read_space(layout.search_space(dataset))
         inputs = training_inputs(layout, dataset, preset)
-        index = read_index(layout.shards(dataset, preset.features))
         stated = space.model_dump(mode="json", exclude={"repeats"})  # trials serve any repeats
         same = {"preset": preset.to_yaml(), "space": stated}
-        origin = key_of(**same, inputs=inputs | {"shards": index.attributes})
+        origin = key_of(**same, inputs=on_any_machine(layout, dataset, preset, inputs))
         search = cls(layout, dataset, name, space, key_of(**same, inputs=inputs), origin, inputs)
         search.first_parameters()
         return search
@@ -174,9 +173,9 @@ def best_presets(search: Search, trials: Sequence[TunedTrial]) -> dict[int, Pres
     return {n: search.preset(trials[n].settings) for n in best if trials[n].mean >= 0}
 
 
-def finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+def finished(study: optuna.Study) -> list[TunedTrial]:
     """The trials that count, in the order in which they began."""
-    return study.get_trials(deepcopy=False, states=_FINISHED)
+    return [record(trial) for trial in study.get_trials(deepcopy=False, states=_FINISHED)]
 
 
 def hours(study: optuna.Study) -> float:
@@ -197,4 +196,25 @@ def record(trial: optuna.trial.FrozenTrial) -> TunedTrial:
         epochs=trial.user_attrs.get(EPOCHS, 0),
         seconds=round(trial.user_attrs.get(SECONDS, 0.0), 1),
         curve=[rounded(value) for _, value in sorted(trial.intermediate_values.items())],
+    )
+
+
+def restored(search: Search, trial: TunedTrial) -> optuna.trial.FrozenTrial:
+    """The finished trial of which `record` made `trial`."""
+    drawn = optuna.trial.FixedTrial(search.parameters(trial.settings.get))
+    for key, domain in search.domains.items():
+        domain.draw(drawn, key)
+    complete = trial.state == "complete"
+    return optuna.trial.create_trial(
+        state=TrialState.COMPLETE if complete else TrialState.PRUNED,
+        value=trial.rsum if complete else None,
+        params=drawn.params,
+        distributions=drawn.distributions,
+        intermediate_values=dict(enumerate(trial.curve)),
+        user_attrs={
+            SETTINGS: trial.settings,
+            EPOCHS: trial.epochs,
+            SECONDS: trial.seconds,
+            DIVERGED: trial.state == "diverged",
+        },
     )

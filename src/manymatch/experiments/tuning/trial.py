@@ -94,7 +94,7 @@ def try_settings(slot: Slot) -> TunedTrial | None:
 
 def _keep_best_models(search: Search, study: optuna.Study) -> None:
     """Remove the models of all trials but the best: an experiment on the best does not train."""
-    trials = [record(trial) for trial in finished(study)]
+    trials = finished(study)
     best = {search.run(*trial).folder for trial in best_presets(search, trials).items()}
     for number, trial in enumerate(trials):
         run = search.run(number, search.preset(trial.settings))
@@ -143,7 +143,8 @@ class Repeat:
     search: Search
     number: int
     count: int
-    trial: Preset
+    preset: Preset
+    """The preset of the trial."""
 
     @property
     def label(self) -> str:
@@ -151,8 +152,8 @@ class Repeat:
 
     @property
     def run(self) -> Run:
-        seed = self.trial.seed + self.count
-        return self.search.run(self.number, self.trial.model_copy(update={"seed": seed}))
+        seed = self.preset.seed + self.count
+        return self.search.run(self.number, self.preset.model_copy(update={"seed": seed}))
 
     @property
     def rsum(self) -> float | None:

@@ -11,22 +11,19 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-import optuna
 import yaml
+from optuna import Study
 from optuna.trial import TrialState
 
 from manymatch import __version__
 from manymatch.config.layout import Layout
 from manymatch.experiments.tuning.search import (
-    DIVERGED,
-    EPOCHS,
     KIND,
-    SECONDS,
     SETTINGS,
     Search,
     best_presets,
     finished,
-    record,
+    restored,
 )
 from manymatch.experiments.tuning.trial import Repeat, Slot, repeat, try_settings
 from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
@@ -67,8 +64,8 @@ def tune(
     Args:
         jobs: trials at a time. None: one for each GPU or, without GPUs, for each core.
         device: auto, cpu, cuda, or one GPU such as cuda:1.
-        extend: whether a search of which this machine has no trial begins with the trials in its
-            file of results.
+        extend: whether a search without trials on this machine begins with those in its file of
+            results.
 
     Returns:
         The results of each preset, which are also written to `reports/tuning/DATASET/PRESET.json`.
@@ -113,7 +110,7 @@ def _begin(search: Search, extend: bool) -> int:
     return len(finished(study))
 
 
-def _restore(search: Search, study: optuna.Study) -> None:
+def _restore(search: Search, study: Study) -> None:
     """Give `study` the trials of the file of results, if they are those of the same search.
 
     Raises:
@@ -126,25 +123,7 @@ def _restore(search: Search, study: optuna.Study) -> None:
     if result.search != search.origin:
         return
     for number, trial in enumerate(result.trials):
-        drawn = optuna.trial.FixedTrial(search.parameters(trial.settings.get))
-        for key, domain in search.domains.items():
-            domain.draw(drawn, key)
-        complete = trial.state == "complete"
-        study.add_trial(
-            optuna.trial.create_trial(
-                state=TrialState.COMPLETE if complete else TrialState.PRUNED,
-                value=trial.rsum if complete else None,
-                params=drawn.params,
-                distributions=drawn.distributions,
-                intermediate_values=dict(enumerate(trial.curve)),
-                user_attrs={
-                    SETTINGS: trial.settings,
-                    EPOCHS: trial.epochs,
-                    SECONDS: trial.seconds,
-                    DIVERGED: trial.state == "diverged",
-                },
-            )
-        )
+        study.add_trial(restored(search, trial))
         preset = search.preset(trial.settings)
         for count, rsum in enumerate(trial.repeats, start=1):
             Repeat(search, number, count, preset).run.finish({"rsum": rsum})
@@ -155,10 +134,9 @@ def _repeats(search: Search) -> list[Repeat]:
     wanted = search.space.repeats
     if wanted is None:
         return []
-    trials = [record(trial) for trial in finished(search.study())]
     return [
         Repeat(search, number, count, preset)
-        for number, preset in best_presets(search, trials).items()
+        for number, preset in best_presets(search, finished(search.study())).items()
         for count in range(1, wanted.seeds)
     ]
 
@@ -199,9 +177,9 @@ def _do(
 
 
 def _write(search: Search, budget: Budget) -> Tuning:
-    """The results so far. Of a trial the repeats count up to the first that is not finished."""
+    """Write the results so far. A trial's repeats count up to the first that is not finished."""
     layout, dataset = search.layout, search.dataset
-    trials = [record(trial).to_json() for trial in finished(search.study())]
+    trials = [trial.to_json() for trial in finished(search.study())]
     for again in _repeats(search):
         rsums = trials[again.number].setdefault("repeats", [])
         if again.rsum is not None and again.count == len(rsums) + 1:
