@@ -29,7 +29,7 @@ from manymatch.shards.read import batches
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.data import Data
 from manymatch.training.gather import gather
-from manymatch.training.validation import validate
+from manymatch.training.validation import precision_by_score, validate
 
 
 def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[Any]:
@@ -116,11 +116,20 @@ def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str)
         torch.testing.assert_close(weights, dict(expected[1]), rtol=1e-4, atol=1e-5)
 
 
-def test_processes_share_the_validation_split(tiny: TinyData, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["cora", "dive"])
+def test_processes_share_the_validation_split(
+    name: str, tiny: TinyData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exchange(images: Embeddings, texts: Embeddings, index: Tensor) -> Any:
+        # A map is as long as the longest caption of the process, so processes cannot join maps.
+        assert images.attention is None and texts.attention is None
+        return gather(images, texts, index)
+
+    monkeypatch.setattr("manymatch.training.validation.gather", exchange)
     vocabulary = Vocabulary.load(tiny.vocabulary)
     data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
     torch.manual_seed(0)
-    method = build_method("cora", small("cora"), vocabulary=vocabulary, feature_width=24)
+    method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
     expected = validate(method, data, 3, device)
     assert expected["rsum"] > 0
 
@@ -130,6 +139,16 @@ def test_processes_share_the_validation_split(tiny: TinyData, tmp_path: Path) ->
         )
 
     assert in_processes(2, work, tmp_path) == [(expected, expected), ({}, {})]
+
+
+def test_validation_ranks_by_the_rule_of_retrieval(tiny: TinyData) -> None:
+    vocabulary = Vocabulary.load(tiny.vocabulary)
+    data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
+    torch.manual_seed(0)
+    method = build_method("maxmatch", small("maxmatch"), vocabulary=vocabulary, feature_width=24)
+    recalls = [validate(method.train(mode), data, 3, device) for mode in (True, False)]
+    curves = [precision_by_score(method.train(mode), data, 3, device) for mode in (True, False)]
+    assert recalls[0] == recalls[1] and curves[0] == curves[1]
 
 
 def embeddings(rank: int) -> tuple[Embeddings, Embeddings, Tensor]:

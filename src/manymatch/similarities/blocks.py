@@ -89,7 +89,8 @@ def _cosines(images: Tensor, texts: Tensor, scale: float, buffer: Tensor) -> Ten
     (n, n_image, _), (m, n_text, _) = images.shape, texts.shape
     flat = images.flatten(0, 1)
     if m == 1:  # the images are read once, not once for each element of the text
-        product = scale * texts[0] @ flat.T
+        with torch.autocast(images.device.type, enabled=False):  # as the product below
+            product = scale * texts[0] @ flat.T
         return product.view(n_text, n, n_image).permute(2, 0, 1).contiguous()[..., None]
     cosines = buffer.resize_(n_text, n * n_image, m)
     for index in range(n_text):  # texts along the last axis, without copying them into this order

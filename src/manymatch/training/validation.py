@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from manymatch.evaluation.embed import Embedded, embed
+from manymatch.evaluation.embed import Embedded, embed, inference
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Method
@@ -42,9 +42,10 @@ def validate(
     split = _embedded(method, data, images_per_batch, device, rank, world)
     if rank:
         return {}
-    values = recall(
-        method.score, split.images, split.texts, split.image_index, t2i_score=method.t2i_score
-    )
+    with inference(method, device):  # MaxMatch has another score in training
+        values = recall(
+            method.score, split.images, split.texts, split.image_index, t2i_score=method.t2i_score
+        )
     recalls = {f"{way}_{cut}": values[way][cut] for way in ("i2t", "t2i") for cut in _CUTS}
     return {**recalls, "rsum": values["rsum"]}
 
@@ -61,7 +62,8 @@ def precision_by_score(
         pairs that the data set states.
     """
     split = _embedded(method, data, images_per_batch, device)
-    ranking = rank(method.score, *split.gallery, depth=_DEPTH, t2i_score=method.t2i_score)
+    with inference(method, device):
+        ranking = rank(method.score, *split.gallery, depth=_DEPTH, t2i_score=method.t2i_score)
     image_of = split.image_index
     to_texts, to_images = ranking.i2t, ranking.t2i
     return {
@@ -105,5 +107,5 @@ def _embedded(
     if not shared:
         return split
     index = split.image_index.to(device)
-    images, texts, index = gather(split.images, split.texts, index)
+    images, texts, index = gather(split.images.scored(), split.texts.scored(), index)
     return replace(split, images=images, texts=texts, image_index=index.cpu())
