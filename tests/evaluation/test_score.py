@@ -23,7 +23,7 @@ from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import CAPTIONS, RELEVANCE
 from manymatch.evaluation.external.external_scores import ExternalFiles
 from manymatch.evaluation.external.score import score as scored
-from manymatch.evaluation.external.split_table import read_split
+from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.recall import recall_of
@@ -466,3 +466,10 @@ def test_the_command_prints_and_writes(files, monkeypatch, capsys):
         app([*words, "--similarity", "cosin"], standalone_mode=False)
     with pytest.raises(ConfigError, match="is not a name"):
         app([*words, "--as", "a/b"], standalone_mode=False)
+
+
+def test_files_of_ids_hold_one_id_a_line_or_an_array_of_text(tmp_path):
+    text, array = tmp_path / "ids.txt", tmp_path / "ids.npy"
+    text.write_bytes(b"\xef\xbb\xbfmy dog.jpg\r\n\ncat.jpg \n")
+    np.save(array, np.array([b"my dog.jpg", b"cat.jpg"]))
+    assert read_ids(text) == read_ids(array) == ["my dog.jpg", "cat.jpg"]

@@ -90,6 +90,17 @@ def test_the_best_mean_stands_for_a_side(tmp_path: Path) -> None:
     )
 
 
+def test_results_on_another_gallery_are_not_compared(tmp_path: Path) -> None:
+    methods(tmp_path, {})
+    path = write_ablation(tmp_path, "swamp-twin", {"what": [0]})
+    value = json.loads(path.read_text())
+    value["points"] = [{**value["points"][0], "label": name} for name in ("swamp", "weight=0.0")]
+    for split, claimed in (("test", True), ("validation", False)):
+        value["split"] = split
+        path.write_text(json.dumps(value))
+        assert ("SwAMP over its contrastive twin" in findings(tmp_path)) == claimed
+
+
 def test_a_claim_without_all_its_points_is_left_out(tmp_path: Path) -> None:
     methods(tmp_path, {})
     assert set(findings(tmp_path)) == {

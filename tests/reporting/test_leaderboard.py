@@ -54,6 +54,12 @@ def test_best_is_the_highest_recall_and_the_lowest_rank(reports: Path) -> None:
     assert best == [[True] * numbers, [False] * numbers]
 
 
+def test_results_on_another_gallery_have_a_table_of_their_own(reports: Path) -> None:
+    run = read_runs(reports)[0]
+    other = replace(run, provenance=run.provenance.model_copy(update={"images": 5}))
+    assert [len(table.rows) for table in leaderboard.tables([run, other, run])] == [2, 1]
+
+
 def test_equal_values_are_both_best_and_a_single_run_has_none(reports: Path) -> None:
     run = read_runs(reports)[0]
     assert all(cell.best for row in board_of([run, run]).rows for cell in row[2:])

@@ -38,14 +38,19 @@ def test_the_first_positive_counts_and_ties_count_against_it(tmp_path: Path) -> 
     path.write_text("a Q0 b#0 1 0.9 t\na Q0 a#1 2 0.8 t\na Q0 a#0 3 0.8 t\n")
     ranks = read_positive_ranks(path)
     assert ranks is not None and ranks.ranks == {"a": 2}  # the tie is another positive
+    path.write_text("a%20b%25#0 Q0 a%20b%25 1 0.9 t\n")
+    ranks = read_positive_ranks(path)
+    assert ranks is not None and ranks.ranks == {"a b%#0": 1}
 
 
 def test_a_missing_run_file_is_none_and_a_faulty_one_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "t2i.trec"
     assert read_positive_ranks(path) is None
-    for text in ("a#0 Q0 b first 0.9 t\n", "a#0 Q0 b 1\n"):
+    faults = ("a#0 Q0 b first 0.9 t\n", "a#0 Q0 b 1\n", "a#0 Q0 b  0.9 t\n")
+    words = ("expected lines 'QUERY", "expected lines 'QUERY", "a line has no rank")
+    for text, word in zip(faults, words, strict=True):
         path.write_text(text)
-        with pytest.raises(DataError, match=r"t2i\.trec: expected lines 'QUERY") as error:
+        with pytest.raises(DataError, match=rf"t2i\.trec: {word}") as error:
             read_positive_ranks(path)
         assert "\n" not in str(error.value)
 

@@ -47,11 +47,18 @@ WRITERS: dict[type[Result], Callable[[Path], Path]] = {
     SyntheticExperiment: lambda reports: write_experiment(reports, "swamp", {"a": [1.0]}),
 }
 Place = tuple[str | int, ...]
+RUN = ("points", 0, "runs", 0, "metrics")
+GROUPS = {"least": [1, 2], "queries": [3, 4], "map_at_r": [50.0]}
 FAULTS: list[tuple[type[Result], Place, Any, str]] = [
     (Ablation, ("name",), "that", "belongs to 'scenes/that'"),
     (Ablation, ("points",), [], "points: List should have at least 1 item"),
     (Ablation, ("points", 0, "runs", 0, "metrics"), {}, "points.0.runs.0.metrics.rsum: Field req"),
     (Ablation, ("points", 0, "runs", 0, "metrics", "rsum"), math.nan, "finite number"),
+    (Ablation, ("points", 0, "settings"), {"b": 1}, "a=1: the setting 'a' is missing"),
+    (Ablation, ("points", 0, "label"), "a=2", "two points have the same label"),
+    (Ablation, ("points", 0, "runs", 0, "seed"), 1, "a=1: two runs have the same seed"),
+    (Ablation, ("points", 0, "runs", 0, "hits"), {"i2t": "3", "t2i": "33"}, "of all queries"),
+    (Ablation, (*RUN, "multi", "i2t", "by_positives"), GROUPS, "map_at_r differ in length"),
     (Clusters, ("preset",), "other", "belongs to 'scenes/other'"),
     (Clusters, ("classes", 0, "thumbnails", "1"), "javascript:alert(1)", "not a base64 JPEG"),
     (Costs, ("dataset",), "coco", "belongs to 'coco'"),

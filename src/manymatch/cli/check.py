@@ -24,7 +24,7 @@ _LARGE_GPU = 80 * 10**9
 def check() -> None:
     """Check params.yaml and the presets it names, and say what will run.
 
-    What a killed dvc has left half written is put in order.
+    The command repairs files that a killed dvc has left half written.
     """
     from manymatch import datasets
 

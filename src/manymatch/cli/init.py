@@ -67,7 +67,7 @@ def init(
     params = project.params()
     if name in DATASETS or "." in name or name == "all":
         raise ConfigError(
-            f"{name}: the name of a built-in data set, the word for all, or a name with a dot. "
+            f"{name}: a built-in data set has this name, or the name is 'all' or has a dot. "
             "Choose another name"
         )
     given: dict[str, Any] = {

@@ -44,7 +44,7 @@ def writes(*outputs: Files, reads: Sequence[Files] | None = None) -> Callable[[C
             paths = [] if given.get("part") else sorted(_paths(outputs, given))
             with _locked_all(paths, _work(command.__name__, given, reads)) as finished:
                 if finished and all(path.exists() for path in paths):
-                    say(f"{paths[0]}: that process has done this work; nothing is left to do")
+                    say(f"{paths[0]}: another process has done this work; nothing is left to do")
                 else:
                     command(**given)
 

@@ -71,7 +71,11 @@ def _finish_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[P
     name, options = experiment.name, experiment.options
     different = {run.folder: run for run in runs}
     earlier = {folder: run.numbers(options.accept_stale) for folder, run in different.items()}
-    finished = {folder: numbers for folder, numbers in earlier.items() if numbers is not None}
+    finished = {
+        folder: numbers
+        for folder, numbers in earlier.items()
+        if numbers is not None and (not options.keep or different[folder].model.exists())
+    }
     missing = [run for folder, run in different.items() if folder not in finished]
     say(f"{name}: {len(different)} runs, {len(finished)} of them finished before")
     if not missing:
@@ -110,4 +114,5 @@ def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
         lambda: experiment.run(run.settings, run.seed, run.folder),
         [*experiment.files_of_a_run, *model],
         experiment.options.accept_stale,
+        with_model=experiment.options.keep,
     )

@@ -93,8 +93,9 @@ def experiment_of_options(
     }
     experiment_type = _class_of("presets")
     plan = validate(experiment_type.plan_type, stated, "experiment")
-    keys = (key for key in grid if key != PRESET)
-    name = checked_name("-".join([preset or "presets", *keys]), "--over")
+    name = checked_name("-".join([*presets, *(key for key in grid if key != PRESET)]), "--over")
+    if layout.experiment(name).is_file():  # whose results the file of results would replace
+        name += "-options"
     return experiment_type(name, plan, layout, options)
 
 

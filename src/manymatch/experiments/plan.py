@@ -50,7 +50,10 @@ class Plan(Strict):
 
     @model_validator(mode="after")
     def _check_points(self) -> Self:
-        values = [(key, _text(value)) for key, values in self.over.items() for value in values]
+        try:
+            values = [(key, _text(value)) for key, values in self.over.items() for value in values]
+        except TypeError:
+            raise ValueError("'over': a value is neither a number, text, list nor group") from None
         if bool(self.over) == bool(self.points):
             raise ValueError("the plan needs either 'over' (a grid) or 'points' (named settings)")
         if len(set(self.seeds)) < len(self.seeds):

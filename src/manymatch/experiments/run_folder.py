@@ -51,16 +51,21 @@ class Run:
         return numbers if current else None
 
     def once(
-        self, work: Callable[[], Numbers], kept: Sequence[str] = (), accept_stale: bool = False
+        self,
+        work: Callable[[], Numbers],
+        kept: Sequence[str] = (),
+        accept_stale: bool = False,
+        with_model: bool = False,
     ) -> Numbers:
         """The numbers of the finished run, or else those of `work`, whose messages go to the log.
 
         Another process that does the same run is waited for. What other code left in the folder
-        is removed before the work. The files and folders called `kept` stay after the work.
+        is removed before the work. The files and folders called `kept` stay after the work. If
+        `with_model`, a run without a model is not finished.
         """
         with locked(self.folder / "lock", self.folder):
             numbers = self.numbers(accept_stale)
-            if numbers is None:
+            if numbers is None or (with_model and not self.model.exists()):
                 mark = self.folder / "code"
                 if not mark.is_file() or mark.read_text(encoding="utf-8") != self.code:
                     self.tidy()

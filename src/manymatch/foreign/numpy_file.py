@@ -61,6 +61,14 @@ def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
     return array
 
 
+def names_in(array: NDArray[Any]) -> list[str]:
+    """The entries of an array `(n,)` of numbers or text as text. Bytes are UTF-8."""
+    return [
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        for value in array.tolist()
+    ]
+
+
 def is_text(array: NDArray[Any]) -> bool:
     """Whether all characters of an array of text exist. Arrays of other types pass."""
     if array.dtype.kind != "U" or not array.nbytes:

@@ -145,7 +145,7 @@ def _check(log_p: Tensor) -> None:
     possible = log_p > -torch.inf
     if not (possible.any(0).all() and possible.any(1).all()):
         raise DataError(
-            "sinkhorn: log p has a class that no sample can have, or a sample that can have none"
+            "sinkhorn: log p excludes a class for all samples, or all classes for a sample"
         )
 
 

@@ -156,8 +156,8 @@ def _check_pattern(scores: Array) -> None:
     possible = scores > -np.inf
     if not possible.all() and not shares_can_be_equal(possible):
         raise DataError(
-            "sinkhorn: too few classes are possible for too many samples (-inf in log p): the "
-            "tolerance cannot be reached; set rounds"
+            "sinkhorn: -inf in log p leaves too few classes to too many samples: the tolerance "
+            "cannot be reached. Set rounds"
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from manymatch.reporting.blocks import Note, View
+from manymatch.reporting.blocks import Note, View, gallery
 from manymatch.reporting.estimates import (
     VERDICTS,
     Difference,
@@ -183,19 +184,20 @@ class Finding:
 
 
 def check(dataset: str, ablations: Sequence[Ablation]) -> list[Finding]:
-    """A finding for each claim and quantity about which the results on one data set say
-    something."""
-    points = {
-        (ablation.name, point.label): point
-        for ablation in ablations
-        if ablation.dataset == dataset
-        for point in ablation.points
-    }
+    """A finding for each claim and quantity about which the results on one data set say something.
+
+    Only results that ranked the same split with as many images and captions are compared.
+    """
+    points: dict[str, dict[tuple[str, str], AblationPoint]] = {}
+    for ablation in ablations:
+        if ablation.dataset == dataset:
+            alike = points.setdefault(gallery(ablation), {})
+            alike |= {(ablation.name, point.label): point for point in ablation.points}
     findings = []
     for claim in CLAIMS:
-        for quantity in claim.quantities:
+        for quantity, known in itertools.product(claim.quantities, points.values()):
             better, other = (
-                _best(side, dataset, quantity, points) for side in (claim.better, claim.other)
+                _best(side, dataset, quantity, known) for side in (claim.better, claim.other)
             )
             if better and other:
                 findings.append(Finding(claim, quantity, better, other))
@@ -249,10 +251,12 @@ def _decided(findings: Sequence[Finding]) -> Iterator[tuple[Finding, Verdict, st
     """Each finding with the verdict and, if that is open, the number of seeds that would decide
     (empty: a side has a single seed, whose spread nobody knows)."""
     differences = [finding.difference for finding in findings]
-    for finding, verdict in zip(findings, verdicts(differences), strict=True):
+    decisions = verdicts(differences)
+    comparisons = decisions.count("not decided")  # Holm's divisor of the next to be decided
+    for finding, verdict in zip(findings, decisions, strict=True):
         seeds = ""
         if verdict == "not decided" and finding.difference.variance is not None:
-            number = finding.difference.seeds_to_decide(len(findings))
+            number = finding.difference.seeds_to_decide(comparisons)
             seeds = "no number up to 100" if number is None else str(number)
         yield finding, verdict, seeds
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from manymatch.reporting import comparison
 from manymatch.reporting.blocks import Block, Heading, Note, Terms, View, gallery
@@ -87,7 +87,8 @@ _COMPACT = {
 
 def by_dataset(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
     """The runs of each data set, in the given order (sorted by data set)."""
-    return [(name, list(group)) for name, group in groupby(runs, key=lambda run: run.dataset)]
+    groups = itertools.groupby(runs, key=lambda run: run.dataset)
+    return [(name, list(group)) for name, group in groups]
 
 
 def styles(runs: Sequence[Run]) -> dict[str, int]:
@@ -96,9 +97,13 @@ def styles(runs: Sequence[Run]) -> dict[str, int]:
 
 
 def tables(runs: Sequence[Run], compact: bool = False) -> list[Table]:
-    """One data set's leaderboard: one table for each setting, because numbers of different settings
-    are not comparable."""
-    groups = [[run for run in runs if run.provenance.setting == mark] for mark in comparison.MARKS]
+    """One data set's leaderboard: one table for each setting and gallery, because numbers of
+    different settings or galleries are not comparable."""
+    galleries = dict.fromkeys(gallery(run.provenance) for run in runs)
+    groups = [
+        [run for run in runs if (run.provenance.setting, gallery(run.provenance)) == kind]
+        for kind in itertools.product(comparison.MARKS, galleries)
+    ]
     number = styles(runs)
     return [_table(group, number, compact) for group in groups if group]
 
@@ -191,7 +196,7 @@ _SIZES = ["images", "captions"]
 
 
 def to_csv(runs: list[Run]) -> str:
-    """Every number of every run at full precision; an empty field where a run has no number."""
+    """Every number of every run; an empty field where a run has no number."""
     columns = [*_IDENTITY, *_SIZES]
     rows = [run.provenance.model_dump(include={*columns}) | run.metrics.numbers() for run in runs]
     keys = {key: None for row in rows for key in row if key not in columns}

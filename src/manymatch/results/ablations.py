@@ -37,6 +37,11 @@ class Hits(Record):
             raise ValueError("i2t and t2i differ in the number of images")
         return self
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of images and of captions."""
+        return len(self.i2t), len(self.t2i.replace(" ", ""))
+
 
 class AblationRun(Record):
     """One training and its test metrics. `seconds` is None if training was interrupted; `pairs`
@@ -74,6 +79,21 @@ class Ablation(Result):
     captions: int
     setting: Literal["small-scale", "reproduced"]
     points: Annotated[list[AblationPoint], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _check_points(self) -> Self:
+        labels = [point.label for point in self.points]
+        if len({*labels}) < len(labels):
+            raise ValueError("two points have the same label")
+        for point in self.points:
+            if missing := {*self.keys} - {*point.settings}:
+                raise ValueError(f"{point.label}: the setting '{min(missing)}' is missing")
+            if len({run.seed for run in point.runs}) < len(point.runs):
+                raise ValueError(f"{point.label}: two runs have the same seed")
+            sizes = {run.hits.sizes for run in point.runs if run.hits}
+            if sizes - {(self.images, self.captions)}:
+                raise ValueError(f"{point.label}: the hits are not those of all queries")
+        return self
 
     @property
     def of_methods(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,6 +54,8 @@ def read_positive_ranks(path: Path) -> PositiveRanks | None:
             f"{path}: expected lines 'QUERY Q0 ITEM RANK SCORE TAG': {error}. "
             "Evaluate the model again."
         ) from None
+    if table["rank"].null_count:
+        raise DataError(f"{path}: a line has no rank. Evaluate the model again.")
     query, item = table["query"], table["item"]
     positive = pc.or_(pc.equal(_image_id(query), item), pc.equal(_image_id(item), query))
     ranks: dict[str, int | None] = dict.fromkeys(pc.unique(query).to_pylist())
@@ -67,7 +70,8 @@ def read_positive_ranks(path: Path) -> PositiveRanks | None:
         rank = ranks[row["query"]]
         if rank is not None and row["rank"] > ties[f"{row['query']} {row['score']}"]:
             ranks[row["query"]] = rank + 1
-    return PositiveRanks(pc.max(table["rank"]).as_py(), ranks)
+    plain = {unquote(key): rank for key, rank in ranks.items()}
+    return PositiveRanks(pc.max(table["rank"]).as_py(), plain)
 
 
 def _image_id(caption_id: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -49,6 +49,12 @@ class Ambiguity(Record):
     queries: list[int]
     map_at_r: list[float]
 
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Ambiguity:
+        if len({len(self.least), len(self.queries), len(self.map_at_r)}) > 1:
+            raise ValueError("least, queries and map_at_r differ in length")
+        return self
+
 
 class MultiMatch(Record):
     """Metrics against all positives of a query (ECCV Caption), in percent.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,12 @@ class TunedTrial(Record):
     seconds: float
     curve: list[float] = Field(default_factory=list)
     repeats: list[float] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _check_rsum(self) -> Self:
+        if self.state == "complete" and self.rsum is None:
+            raise ValueError("a complete trial has no rsum")
+        return self
 
     @property
     def mean(self) -> float:
@@ -52,7 +58,7 @@ class Tuning(Result):
     git_revision: str | None = None
 
     @model_validator(mode="after")
-    def _has_a_best(self) -> Tuning:
+    def _has_a_best(self) -> Self:
         if not any(trial.state == "complete" for trial in self.trials):
             raise ValueError("no trial is complete")
         return self

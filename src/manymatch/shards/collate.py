@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,8 +67,9 @@ def pad_rows(arrays: Sequence[np.ndarray]) -> Tensor:
 def _real_rows(features: Sequence[np.ndarray], mask: Tensor) -> Tensor:
     """Features (n_i, F) as (n, R, F), zero where `mask (n, R)` is False.
 
-    In a worker process the memory is a file that the training process shares. To write the file
-    takes half the time of writing to the same memory, whose pages are zeroed and mapped one by one.
+    In a worker process on Linux the memory is a file that the training process shares. To write the
+    file takes half the time of writing to the same memory, whose pages are zeroed and mapped one by
+    one.
     """
     shape, kind = (*mask.shape, features[0].shape[1]), getattr(torch, features[0].dtype.name)
     rows = (
@@ -75,7 +77,7 @@ def _real_rows(features: Sequence[np.ndarray], mask: Tensor) -> Tensor:
         for array, real in zip(features, mask.numpy(), strict=True)
     )
     image_bytes = math.prod(shape[1:]) * kind.itemsize
-    if get_worker_info() is None or not image_bytes:
+    if sys.platform != "linux" or get_worker_info() is None or not image_bytes:
         return pad_rows(list(rows))
     with os.fdopen(os.memfd_create("features"), "wb") as file:
         for number, array in enumerate(rows):

@@ -126,7 +126,7 @@ async def _full_name(client: Any, name: str) -> str:
     except httpx.ConnectError:
         raise SystemExit(f"error: no server at {client.api_url}; 'make serve' starts one") from None
     except (httpx.HTTPError, ValueError, ExceptionGroup) as error:
-        # A port that cannot be comes as a group of one.
+        # An invalid port raises a group of one exception.
         cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
         reason = first_line(cause)
         raise SystemExit(

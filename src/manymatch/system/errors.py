@@ -62,6 +62,10 @@ class DivergenceError(DataError):
     """A loss, embedding or score is not finite: training diverged, or the features hold NaN."""
 
 
+class DeviceMemoryError(ManyMatchError):
+    """A batch needs more memory than the GPU has."""
+
+
 class StorageError(ManyMatchError):
     """The disk is full, or a file cannot be read or written."""
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from manymatch.system.errors import DeviceMemoryError, first_line
+
 _CHATTY = ("pytorch_lightning", "lightning_fabric", "lightning.pytorch", "lightning.fabric")
 
 
@@ -42,6 +44,18 @@ def keyboard_interrupts() -> Iterator[None]:
     except SystemExit:
         signal.signal(signal.SIGINT, handler)
         raise KeyboardInterrupt from None
+
+
+@contextlib.contextmanager
+def memory_faults() -> Iterator[None]:
+    """Raise a `DeviceMemoryError` if the memory of the GPU is not enough."""
+    try:
+        yield
+    except torch.OutOfMemoryError as fault:
+        raise DeviceMemoryError(
+            f"training: the memory of the GPU is not enough ({first_line(fault)}). Lower "
+            "training.images_per_batch, or set training.accumulate"
+        ) from None
 
 
 @contextlib.contextmanager

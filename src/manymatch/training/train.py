@@ -25,7 +25,7 @@ from manymatch.training.lightning import pl
 from manymatch.training.machine import Machine, choose_machine, description, first_process
 from manymatch.training.module import Learner, reseed
 from manymatch.training.progress_bar import ProgressBar
-from manymatch.training.run_context import deterministic, keyboard_interrupts, quiet
+from manymatch.training.run_context import deterministic, keyboard_interrupts, memory_faults, quiet
 from manymatch.training.torchrun import end_with_torchrun
 from manymatch.training.validation import precision_by_score
 from manymatch.training.warm_start import Source, find_source
@@ -61,6 +61,7 @@ def train(
 
     Raises:
         ConfigError, DataError: preset and data do not fit, or training diverges.
+        DeviceMemoryError: a batch needs more memory than the GPU has.
         CheckpointError: the model of the warm start is missing or does not fit.
     """
     end_with_torchrun()
@@ -157,7 +158,7 @@ def _fit(
         benchmark=any(isinstance(part, CNN) for part in learner.method.modules()),
         **machine.trainer_settings(_all_used(learner.preset.training, learner.method)),
     )
-    with keyboard_interrupts():
+    with keyboard_interrupts(), memory_faults():
         resumed_from = store.state(len(history.rows)) if history.rows else None
         trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
 

@@ -192,6 +192,8 @@ def test_models_stay_only_if_told_so(checkout: Checkout, worked: list[str]) -> N
     record(checkout, checkout.plan(over={"size": [6]}), "kept", keep=True)
     weights = [run / "model" / "model.safetensors" for run in checkout.runs]
     assert [path.exists() for path in weights].count(True) == 1
+    record(checkout, checkout.plan(over={"size": [4, 6]}), keep=True)
+    assert all(path.exists() for path in weights) and len(worked) == 3
 
 
 @pytest.fixture(scope="module")

@@ -79,6 +79,13 @@ def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: P
     given = experiment_of_options(["vsepp"], over, checkout.layout, options)
     assert given.plan == plan_of(path)
     assert given.name == "vsepp-margin-text_pooling-x"
+    checkout.layout.experiment("vsepp-margin").parent.mkdir()
+    checkout.layout.experiment("vsepp-margin").touch()
+    names = [
+        experiment_of_options(presets, over[:count], checkout.layout, options).name
+        for presets, count in ((["vsepp", "cora"], 0), (["vsepp"], 1))
+    ]
+    assert names == ["vsepp-cora", "vsepp-margin-options"]
     assert experiment_of_file(path, checkout.layout).name == "what"
     changed = plan_of(path, dataset="scenes", seeds="4", settings={"training.epochs": 3})
     assert (changed.dataset, changed.seeds) == ("scenes", [4])
@@ -187,6 +194,7 @@ def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
         (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
         (["size=1", "size=2"], "0", "a key is given twice"),
         (["size=1"], "0,a", "seeds.1"),
+        (["size=2020-01-01"], "0", "'over': a value is neither a number, text"),
     ],
 )
 def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) -> None:

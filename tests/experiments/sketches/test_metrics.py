@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from manymatch.experiments.sketches.metrics import CUT, NAMES, retrieval
+from manymatch.system.errors import DivergenceError
 
 
 def naive(queries: Tensor, labels: Tensor, gallery: Tensor, of_gallery: Tensor) -> dict[str, float]:
@@ -48,6 +49,8 @@ def made(n: int, m: int, classes: int, steps: int | None = None) -> tuple[Tensor
 def test_the_metrics_are_those_of_a_loop(sizes: tuple[int, ...]) -> None:
     given = made(*sizes)
     assert retrieval(*given) == pytest.approx(naive(*given), abs=1e-9)
+    with pytest.raises(DivergenceError):
+        retrieval(given[0] * torch.nan, *given[1:])
 
 
 @pytest.mark.parametrize("scores", [1, 100, 1301])

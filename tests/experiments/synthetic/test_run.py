@@ -24,6 +24,7 @@ from manymatch.experiments.synthetic.run import (
 )
 from manymatch.losses.sinkhorn import sinkhorn
 from manymatch.methods.swapped_labels import swapped_labels
+from manymatch.system.errors import DivergenceError
 
 SMALL = RunSettings(n_classes=30, queue=160, epochs=1)
 
@@ -52,6 +53,8 @@ def test_recalls_are_those_of_a_loop() -> None:
     assert {kind: values[kind]["medr"] for kind in hits} == medians
     assert medians["pair"] > medians["class"] >= 1
     assert values["class"]["r1"] > values["pair"]["r1"]
+    with pytest.raises(DivergenceError):  # no score would be above NaN
+        recalls(a * math.nan, b, label)
 
 
 def test_the_networks_have_two_hidden_layers() -> None:

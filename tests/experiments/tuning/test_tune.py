@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from killing import kill_during
 from one_by_one import run_one_by_one
@@ -234,6 +235,33 @@ def test_scores_that_are_not_finite_make_a_trial_diverge(
     assert [trial.state for trial in result.trials] == ["diverged", "complete"]
 
 
+def test_a_trial_that_needs_too_much_memory_counts(
+    project: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+
+    def first_fails(*args: Any) -> None:
+        steps.append(1)
+        if len(steps) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr("manymatch.training.module.Learner.on_train_batch_start", first_fails)
+    (result,) = search(project, 2)
+    assert [trial.state for trial in result.trials] == ["pruned", "complete"]
+
+
+def test_a_space_like_another_says_which_group_is_faulty(tmp_path: Path) -> None:
+    base, space = tmp_path / "base.yaml", tmp_path / "space.yaml"
+    base.write_text(yaml.safe_dump(SPACE))
+    for text, words in (("shared:", "shared"), ("methods: [vsepp]", "methods"), ("set: 1", "set")):
+        space.write_text(f"like: base\n{text}\n")
+        with pytest.raises(ConfigError, match=rf"space\.yaml: {words}"):
+            read_space(space)
+    base.write_text(yaml.safe_dump(SPACE | {"like": "other"}))
+    with pytest.raises(ConfigError, match="has a 'like' itself"):
+        read_space(space)
+
+
 def test_other_data_or_another_space_is_another_search(project: Checkout) -> None:
     search(project, 2)
     write_space(project, SPACE | {"set": {"training.epochs": 1}})
@@ -339,8 +367,7 @@ def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
     space = read_space(Layout(ROOT).search_space(dataset))
     for name in space.methods:
         one = Search(Layout(ROOT), dataset, name, space, "", "", {})
-        for parameters in one.first_parameters():
-            assert parameters.keys() >= one.domains.keys(), name
+        assert one.first_parameters()[0].keys() >= one.domains.keys(), name
         options = [domain.options or {} for domain in one.domains.values()]
         for settings in (parts for option in options for parts in option.values()):
             plain = {k: v for k, v in settings.items() if not hasattr(v, "draw")}

@@ -14,7 +14,7 @@ from manymatch.system.files import write_text
 TEMPLATES = "flickr8k"
 """The data set of photographs whose presets are adapted: 6,000 training pictures."""
 _HEADER = re.compile(r"\A(?:#.*\n)+")
-_SEEN = 60_000
+_SEEN = 96_000
 """Pictures that training sees, counted once an epoch, in Flickr8k's presets."""
 _EPOCHS = 30
 """The maximum number of epochs of a small data set."""

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.protocols.labels import Labels, labels_in
-from manymatch.foreign.numpy_file import load_array
+from manymatch.foreign.numpy_file import load_array, names_in
 from manymatch.foreign.parquet_file import read_table
-from manymatch.foreign.regular_file import read_regular
+from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, first_line
 
 DEV, DEV_CAPTIONS = "dev", 5000
@@ -96,11 +96,11 @@ def read_ids(path: Path) -> list[str]:
     """Read ids: a text file with one id a line, or a `.npy` array of whole numbers or text."""
     try:
         if path.suffix == ".npy":
-            return [str(name) for name in load_array(path).ravel().tolist()]
-        return read_regular(path).decode("utf-8").split()
+            return names_in(load_array(path).ravel())
+        return [line.strip() for _, line in numbered_lines(path)]
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise DataError(f"{path}: not a list of ids: {first_line(error)}") from None
 
 

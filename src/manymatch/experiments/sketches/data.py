@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.external.arrays import open_array
 from manymatch.experiments.sketches.settings import DataSettings, Part
-from manymatch.foreign.numpy_file import load_array
+from manymatch.foreign.numpy_file import load_array, names_in
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
 
@@ -139,10 +139,7 @@ def _read_classes(path: Path) -> list[str]:
         raise DataError(
             f"{path}: {values.dtype} {values.shape} is not one name or number for each row"
         )
-    return [
-        class_of(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
-        for value in values
-    ]
+    return list(map(class_of, names_in(values)))
 
 
 def class_of(text: str) -> str:

@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from manymatch.evaluation.ranking.blocks import checked
+
 CUT = 200
 _SCORES = 2**24
 """The number of scores that are held at once."""
@@ -39,7 +41,12 @@ def retrieval(
         labels, gallery_labels: the classes `(n,)` and `(m,)`. The gallery has the class of every
             query.
         scores: the number of scores that are held at once, at least those of one query.
+
+    Raises:
+        DivergenceError: a vector is not finite.
     """
+    for vectors in (queries, gallery):
+        checked(vectors)
     total = np.zeros(len(NAMES))
     for label in labels.unique():
         positive = gallery_labels == label

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from manymatch.config.preset import Count, Positive
+from manymatch.evaluation.protocols.recall import ranks_of_relevant
+from manymatch.evaluation.ranking.blocks import checked
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.experiments.fit import fit
 from manymatch.experiments.synthetic.pairs import WIDTH, Pairs, make_pairs
@@ -131,18 +133,19 @@ def recalls(a: Tensor, b: Tensor, label: Tensor) -> dict[str, dict[str, float]]:
 
     The positive of `pair` is the partner, the positives of `class` are all b of the same class. A
     negative with an equal score ranks before the positive.
+
+    Raises:
+        DivergenceError: a score is not finite.
     """
-    scores = a @ b.T
+    scores = checked(a @ b.T)
     positive = {
         "pair": torch.eye(len(label), dtype=torch.bool),
         "class": label[:, None] == label,
     }
-    return {kind: recall_metrics(_ranks(scores, mask)) for kind, mask in positive.items()}
-
-
-def _ranks(scores: Tensor, positive: Tensor) -> Tensor:
-    best = scores.masked_fill(~positive, -torch.inf).amax(1, keepdim=True)
-    return 1 + ((scores >= best) & ~positive).sum(1)
+    return {
+        kind: recall_metrics(ranks_of_relevant(scores, mask).ranks[:, 0])
+        for kind, mask in positive.items()
+    }
 
 
 @torch.no_grad()

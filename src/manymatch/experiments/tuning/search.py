@@ -28,6 +28,7 @@ from manymatch.experiments.run_folder import Run, key_of
 from manymatch.experiments.tuning.space import Domain, Space
 from manymatch.methods import check_model
 from manymatch.results.tuning import TunedTrial
+from manymatch.system.errors import ConfigError
 
 KIND = "tuning"
 SECONDS, EPOCHS, DIVERGED, SETTINGS = "seconds", "epochs", "diverged", "settings"
@@ -161,7 +162,10 @@ def read_space(path: Path) -> Space:
     like = stated.get("like")
     if like is not None:
         other = read_yaml(path.with_name(f"{checked_name(str(like), f'{path}: like')}.yaml"))
-        groups = [key for key in other if isinstance(other[key], dict)]
+        if "like" in other:
+            raise ConfigError(f"{path}: like: {like}.yaml has a 'like' itself. Name another space")
+        both = [key for key in other if isinstance(stated.get(key, {}), dict)]
+        groups = [key for key in both if isinstance(other[key], dict)]
         stated = other | stated | {key: other[key] | stated.get(key, {}) for key in groups}
     return validate(Space, stated, str(path))
 

@@ -31,7 +31,7 @@ from manymatch.methods.checkpoint import FACTS
 from manymatch.results.tuning import TunedTrial
 from manymatch.system import files
 from manymatch.system.device import pick_device
-from manymatch.system.errors import DivergenceError, ManyMatchError
+from manymatch.system.errors import DeviceMemoryError, DivergenceError, ManyMatchError
 from manymatch.training.history import RSUM, History
 from manymatch.training.train import train
 
@@ -82,7 +82,7 @@ def try_settings(slot: Slot) -> TunedTrial | None:
         watch.record_time()
         trial.set_user_attr(EPOCHS, numbers["epochs"])
         study.tell(trial, numbers["rsum"])
-    except (optuna.TrialPruned, DivergenceError) as end:
+    except (optuna.TrialPruned, DivergenceError, DeviceMemoryError) as end:
         trial.set_user_attr(DIVERGED, isinstance(end, DivergenceError))
         study.tell(trial, state=TrialState.PRUNED)
     except ManyMatchError:
@@ -193,7 +193,7 @@ def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
                     search.layout.models,
                     after_epoch=watch,
                 )
-            except (optuna.TrialPruned, DivergenceError):
+            except (optuna.TrialPruned, DivergenceError, DeviceMemoryError):
                 run.tidy("log.txt")
                 raise
         facts = json.loads((model / FACTS).read_text(encoding="utf-8"))

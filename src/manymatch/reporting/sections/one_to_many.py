@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Note, View
+from manymatch.reporting.blocks import Block, Grid, Note, View, gallery
 from manymatch.reporting.chart import (
     STYLES,
     CategoryAxis,
@@ -90,14 +90,18 @@ def _view(title: str, link: str, note: str, charts: Sequence[Block]) -> View | N
 
 
 def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
-    """The tables of whole methods, then the leaderboard's runs by their features, with titles."""
+    """The tables of whole methods, then the leaderboard's runs of equal features and galleries,
+    each with a title."""
     for ablation in results.ablations:
         if ablation.of_methods:
             runs = {point.label: point.runs for point in ablation.points}
             yield ablation.name, {name: [run.metrics for run in runs[name]] for name in runs}
-    for features in dict.fromkeys(run.provenance.features for run in results.runs):
-        alike = [run for run in results.runs if run.provenance.features == features]
-        yield f"leaderboard, {features}", {run.preset: [run.metrics] for run in alike}
+    kinds: dict[tuple[str, str], dict[str, list[Metrics]]] = {}
+    for run in results.runs:
+        kind = run.provenance.features, gallery(run.provenance)
+        kinds.setdefault(kind, {})[run.preset] = [run.metrics]
+    for (features, _), presets in kinds.items():
+        yield f"leaderboard, {features}", presets
 
 
 def _dots(title: str, presets: Presets, key: str, less: str = "") -> Iterator[DotChart]:

@@ -58,12 +58,10 @@ def _read(file: Path, taken: list[str]) -> pa.Table:
             f"{file}: not a table with a column '{_KEY}' ({first_line(error)}). Name a .csv or "
             ".parquet file"
         ) from None
-    doubled = sorted({*OWN, *taken} - {_KEY} & set(table.column_names))
-    if len(set(table.column_names)) < len(table.column_names) or doubled:
-        raise DataError(
-            f"{file}: the column {doubled[0] if doubled else 'names are not unique'} has a name "
-            "that is taken. Rename it"
-        )
+    if len(set(table.column_names)) < len(table.column_names):
+        raise DataError(f"{file}: two columns have the same name. Rename one")
+    if doubled := sorted({*OWN, *taken} - {_KEY} & set(table.column_names)):
+        raise DataError(f"{file}: the index has its own column '{doubled[0]}'. Rename the column")
     if len(table[_KEY].unique()) < len(table):
         raise DataError(f"{file}: a cell of the column '{_KEY}' occurs twice. Keep one row of each")
     return table

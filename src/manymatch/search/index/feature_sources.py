@@ -42,7 +42,7 @@ class _Features(Source):
             if attributes.get(key) != value:
                 raise DataError(
                     f"{self.path}: the features' {key} is '{attributes.get(key)}', but the model "
-                    f"was trained with '{value}'. Name features that were extracted as the model's."
+                    f"was trained with '{value}'. Name features with the model's extraction."
                 )
 
 
