@@ -76,13 +76,13 @@ def test_caption_maps_show_the_words_that_the_model_sees():
     assert (maps[1].words, maps[1].weights) == (["<unk>"], [[1.0]])
 
 
-def test_wordpieces_follow_the_two_ends_that_a_bert_adds(tmp_path):
-    """The order of `BertEncoder`: [CLS], [SEP], then the pieces."""
+def test_wordpieces_are_between_the_two_ends_that_a_bert_adds(tmp_path):
+    """The order of `BertEncoder`."""
     entries = [CaptionEntry("x", "a dog runs", GRAPH)]
     pieces = WordPieces.from_folder(make_bert(tmp_path))
     shown = pieces.encode("a dog runs")
     (maps,) = caption_maps(entries, torch.ones(1, 2, 9), pieces)
-    assert maps.words == ["[CLS]", "[SEP]", *(pieces.words[number] for number in shown)]
+    assert maps.words == ["[CLS]", *(pieces.words[number] for number in shown), "[SEP]"]
 
 
 class _Made:

@@ -42,4 +42,8 @@ def test_its_state_is_what_was_pushed():
     queue.push(rows(0, 3))
     other.load_state_dict(copy.deepcopy(queue.state_dict()))
     assert other.push(rows(3, 1)).tolist() == queue.push(rows(3, 1)).tolist() == rows(0, 3).tolist()
+    started = Queue(5, 2)
+    for name, value in started.state_dict().items():  # as a warm start does
+        value.copy_(other.state_dict()[name])
+    assert started.push(rows(9, 1))[:, 0].tolist() == [3, 0, 1, 2]
     assert copy.deepcopy(queue).push(rows(9, 1))[:, 0].tolist() == [3, 0, 1, 2]

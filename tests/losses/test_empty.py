@@ -23,7 +23,7 @@ def pairs(*shape):
 EMPTY = {
     "triplet": [
         (lambda x, mining=mining: losses.triplet(x, NONE, 0.2, mining), shape)
-        for mining in ("hardest", "all")
+        for mining in ("hardest", "all", "mean")
         for shape in [(0, 0), (3, 0)]
     ],
     "info_nce": [(lambda x: losses.info_nce(x, NONE, 0.05), shape) for shape in [(0, 0), (3, 0)]],

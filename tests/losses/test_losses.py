@@ -25,7 +25,7 @@ def hinge(value):
 
 
 def naive_triplet(s, image_index, margin, mining):
-    reduce = max if mining == "hardest" else sum
+    reduce = {"hardest": max, "all": sum, "mean": lambda hinges: sum(hinges) / len(hinges)}[mining]
     total = s.sum() * 0
     for j, i in enumerate(image_index):
         texts = [
@@ -69,7 +69,7 @@ def random_scores(n, m, seed=0):
 
 
 @image_indices
-@pytest.mark.parametrize("mining", ["hardest", "all"])
+@pytest.mark.parametrize("mining", ["hardest", "all", "mean"])
 @pytest.mark.parametrize("margin", [0.2, 3.0])
 def test_triplet(image_index, mining, margin):
     scores = random_scores(max(image_index) + 1, len(image_index))
@@ -98,7 +98,7 @@ def test_captions_of_the_same_image_do_not_compete():
 
 
 def test_an_unknown_mining_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"mining is 'foo': expected 'hardest' or 'all'$"):
+    with pytest.raises(ValueError, match=r"mining is 'foo': expected 'hardest', 'all' or 'mean'$"):
         triplet(random_scores(2, 2), torch.tensor([0, 1]), 0.2, "foo")
 
 

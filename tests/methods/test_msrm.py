@@ -9,7 +9,9 @@ import torch
 from small_methods import encode
 
 from manymatch.evaluation.ranking.ranks import rank
+from manymatch.methods import check_model
 from manymatch.methods.base import Embeddings
+from manymatch.system.errors import ConfigError
 
 
 def gaussians(n, m, size=16, seed=0):
@@ -148,3 +150,10 @@ def test_learned_sharpness_starts_as_set_and_stays_positive(build):
     with torch.no_grad():
         method.tau.log.fill_(-20.0)
     assert method.tau() > 0
+
+
+def test_it_needs_a_loss_that_matches():
+    for name in ("distance_weight", "hypergraph_weight"):
+        check_model("msrm", {name: 0.0})
+    with pytest.raises(ConfigError, match="distance_weight and hypergraph_weight are all 0"):
+        check_model("msrm", {"distance_weight": 0.0, "hypergraph_weight": 0.0})

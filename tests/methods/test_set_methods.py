@@ -277,7 +277,7 @@ def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch, nam
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("dive", {"triplet_weight": 0.0}, "both 0"),
+        ("dive", {"triplet_weight": 0.0}, "all 0"),
         ("pvse", {"sets": {"sise": 3}}, "unknown key 'sets.sise'; did you mean 'size'"),
         ("maxmatch", {"sets": 4}, "sets"),
         ("dive", {"margin": 0}, "margin"),

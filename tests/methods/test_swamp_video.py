@@ -43,12 +43,14 @@ def test_the_contrastive_loss_sums_over_pairs_the_mean_of_all_wrong_ones(build, 
     images, texts = encode(method, batch)
     scores, image_index = method.score(images, texts).tolist(), batch.image_index.tolist()
     n, m = len(scores), len(image_index)
+    assert m > n
     total = 0.0
     for j, image in enumerate(image_index):
         positive = scores[image][j]
-        rivals = [scores[image][k] for k in range(m) if image_index[k] != image]
-        rivals += [scores[k][j] for k in range(n) if k != image]
-        total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / (n - 1)
+        texts_of_others = [scores[image][k] for k in range(m) if image_index[k] != image]
+        others = [scores[k][j] for k in range(n) if k != image]
+        for rivals in (texts_of_others, others):
+            total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / len(rivals)
     result = method.loss(images, texts, batch)
     assert result.keys() == {"triplet"}
     assert float(result["triplet"].detach()) == pytest.approx(total, rel=1e-5)

@@ -71,11 +71,16 @@ def test_parts_have_the_gradients_of_the_whole(tiny: TinyData, first_batch, name
         torch.testing.assert_close(of_parts[key], gradient, rtol=0.0, atol=limit)
 
 
-def test_parts_are_encoded_again_with_equal_random_numbers(tiny: TinyData, first_batch) -> None:
+@pytest.mark.parametrize("kind", [nn.BatchNorm1d, nn.SyncBatchNorm])
+def test_parts_are_encoded_again_with_equal_random_numbers(
+    tiny: TinyData, first_batch, kind: type[nn.Module]
+) -> None:
     """And batch norms count them once: their second encoding changes no buffer."""
     method = fresh("maxmatch", tiny)
+    if kind is nn.SyncBatchNorm:
+        method = nn.SyncBatchNorm.convert_sync_batchnorm(method)
     drawn: list[Tensor] = []
-    norm = next(part for part in method.modules() if isinstance(part, nn.BatchNorm1d))
+    norm = next(part for part in method.modules() if isinstance(part, kind))
     dropout = nn.Dropout(0.5)
     norm.register_forward_hook(lambda *call: drawn.append(dropout(torch.ones(50))))
     parts = first_batch(2)

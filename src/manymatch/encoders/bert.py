@@ -20,8 +20,8 @@ ENDS = 2
 
 
 class Tokens(NamedTuple):
-    """`states (m, 2 + L, H)`: last hidden states of [CLS], [SEP] and the L wordpieces, zero where
-    padded. `mask (m, 2 + L)`: True for the real ones."""
+    """`states (m, 2 + L, H)`: last hidden states of [CLS], the caption's wordpieces and [SEP], zero
+    where padded. `mask (m, 2 + L)`: True for the real ones."""
 
     states: Tensor
     mask: Tensor
@@ -30,8 +30,8 @@ class Tokens(NamedTuple):
 class BertEncoder(nn.Module):
     """The last hidden states of a BERT's wordpieces; `width` is their size H.
 
-    The encoder adds [CLS] and [SEP]. Their positions are before the first and behind the last real
-    piece, wherever they are in the tensor. No position attends to padding.
+    The encoder adds [CLS] before the first real piece and [SEP] behind the last. No position
+    attends to padding.
 
     Args:
         vocabulary: the wordpieces, which lead to the network and its weights.
@@ -72,22 +72,19 @@ class BertEncoder(nn.Module):
 
     def forward(self, words: Tensor, mask: Tensor) -> Tokens:
         """`words (m, L)` piece ids, `mask (m, L)`: at least one real piece, padding behind."""
-        ids, positions, real = self._with_ends(words, mask)
+        ids, real = self._with_ends(words, mask)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            hidden = self.network.embeddings(ids, position_ids=positions)
+            hidden = self.network.embeddings(ids)
             attended = self._attended(real)
             for layer in self.network.encoder.layer:
                 hidden = layer(hidden, attended, past_key_values=self.prefixes)
         return Tokens(hidden.masked_fill(~real[:, :, None], 0.0), real)
 
-    def _with_ends(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids, positions and mask, each `(m, 2 + L)`, with [CLS] and [SEP] first."""
-        count, length = words.shape
-        last = mask.sum(1, keepdim=True) + 1
-        word_positions = torch.arange(1, length + 1, device=words.device).expand(count, -1)
-        ids = torch.cat([self.ends.expand(count, -1), words], 1)
-        positions = torch.cat([torch.zeros_like(last), last, word_positions], 1)
-        return ids, positions, torch.cat([mask.new_ones(count, ENDS), mask], 1)
+    def _with_ends(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Ids and mask, each `(m, 2 + L)`: [CLS], the real pieces, [SEP], padding."""
+        first, last = self.ends.expand(len(words), -1).split(1, 1)
+        ids = torch.cat([first, words, last], 1).scatter(1, mask.sum(1, keepdim=True) + 1, last)
+        return ids, torch.cat([mask.new_ones(len(mask), ENDS), mask], 1)
 
     def _attended(self, real: Tensor) -> Tensor:
         """`(m, 1, 1, keys)` bool: the keys that every position attends to."""

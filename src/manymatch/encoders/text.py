@@ -53,7 +53,7 @@ class TextEncoder(nn.Module):
 class BertTextEncoder(nn.Module):
     """A BERT and one layer over its hidden states.
 
-    [CLS], [SEP] and the wordpieces are all local features. `local_size` is D.
+    [CLS], the wordpieces and [SEP] are all local features. `local_size` is D.
     """
 
     def __init__(self, bert: BertEncoder, size: int, dropout: float) -> None:

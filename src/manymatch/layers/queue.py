@@ -18,8 +18,9 @@ class Queue(nn.Module):
         self.register_buffer("filled", torch.zeros((), dtype=torch.int64))
         self.rows: Tensor
         self.filled: Tensor
-        # A copy on the host: reading it from the device in every step would wait for the device.
-        self._count: int | None = 0
+        # A copy on the host, read before the first step, when a warm start has filled the buffers:
+        # reading it from the device in every step would wait for the device.
+        self._count: int | None = None
 
     @torch.no_grad()
     def push(self, new: Tensor) -> Tensor:

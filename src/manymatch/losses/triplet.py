@@ -1,4 +1,4 @@
-"""Triplet loss over the score matrix of a batch, with hardest or all negatives."""
+"""Triplet loss over the score matrix of a batch, with the hardest or all negatives."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from manymatch.losses.pairs import positive_scores
+from manymatch.losses.pairs import positive_pairs, positive_scores
 
-Mining = Literal["hardest", "all"]
+Mining = Literal["hardest", "all", "mean"]
+
+
+def mining_of_epoch(epoch: int, all_negatives_epochs: int) -> Mining:
+    """All negatives in the first `all_negatives_epochs`, then the hardest; `epoch` is 0-based."""
+    return "all" if epoch < all_negatives_epochs else "hardest"
 
 
 def triplet(
@@ -27,20 +32,21 @@ def triplet(
         scores: `(n, m)`, images by captions.
         image_index: `(m,)` row of each caption's image.
         margin: the papers' alpha or delta.
-        mining: `reduce`: "hardest" is the maximum (VSE++'s MH, DivE eq. 9), "all" the sum (SH).
+        mining: `reduce`: "hardest" is the maximum (VSE++'s MH, DivE eq. 9), "all" the sum (SH),
+            "mean" the mean over the negatives of the caption in this direction (HowTo100M).
 
     Raises:
-        ValueError: `mining` is neither "hardest" nor "all".
+        ValueError: `mining` is none of these.
 
     Relations:
         `info_nce` weighs all negatives by a softmax instead of a margin.
 
     References:
         Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Negatives,
-        BMVC 2018, eq. 5 and 6.
+        BMVC 2018, eq. 5 and 6. Miech et al., HowTo100M, ICCV 2019, released code.
     """
     if mining not in get_args(Mining):
-        raise ValueError(f"mining is '{mining}': expected 'hardest' or 'all'")
+        raise ValueError(f"mining is '{mining}': expected 'hardest', 'all' or 'mean'")
     if not len(image_index):
         return scores.sum()  # 0, and part of the graph
     positive = positive_scores(scores, image_index)
@@ -49,7 +55,12 @@ def triplet(
         texts, images = negatives.amax(1).index_select(0, image_index), negatives.amax(0)
         return _hinge(texts - positive, margin).mean() + _hinge(images - positive, margin).mean()
     texts, images = negatives[image_index] - positive[:, None], negatives - positive
-    return _hinge(texts, margin).sum(1).mean() + _hinge(images, margin).sum(0).mean()
+    of_texts, of_images = _hinge(texts, margin).sum(1), _hinge(images, margin).sum(0)
+    if mining == "mean":
+        wrong = ~positive_pairs(scores, image_index)
+        of_texts = of_texts / wrong.sum(1).clamp_min(1)[image_index]
+        of_images = of_images / wrong.sum(0).clamp_min(1)
+    return of_texts.mean() + of_images.mean()
 
 
 def _hinge(difference: Tensor, margin: float) -> Tensor:

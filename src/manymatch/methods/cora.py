@@ -42,7 +42,7 @@ from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
 from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
-from manymatch.methods.weighted import weighted
+from manymatch.methods.weighted import check_weights, weighted
 from manymatch.pooling.gpo import GPO
 from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine
@@ -111,11 +111,7 @@ class CORASettings(Strict):
             raise ValueError(
                 f"concept_size {self.concept_size} is odd: two directions cannot share it"
             )
-        if not self.hardest_weight + self.contrastive_weight + self.caption_weight:
-            raise ValueError(
-                "hardest_weight, contrastive_weight and caption_weight are all 0: no loss matches "
-                "images and captions"
-            )
+        check_weights(self, "hardest_weight", "contrastive_weight", "caption_weight")
         return self
 
 

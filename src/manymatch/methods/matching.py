@@ -10,7 +10,7 @@ from torch import Tensor
 from manymatch.config.preset import Positive
 from manymatch.config.strict import Strict
 from manymatch.losses.info_nce import info_nce
-from manymatch.losses.triplet import Mining, triplet
+from manymatch.losses.triplet import Mining, mining_of_epoch, triplet
 
 
 class MatchingSettings(Strict):
@@ -34,7 +34,7 @@ class Matching:
 
     def start_epoch(self, epoch: int) -> None:
         """Choose the negatives of the epoch (0-based); called before each training epoch."""
-        self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
+        self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs)
 
     def terms(self, scores: Tensor, image_index: Tensor) -> dict[str, Tensor]:
         """The named term of `scores (n, m)`, a mean over the m captions; `image_index

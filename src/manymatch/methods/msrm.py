@@ -13,9 +13,9 @@ L_h. The hypergraph serves training alone, so that a score never depends on the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from manymatch.config.preset import NonNegative, Positive
@@ -25,6 +25,7 @@ from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_match import soft_match
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
+from manymatch.methods.weighted import check_weights
 from manymatch.pooling.hypergraph import HypergraphConvolution, soft_incidence
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
@@ -48,6 +49,11 @@ class MSRMSettings(GaussianSettings):
     hypergraph_weight: NonNegative = 1.0
     inference: Literal["intact", "mu"] = "intact"
     """The score of retrieval: -d2 with the query's Gaussian, or the cosine of the means."""
+
+    @model_validator(mode="after")
+    def _one_loss_matches_pairs(self) -> Self:
+        check_weights(self, "distance_weight", "hypergraph_weight")
+        return self
 
 
 class MSRM(Method):

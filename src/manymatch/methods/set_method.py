@@ -11,13 +11,13 @@ from manymatch.config.grouped import Grouped
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.layers.shared_rows import by_rows
 from manymatch.losses import info_nce, mmd, triplet
-from manymatch.losses.triplet import Mining
+from manymatch.losses.triplet import Mining, mining_of_epoch
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.set_tower import SetTower
 from manymatch.methods.sets import SetSettings, SimilaritySettings, set_module
 from manymatch.methods.text_encoder import TextSettings, text_encoder
-from manymatch.methods.weighted import weighted
+from manymatch.methods.weighted import check_weights, weighted
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SetSimilarity
 from manymatch.text.wordpieces import AnyVocabulary
@@ -54,11 +54,7 @@ class SetMethodSettings(Grouped):
 
     @model_validator(mode="after")
     def _one_loss_matches_pairs(self) -> Self:
-        if not self.triplet_weight and not self.contrastive_weight:
-            raise ValueError(
-                "triplet_weight and contrastive_weight are both 0: no loss matches images and "
-                "captions"
-            )
+        check_weights(self, "triplet_weight", "contrastive_weight")
         return self
 
 
@@ -98,7 +94,7 @@ class SetMethod(Method):
         return self.similarity(images.vectors, texts.vectors, images.mask, texts.mask)
 
     def start_epoch(self, epoch: int) -> None:
-        self.mining = "all" if epoch < self.settings.all_negatives_epochs else "hardest"
+        self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs)
 
     def matching_terms(
         self, images: Embeddings, texts: Embeddings, image_index: Tensor

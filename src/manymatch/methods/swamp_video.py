@@ -44,8 +44,8 @@ class SwAMPVideoSettings(LabelSettings):
     """A binary file such as GoogleNews-vectors-negative300.bin."""
     margin: Positive = 0.1
     negatives: Literal["mean", "hardest"] = "mean"
-    """`mean`: the mean hinge over all other pairs of the batch (HowTo100M). `hardest`: the largest
-    hinge alone."""
+    """`mean`: in each direction the mean hinge over all wrong pairs of the batch (HowTo100M).
+    `hardest`: the largest hinge alone."""
     n_classes: Count = 500
     queue: Annotated[int, Field(ge=0)] = 2048
     tau: Positive = 0.25
@@ -79,16 +79,13 @@ class SwAMPVideo(Method):
         return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        contrastive = {"triplet": self._contrastive(self.score(images, texts), batch.image_index)}
+        settings, scores = self.settings, self.score(images, texts)
+        contrastive = {
+            "triplet": triplet(scores, batch.image_index, settings.margin, settings.negatives)
+        }
         # A pair is a caption and its clip: a clip with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs)
-
-    def _contrastive(self, scores: Tensor, image_index: Tensor) -> Tensor:
-        """The contrastive loss as a mean over the pairs."""
-        if self.settings.negatives == "hardest":
-            return triplet(scores, image_index, self.settings.margin, "hardest")
-        return triplet(scores, image_index, self.settings.margin, "all") / max(len(scores) - 1, 1)
 
 
 def _table(settings: SwAMPVideoSettings, vocabulary: AnyVocabulary) -> WordTable:

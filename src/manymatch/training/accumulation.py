@@ -55,7 +55,8 @@ def _kept_statistics(method: nn.Module) -> Iterator[None]:
     norms = [part for part in method.modules() if isinstance(part, _BatchNorm)]
     before = [(norm.momentum, norm.num_batches_tracked) for norm in norms]
     for norm in norms:
-        norm.momentum, norm.num_batches_tracked = 0.0, None
+        count = norm.num_batches_tracked  # its copy counts instead: `SyncBatchNorm` needs a number
+        norm.momentum, norm.num_batches_tracked = 0.0, None if count is None else count.clone()
     try:
         yield
     finally:

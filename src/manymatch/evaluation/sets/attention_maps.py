@@ -91,11 +91,10 @@ def caption_maps(
 
 def words_read(texts: Iterable[str], vocabulary: AnyVocabulary) -> list[list[str]]:
     """The words or wordpieces of each text, in the order of the text encoder's local features."""
-    ends = [vocabulary.CLS, vocabulary.SEP] if isinstance(vocabulary, WordPieces) else []
-    numbering = Numbering(vocabulary)
-    return [
-        [vocabulary.words[number] for number in (*ends, *numbering.words(text))] for text in texts
-    ]
+    numbers: Iterable[Iterable[int]] = map(Numbering(vocabulary).words, texts)
+    if isinstance(vocabulary, WordPieces):
+        numbers = ([vocabulary.CLS, *pieces, vocabulary.SEP] for pieces in numbers)
+    return [[vocabulary.words[number] for number in caption] for caption in numbers]
 
 
 def _rounded(weights: Tensor) -> list[list[float]]:
