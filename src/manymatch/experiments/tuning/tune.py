@@ -96,12 +96,17 @@ def tune(
 
 
 def _begin(search: Search, extend: bool) -> int:
-    """The number of finished trials. Trials of processes that were killed are queued again."""
+    """The number of finished trials. Trials of processes that were killed are queued again, before
+    those that wait."""
     study = search.study()
+    waiting = study.get_trials(states=(TrialState.WAITING,))
     for killed in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         study.tell(killed.number, state=TrialState.FAIL)
         if SETTINGS in killed.user_attrs:  # else the same settings are drawn again
             study.enqueue_trial(killed.params)
+    for trial in waiting:  # the queue gives the oldest
+        study.tell(study.ask(), state=TrialState.FAIL)
+        study.enqueue_trial(trial.system_attrs["fixed_params"])
     if all(trial.state == TrialState.FAIL for trial in study.get_trials(deepcopy=False)):
         if extend:
             _restore(search, study)
