@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from manymatch.config.edit import edited
+from manymatch.config.strict import read_yaml
 
 BLOCK = "presets:  # what runs\n{0}- vsepp  # the baseline\n{0}- cora\n\n# chance\nseed: 1\n"
 
@@ -46,6 +47,14 @@ def test_lines_after_a_group_stay_after_its_new_and_changed_entries(tmp_path: Pa
         file.write_text(edited(file, {"a.e": {"f": 3, "g": 4}}))
     added = "  e:\n    f: 3\n    g: 4\n"
     assert file.read_text() == f"a:\n  b:\n    c: 1 # why\n{added}\n# About d.\nd: 2\n"
+
+
+@pytest.mark.parametrize("text", ["no", "on", "1:30", "1_000", "~", "a # b", "[", "", "'x'", "é"])
+def test_texts_are_read_as_they_were_given(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "params.yaml"
+    file.write_text("a: [x]\nb: {}\n")
+    file.write_text(edited(file, {"a": ["x", text], f"b.{text}": {"c": text}}))
+    assert read_yaml(file) == {"a": ["x", text], "b": {text: {"c": text}}}
 
 
 def test_every_settings_file_survives_reading_and_writing(root: Path) -> None:

@@ -237,10 +237,12 @@ def test_weights_of_another_network_are_refused(
 
 def test_weights_that_are_missing_or_hold_code_are_refused(tmp_path: Path) -> None:
     torch.save({"conv1.weight": Path("code")}, tmp_path / "code.pth")
+    torch.save(torch.zeros(3), tmp_path / "tensor.pth")
     for weights, message in (
         (None, "weights to the file"),
         (str(tmp_path / "none.pth"), "no such file"),
-        (str(tmp_path / "code.pth"), "not the weights"),
+        (str(tmp_path / "code.pth"), "not a file of torch.save"),
+        (str(tmp_path / "tensor.pth"), "no tensors by name"),
     ):
         with pytest.raises(ConfigError, match=message):
             resnext.pretrained("resnext101_wsl", weights)

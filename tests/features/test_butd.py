@@ -170,11 +170,13 @@ def test_other_weights_are_refused(weights, tmp_path):
     torch.save({**state, name: torch.full((32,), torch.nan)}, path)
     assert f"'{name}' contains NaN or infinity" in refusal(path)
     torch.save({"a": Path("code")}, path)
-    assert "cannot be read" in refusal(path)
-    torch.save([1], path)
-    assert "no tensors by name" in refusal(path)
-    path.write_text("no weights")
-    assert "cannot be read" in refusal(path)
+    assert "not a file of torch.save" in refusal(path)
+    for content in ([1], {"a": 1}, {1: torch.zeros(1)}):
+        torch.save(content, path)
+        assert "no tensors by name" in refusal(path)
+    for content in (b"no weights", b"\x80\x02}q\x00h\x05."):
+        path.write_bytes(content)
+        assert "not a file of torch.save" in refusal(path)
     assert "no such file" in refusal(tmp_path / "none.bin")
     assert "pytorch_model.bin of unc-nlp" in refusal(None)
 

@@ -190,6 +190,17 @@ def test_an_archive_with_a_spoilt_member(data, name):
     assert str(file) in data.refusal(file)
 
 
+def test_an_archive_with_a_spoilt_name(data):
+    file = data.source / "a.npz"
+    write_npz(file)
+    content = bytearray(file.read_bytes())
+    entry = content.rindex(b"PK\1\2")
+    content[entry + 9] |= 8  # the name is UTF-8
+    content[entry + 46] = 0xFF
+    file.write_bytes(content)
+    assert "not a complete .npz file" in data.refusal(file)
+
+
 def test_files_of_something_else(data):
     (data.source / "a.mat").write_bytes(b"MATLAB")
     assert "not one of .h5" in data.refusal(data.source / "a.mat")

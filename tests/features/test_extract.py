@@ -224,12 +224,18 @@ def test_resnet_weights_must_be_there_whole_and_of_the_right_network(dataset, tm
 
 def test_lite0_weights_of_another_kind_are_refused(dataset, tmp_path):
     assert "no such file" in refusal(dataset, weights=str(tmp_path / "none.pth"))
-    (tmp_path / "text.pth").write_text("no weights")
-    assert "not the weights" in refusal(dataset, weights=str(tmp_path / "text.pth"))
-    torch.save({"a": torch.zeros(1)}, tmp_path / "other.pth")
-    assert "not the weights" in refusal(dataset, weights=str(tmp_path / "other.pth"))
-    torch.save({"a": Path("code")}, tmp_path / "code.pth")
-    assert "not the weights" in refusal(dataset, weights=str(tmp_path / "code.pth"))
+    for name, content, words in (
+        ("text.pth", b"no weights", "not a file of torch.save"),
+        ("cut.pth", b"\x80\x02}q\x00h\x05.", "not a file of torch.save"),
+        ("other.pth", {"a": torch.zeros(1)}, "not the weights"),
+        ("tensor.pth", torch.zeros(3), "no tensors by name"),
+        ("code.pth", {"a": Path("code")}, "not a file of torch.save"),
+    ):
+        if isinstance(content, bytes):
+            (tmp_path / name).write_bytes(content)
+        else:
+            torch.save(content, tmp_path / name)
+        assert words in refusal(dataset, weights=str(tmp_path / name))
 
 
 def test_unknown_names_tell_the_nearest(dataset):

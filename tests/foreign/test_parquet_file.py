@@ -1,11 +1,13 @@
 """No damaged table is read as another table."""
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hashed_files import flipped_bits
 
-from manymatch.foreign.parquet_file import open_table, read_table, table_writer
+from manymatch.foreign.parquet_file import open_table, python_cells, read_table, table_writer
 from manymatch.system.errors import DataError
 
 SCHEMA = pa.schema(
@@ -54,6 +56,15 @@ def test_other_files_are_one_line(path, content):
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"table\.parquet"):
         open_table(path, SCHEMA.names, "captions")
+
+
+def test_cells_of_another_program_become_pythons(path):
+    times = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns", "UTC"))
+    rows = python_cells(pa.table({"time": times, "text": ["a", None]}), path).to_pylist()
+    time = datetime(2023, 11, 14, 22, 13, 20, 123456, UTC)
+    assert rows == [{"time": time, "text": "a"}, {"time": None, "text": None}]
+    with pytest.raises(DataError, match=r"table\.parquet.*UTF-8"):
+        python_cells(pa.table({"text": pa.array([b"\xff"]).view(pa.string())}), path)
 
 
 def test_a_damaged_page_of_another_programs_table_is_one_line(path):

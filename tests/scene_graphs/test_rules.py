@@ -9,6 +9,7 @@ import pytest
 from spacy.language import Language
 from written_graphs import table, written
 
+from manymatch.scene_graphs.lexicon import SPATIAL
 from manymatch.scene_graphs.rules import scene_graph
 
 TABLE = table(Path(__file__).with_name("sentences.tsv"))
@@ -24,6 +25,11 @@ def test_objects_keep_their_surface_form(model: Language) -> None:
     graph = scene_graph(model("Two Dogs and three fire trucks."))
     assert graph.objects == ("dogs", "fire trucks")
     assert graph.names == ("dog", "fire truck")
+
+
+@pytest.mark.parametrize("phrase", sorted(SPATIAL))
+def test_a_text_may_end_with_a_spatial_phrase(model: Language, phrase: tuple[str, ...]) -> None:
+    assert scene_graph(model(f"a dog {' '.join(phrase)}")).names[0] == "dog"
 
 
 def test_any_order_of_words_has_a_graph(model: Language) -> None:

@@ -35,7 +35,10 @@ def index(
         str,
         typer.Option(metavar="FOLDER", help="A trained model, such as models/scenes/cora."),
     ],
-    to: Annotated[Path, typer.Option(metavar="FOLDER", help="The index to write or to update.")],
+    to: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", resolve_path=True, help="The index to write or to update."),
+    ],
     table: Annotated[
         Path | None,
         typer.Option(
@@ -61,9 +64,15 @@ def index(
 
 
 def _parts(index: Path) -> Path:
-    """The folder of the parts: beside the parts of the stages if the index is a stage's output."""
+    """The folder of the parts: beside the parts of the stages if the index is a stage's output.
+
+    Args:
+        index: a path without links.
+    """
     data = LAYOUT.root / "data"
-    return LAYOUT.parts(index) if index.is_relative_to(data) else Path(f"{index}.parts")
+    if index.is_relative_to(data.resolve()):
+        return LAYOUT.parts(data / index.relative_to(data.resolve()))
+    return Path(f"{index}.parts")
 
 
 @commands.command()

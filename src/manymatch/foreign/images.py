@@ -19,6 +19,8 @@ MAX_PIXELS = 64_000_000
 """Larger images are refused before decoding: a small file can decode to more than the memory."""
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """Formats of photographs. Some of Pillow's other readers start programs."""
+PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+"""Endings of files in these formats."""
 REMEDY = "Replace or remove the file and run the stage 'download' again"
 
 
@@ -29,14 +31,14 @@ def read_crops(
     source: Path | Image.Image, crops: NDArray[np.float32], size: int
 ) -> NDArray[np.uint8]:
     """(c, size, size, 3) RGB: every crop (x1 y1 x2 y2 in 0..1), resized to a square, bicubic."""
-    with _decoding(source):
+    with decoding(source):
         image = _open(source)
         return np.stack([_crop(image, crop, size) for crop in crops.tolist()])
 
 
 def read_image(source: Path | Image.Image) -> NDArray[np.uint8]:
     """(h, w, 3) RGB, in the size of the image."""
-    with _decoding(source):
+    with decoding(source):
         return np.array(_open(source))
 
 
@@ -46,12 +48,36 @@ def read_small(source: Path | bytes, side: int) -> NDArray[np.uint8]:
     Raises:
         DataError: the image cannot be decoded, or has fewer than `side` rows or columns.
     """
-    with _decoding(source):
+    with decoding(source):
         image = _open(source, draft=2 * side)
         if min(image.size) < side:
             size = f"{image.width} x {image.height} pixels"
             raise DataError(f"an image of {size}, at least {side} x {side} are needed")
         return np.asarray(image.resize((side, side), Image.Resampling.BOX))
+
+
+@contextlib.contextmanager
+def opened(
+    source: Path | bytes, most: int | None = None, remedy: str = REMEDY
+) -> Iterator[Image.Image]:
+    """An image in a format of photographs, not yet decoded; `most`: pixels, else `MAX_PIXELS`."""
+    most = most or MAX_PIXELS
+    stream = io.BytesIO(source) if isinstance(source, bytes) else open_regular(source)
+    with stream, Image.open(stream, formats=_FORMATS) as image:
+        if image.width * image.height > most:
+            size = f"{image.width} x {image.height} pixels"
+            raise DataError(f"{_name(source)}: {size}, at most {most:,} are read. {remedy}")
+        yield image
+
+
+def small_jpeg(image: Image.Image, side: int, quality: int) -> bytes:
+    """An opened image as an upright JPEG with at most `side` pixels on its longest side."""
+    image.draft("RGB", (side, side))
+    small = upright_rgb(image)
+    small.thumbnail((side, side), Image.Resampling.BICUBIC)
+    file = io.BytesIO()
+    small.save(file, "JPEG", quality=quality)
+    return file.getvalue()
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
@@ -65,9 +91,9 @@ def upright_rgb(image: Image.Image) -> Image.Image:
 
 
 @contextlib.contextmanager
-def _decoding(source: Path | bytes | Image.Image) -> Iterator[None]:
+def decoding(source: Path | bytes | Image.Image) -> Iterator[None]:
     """Turn the faults of an image into one line that says what to do."""
-    path = source if isinstance(source, Path) else "an image in memory"
+    path = _name(source)
     try:
         yield
     except DataError:
@@ -84,16 +110,15 @@ def _decoding(source: Path | bytes | Image.Image) -> Iterator[None]:
         raise DataError(f"{path}: cannot be decoded ({reason}). {REMEDY}") from None
 
 
+def _name(source: Path | bytes | Image.Image) -> Path | str:
+    return source if isinstance(source, Path) else "an image in memory"
+
+
 def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image.Image:
     """`draft`: a side in pixels; a JPEG may be decoded in a smaller size, but not below it."""
     if isinstance(source, Image.Image):
         return source.convert("RGB")
-    opened = io.BytesIO(source) if isinstance(source, bytes) else open_regular(source)
-    with opened as stream, Image.open(stream, formats=_FORMATS) as image:
-        if image.width * image.height > MAX_PIXELS:
-            size = f"{image.width} x {image.height} pixels"
-            where = source if isinstance(source, Path) else "an image in memory"
-            raise DataError(f"{where}: {size}, at most {MAX_PIXELS:,} are read. {REMEDY}")
+    with opened(source) as image:
         if draft:
             image.draft("RGB", (draft, draft))
         return upright_rgb(image)

@@ -69,6 +69,26 @@ def _check_hash(path: Path) -> None:
             raise OSError("damaged: the content does not have the hash that the file holds")
 
 
+def python_cells(rows: pa.Table, path: Path) -> pa.Table:
+    """Rows of another program's table at `path` in types that Python has: times in microseconds.
+
+    Raises:
+        DataError: a text is not UTF-8, or a cell is damaged.
+    """
+    try:
+        rows.validate(full=True)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"{path}: a damaged cell ({first_line(error)}). Write the table again, with texts in "
+            "UTF-8"
+        ) from None
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            times = rows[number].cast(pa.timestamp("us", field.type.tz), safe=False)
+            rows = rows.set_column(number, field.name, times)
+    return rows
+
+
 @contextlib.contextmanager
 def table_faults(path: Path, stage: str) -> Iterator[None]:
     """Turn faults while reading the table at `path`, which `stage` writes, into a `DataError`."""

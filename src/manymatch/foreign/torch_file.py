@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from manymatch.foreign.pickles import MAX_BYTES
 from manymatch.foreign.regular_file import regular_path
-from manymatch.system.errors import DataError
+from manymatch.system.errors import ConfigError, DataError
 
 
 def load_tensors(path: Path) -> Any:
@@ -41,6 +42,23 @@ def load_tensors(path: Path) -> Any:
             f"{path}: not a file of torch.save, damaged, or more than tensors and plain data, "
             "which is refused because it would run code"
         ) from None
+
+
+def load_weights(path: Path, network: str) -> dict[str, Tensor]:
+    """The tensors by name that torch saved at `path`, the weights of `network`.
+
+    Raises:
+        ConfigError: the file is missing or damaged, or contains something else.
+    """
+    try:
+        tensors = load_tensors(path)
+    except DataError as error:
+        raise ConfigError(f"{error}. Set weights to those of {network}") from None
+    if isinstance(tensors, dict) and all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in tensors.items()
+    ):
+        return tensors
+    raise ConfigError(f"{path}: not the weights of {network}: no tensors by name")
 
 
 def _refuse_packed(name: str, path: Path) -> None:

@@ -42,11 +42,10 @@ def join_spatial(tree: Tree) -> None:
     """Join "in front of", "next to" and other spatial phrases to one preposition each."""
     for first, word in enumerate(tree.words):
         if word in SPATIAL_STARTS and tree.tags[first]:
-            length = next(
-                (n for n in SPATIAL_LENGTHS if tuple(tree.words[first : first + n]) in SPATIAL), 0
-            )
-            if length:
-                _join_preposition(tree, first, first + length - 1)
+            longest_first = (tuple(tree.words[first : first + n]) for n in SPATIAL_LENGTHS)
+            phrase = next((words for words in longest_first if words in SPATIAL), ())
+            if phrase:
+                _join_preposition(tree, first, first + len(phrase) - 1)
 
 
 def _join_preposition(tree: Tree, first: int, last: int) -> None:

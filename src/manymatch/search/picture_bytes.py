@@ -6,7 +6,6 @@ sooner without it.
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,7 @@ from manymatch.system.errors import DataError, first_line
 
 MOST_PIXELS = 40_000_000
 """Larger pictures are refused as a query."""
-_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-_SIDE = 320
+_SIDE, _QUALITY = 320, 82
 _AT_ONCE = threading.BoundedSemaphore(2)
 """A decoded picture can take 200 MB, so only two are decoded at once."""
 
@@ -38,15 +36,10 @@ def decoded(data: bytes, most: int | None = None) -> Image.Image:
 
 def thumbnail(data: bytes) -> bytes:
     """A JPEG of at most 320 x 320 pixels, turned upright; raises the same as `decoded`."""
-    from manymatch.foreign.images import upright_rgb
+    from manymatch.foreign.images import small_jpeg
 
     with _opened(data) as image:
-        image.draft("RGB", (_SIDE, _SIDE))
-        small = upright_rgb(image)
-        small.thumbnail((_SIDE, _SIDE))
-        file = io.BytesIO()
-        small.save(file, "JPEG", quality=82)
-        return file.getvalue()
+        return small_jpeg(image, _SIDE, _QUALITY)
 
 
 def media_type(data: bytes) -> str:
@@ -57,17 +50,11 @@ def media_type(data: bytes) -> str:
 
 @contextmanager
 def _opened(data: bytes, most: int | None = None) -> Iterator[Image.Image]:
-    from manymatch.foreign.images import MAX_PIXELS
+    from manymatch.foreign.images import opened
 
-    most = most or MAX_PIXELS
     with _AT_ONCE:
         try:
-            with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-                if image.width * image.height > most:
-                    raise DataError(
-                        f"picture: {image.width} x {image.height} pixels, at most {most:,} are "
-                        "read. Send a smaller picture."
-                    )
+            with opened(data, most, "Send a smaller picture.") as image:
                 yield image
         except DataError:
             raise

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
-from PIL import Image
-
 from manymatch.datasets.image_folder import image_path, read_image_folder
-from manymatch.foreign.images import upright_rgb
-from manymatch.system.errors import DataError
+from manymatch.foreign.images import decoding, opened, small_jpeg
 
 _QUALITY = 80
 
@@ -33,15 +29,5 @@ class Pictures:
         path = self.path(file)
         if path is None:
             return None
-        try:
-            with Image.open(path) as image:
-                image.draft("RGB", (side, side))
-                small = upright_rgb(image)
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(
-                f"{path}: not a usable image ({error}). Replace or remove the file"
-            ) from None
-        small.thumbnail((side, side), Image.Resampling.BICUBIC)
-        stream = io.BytesIO()
-        small.save(stream, "JPEG", quality=_QUALITY)
-        return stream.getvalue()
+        with decoding(path), opened(path) as image:
+            return small_jpeg(image, side, _QUALITY)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from own_forms import Birds, Settings, coco, pictures_in_parquet, tar_of, webdataset
 from PIL import Image
@@ -138,6 +140,15 @@ def cut_parquet(birds: Birds) -> Settings:
     return settings
 
 
+def no_utf8_in_parquet(birds: Birds) -> Settings:
+    settings = pictures_in_parquet(birds)
+    path = next(Path(settings["images"]).iterdir())
+    rows = pq.read_table(path)
+    captions = pa.array([b"\xff\xfe"] * len(rows)).view(pa.string())
+    pq.write_table(rows.set_column(1, "caption", captions), path)
+    return settings
+
+
 def damaged_in_tar(birds: Birds) -> Settings:
     path = birds.photos / "bird7.jpg"
     path.write_bytes(path.read_bytes()[:300])
@@ -235,6 +246,7 @@ FAULTS: dict[str, tuple[Damage, str]] = {
     "JSON lists": (text('{"images": []}', "captions_train.json"), "'annotations'"),
     "JSON lines": (text('{"file_name": 1', "metadata.jsonl"), "metadata.jsonl:1: not valid JSON"),
     "JSON values": (text("3", "metadata.jsonl"), "metadata.jsonl:1: expected a JSON object"),
+    "no UTF-8 in Parquet": (no_utf8_in_parquet, "parquet: a damaged cell.*UTF-8"),
     "cut Parquet": (cut_parquet, "not a Parquet table"),
 }
 

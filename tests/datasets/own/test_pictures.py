@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from manymatch.datasets.own.near import near_groups, signature
 from manymatch.datasets.own.splits import crossing, draw
 from manymatch.foreign.images import read_image, upright_rgb
 from manymatch.shards.thumbnail import Pictures
+from manymatch.system.errors import DataError
 
 ORIENTATION = 0x0112
 
@@ -68,6 +71,21 @@ def test_a_picture_is_read_as_people_see_it(
     assert difference.mean() < 10
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not an image"),
+        (b"BM" + struct.pack("<13I", 54, 0, 54, 40, 8000, 8001, 1 | 24 << 16, *[0] * 6), "8001"),
+    ],
+)
+def test_thumbnails_of_hostile_files_are_refused(
+    content: bytes, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "picture.jpg").write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        Pictures(tmp_path).thumbnail("picture.jpg", 96)
+
+
 def test_an_ordinary_picture_is_not_changed() -> None:
     np.testing.assert_array_equal(np.asarray(upright_rgb(blocks())), np.asarray(blocks()))
 
@@ -102,6 +120,16 @@ def test_all_pairs_are_found_in_small_blocks(monkeypatch: pytest.MonkeyPatch) ->
     assert list(whole[:40]) == list(whole[40:]) and len(set(whole)) == 40
     monkeypatch.setattr("manymatch.datasets.own.near._PAIRS", 1)
     assert list(near_groups(signatures)) == list(whole)
+
+
+def test_many_copies_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manymatch.datasets.own.near._PAIRS", 1)
+    copies = [(0, bytes([number % 2, number // 2]) + bytes(190)) for number in range(500)]
+    tracemalloc.start()
+    groups = near_groups(copies)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not groups.any() and peak < 4e6  # 8 times all pairs take 16 MB
 
 
 def test_drawn_splits_keep_copies_together() -> None:

@@ -57,6 +57,9 @@ def test_pictures_are_indexed_and_found(
     page = Path(opened[0].removeprefix("file://")).read_text()
     assert page.count('<img alt="" src="data:image/jpeg') == 13
     assert "&lt;b&gt;.png" in page and "<b>" not in page and "http://" not in page
+    Path("link").symlink_to("a.index")
+    run(*index(album, "--to", "link"))
+    assert Path("link").is_symlink() and not list(album.root.glob("link.*"))
     assert "no results" in run("search", "a.index", "two dogs", "--least", "9")
 
     for words, message in (
@@ -68,6 +71,7 @@ def test_pictures_are_indexed_and_found(
         (index(album, "--split", "test"), "no splits"),
         (index(album, "--part", "3/2"), "--part"),
         (index(album, "--to", "pictures"), "not an index"),
+        (index(album, "--to", "."), "not an index"),
         (index(album, "--model", "missing"), "missing"),
     ):
         assert message in fails(words, monkeypatch, capfd)

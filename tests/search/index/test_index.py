@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import shutil
 import subprocess
@@ -12,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from manymatch import Index, Model, load
 from manymatch.evaluation.rerank import reranked
 from manymatch.search.index.build import build
+from manymatch.search.index.facts import with_facts
 from manymatch.search.index.items import PictureFolder
 from manymatch.search.index.sources import source_of
 from manymatch.system.errors import ConfigError, DataError
@@ -120,6 +124,16 @@ def test_an_edited_table_of_items_leads_nowhere_else(album: Album) -> None:
             PictureFolder(album.pictures).picture({"path": path})
 
 
+def test_an_index_behind_a_link_knows_its_model_and_source(album: Album) -> None:
+    (album.root / "disk" / "deep").mkdir(parents=True)
+    (album.root / "link").symlink_to("disk/deep")
+    album.target = album.root / "link" / "album.index"
+    album.index()
+    index = Index.open(album.target)
+    (result,) = index.search("two dogs", 1).results
+    assert index.picture(result.id) == (album.pictures / result.path).read_bytes()
+
+
 def test_hostile_queries_have_a_clear_answer(album: Album) -> None:
     album.index()
     index = album.open()
@@ -131,6 +145,8 @@ def test_hostile_queries_have_a_clear_answer(album: Album) -> None:
         assert len(index.search(text).results) == 12
     with pytest.raises(ConfigError, match="at least one"):
         index.search("a dog", 0)
+    with pytest.raises(ConfigError, match="least"):
+        index.search("a dog", least=float("nan"))
     with pytest.raises(DataError, match="no column"):
         index.search("a dog", where="nothing > 1")
     (album.root / "text.jpg").write_text("no picture")
@@ -171,6 +187,33 @@ def test_filters_and_a_least_score(album: Album) -> None:
             album.index(table=table)
     with pytest.raises(DataError, match="no such file"):
         album.index(table=album.root / "missing.parquet")
+
+
+def test_facts_of_other_programs_can_be_read(album: Album) -> None:
+    album.draw("photo.png", 500)
+    table = album.root / "facts.parquet"
+    times = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns"))
+    pq.write_table(
+        pa.table({"path": ["photo.png", "other.png"], "text": [1, 2], "time": times}), table
+    )
+    album.index(table=table)
+    index = album.open()
+    results = {result.path: result for result in index.search("two dogs").results}
+    facts = index.item(results["photo.png"].id).facts
+    assert facts == {"text": 1, "time": datetime.datetime(2023, 11, 14, 22, 13, 20, 123456)}
+    assert results["photo.png"].text is None
+
+    note = pa.array([b"\xff\xfe"]).view(pa.string())
+    pq.write_table(pa.table({"path": ["photo.png"], "note": note}), table)
+    with pytest.raises(DataError, match=r"facts\.parquet.*UTF-8"):
+        album.index(table=table)
+
+
+def test_paths_of_numbers_stay_texts(tmp_path: Path) -> None:
+    table = tmp_path / "facts.csv"
+    table.write_text("path,number\n000123,1\n,2\n")
+    items = pa.table({"path": ["000123", "123"]})
+    assert with_facts(items, table, None)["number"].to_pylist() == [1, None]
 
 
 def test_opening_an_index_is_quick_and_needs_no_model(album: Album) -> None:

@@ -30,6 +30,7 @@ ITEMS = pa.table(
         ),
         "good": [True, False, True, None],
         "a name": [1, 2, 3, 4],
+        "quoted": ["'a'", "a", None, "a'"],
         "captions": [["a"], ["b"], [], ["c"]],
     }
 )
@@ -49,6 +50,8 @@ ITEMS = pa.table(
         ('colour == "red"', [0, 3]),
         ('colour != "red"', [1]),
         ('not colour == "red"', [1]),
+        ("colour == '\"red'", []),
+        ("quoted == \"'a'\"", [0]),
         ('colour in ("blue", "green") or weight < -1', [1, 3]),
         ("size in (10, 3000)", [0, 2]),
         ("date >= 1970-01-02 and date < 1970-01-03T12:00", [1, 2]),

@@ -54,13 +54,14 @@ def test_requests_of_one_kind_share_a_batch(held: Held) -> None:
 def test_a_faulty_request_fails_alone(held: Held) -> None:
     made = begun(held)
     good, faulty, other = made.submit("a", 1), made.submit("a", -1), made.submit("a", 2)
-    defect = made.submit("b", -2)
+    defect, beside = made.submit("b", -2), made.submit("b", 4)
     held.released.set()
     assert (good.result(10), other.result(10)) == (10, 20)
     with pytest.raises(DataError):
         faulty.result(10)
     with pytest.raises(ZeroDivisionError):
         defect.result(10)
+    assert beside.result(10) == 40
     assert made.submit("a", 3).result(10) == 30
 
 

@@ -26,6 +26,8 @@ def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
         serve(indexes, "127.0.0.1", taken.getsockname()[1], 100)
     with pytest.raises(ConfigError, match="--host"):
         serve(indexes, "192.0.2.1", 0, 100)
+    with pytest.raises(ConfigError, match="--host"):
+        serve(indexes, "a..b", 0, 100)
 
 
 def test_the_service_answers_before_slow_imports() -> None:

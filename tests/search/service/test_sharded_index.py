@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from fastapi import HTTPException
 from starlette.testclient import TestClient
 from waiting import ready
 
 import manymatch
 from manymatch import Index
 from manymatch.search.index.build import build
+from manymatch.search.index.items import PictureFolder
 from manymatch.search.index.sources import source_of
+from manymatch.search.picture_bytes import thumbnail
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.search.service.sharded_index import ShardedIndex
@@ -94,6 +98,15 @@ def test_shards_answer_as_the_whole_index(
     assert why["score"] == pytest.approx(dict(hits(text))[name].expected, abs=1e-6)
 
 
+def test_an_item_with_only_a_thumbnail_has_no_exact_answer(
+    merged: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = PictureFolder.picture
+    monkeypatch.setattr(PictureFolder, "picture", lambda *item: thumbnail(file(*item)))
+    item = merged.get("/search?q=dog").json()["results"][0]["id"]
+    assert merged.get(f"/items/{item}/similar").json()["exact"] is False
+
+
 @pytest.mark.parametrize("item", ["0", "0.", "7.abc", "0.nobody", "x.1", "0...", "²."])
 def test_items_of_no_shard_are_not_there(merged: TestClient, item: str) -> None:
     assert merged.get(f"/items/{item}").status_code == 404
@@ -117,9 +130,26 @@ def test_shards_of_another_model_are_refused(shards: list[TestClient]) -> None:
     assert index.status == "failed" and "another model" in str(index.fault)
 
 
+@pytest.mark.parametrize("content", ["<html></html>", "[1]", "{}"])
+def test_an_address_of_another_service_is_named(content: str) -> None:
+    other = httpx.MockTransport(lambda request: httpx.Response(200, text=content))
+    index = ShardedIndex("photos", [httpx.Client(base_url=ADDRESS, transport=other)])
+    with pytest.raises(HTTPException, match=ADDRESS):
+        index._state_of(0)
+
+
 @pytest.mark.parametrize(
     "addresses",
-    [["photos.index"], ["ftp://a/b"], ["http://a/x", "http://b/y"], ["http://a/../b"], ["http://"]],
+    [
+        ["photos.index"],
+        ["ftp://a/b"],
+        ["http://a/x", "http://b/y"],
+        ["http://a/../b"],
+        ["http://"],
+        ["http://[::1"],
+        ["http://127.0.0.1:abc/x"],
+        ["http://a..b/x"],
+    ],
 )
 def test_addresses_of_no_service_are_refused(addresses: list[str]) -> None:
     with pytest.raises(ConfigError):

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.image_files import image_files
-from manymatch.datasets.own.record import PICTURES, REFUSED
+from manymatch.datasets.own.record import REFUSED
+from manymatch.foreign.images import PICTURES
 
 
 class Unusable(Exception):

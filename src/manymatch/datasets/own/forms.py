@@ -10,9 +10,10 @@ from typing import Literal, get_args
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.beside import read_beside
 from manymatch.datasets.own.json_files import is_karpathy, read_coco_files, read_karpathy_files
-from manymatch.datasets.own.record import PICTURES, Record
+from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, read_tables
 from manymatch.datasets.own.tars import read_tars
+from manymatch.foreign.images import PICTURES
 from manymatch.system.errors import SourceError
 
 Format = Literal["table", "beside", "coco", "karpathy", "tars"]

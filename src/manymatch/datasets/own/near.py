@@ -25,7 +25,7 @@ _BITS = 6
 _LEVELS = 6.0
 """Near-duplicates' colours differ by at most this mean, of 255 levels."""
 _PAIRS = 2**17
-"""Pairs in memory."""
+"""Pairs in memory, or as many as pictures."""
 _POSITIONS = np.arange(_SIDE) + 0.5
 _COSINES = np.cos(np.pi / _SIDE * np.outer(np.arange(_LOW), _POSITIONS))
 
@@ -54,11 +54,24 @@ def near_groups(signatures: list[Signature]) -> NDArray[np.int32]:
     hashes = np.array([one for one, _ in distinct], np.uint64)
     colours = np.frombuffer(b"".join(one for _, one in distinct), np.uint8)
     colours = colours.reshape(len(distinct), -1)
-    pairs = [pair for bucket in _buckets(hashes) for pair in _near_pairs(bucket, hashes, colours)]
-    ends = np.concatenate([np.zeros((0, 2), np.intp), *pairs]).T
-    graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(len(distinct), len(distinct)))
-    _, groups = connected_components(graph, directed=False)
-    return groups[[position[one] for one in signatures]]
+    groups = np.arange(len(distinct), dtype=np.int32)
+    waiting: list[NDArray[np.intp]] = []
+    count = 0
+    for bucket in _buckets(hashes):
+        for pairs in _near_pairs(bucket, hashes, colours):
+            waiting.append(pairs)
+            count += len(pairs)
+            if count > max(_PAIRS, len(distinct)):
+                groups, waiting, count = _joined(groups, waiting), [], 0
+    return _joined(groups, waiting)[[position[one] for one in signatures]]
+
+
+def _joined(groups: NDArray[np.int32], pairs: list[NDArray[np.intp]]) -> NDArray[np.int32]:
+    """Return the groups after those of the two pictures of each pair become one."""
+    ends = groups[np.concatenate([np.zeros((0, 2), np.intp), *pairs])].T
+    graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(len(groups), len(groups)))
+    _, joined = connected_components(graph, directed=False)
+    return joined[groups]
 
 
 def _buckets(hashes: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:

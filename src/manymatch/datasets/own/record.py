@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-"""Endings of the file formats that are read."""
 REFUSED = (".svg", ".heic", ".avif")
 """Endings of pictures that are listed as unusable."""
 _SPLIT_WORDS = {

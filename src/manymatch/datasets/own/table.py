@@ -26,6 +26,7 @@ from manymatch.datasets.own.record import (
     split_of_word,
     texts,
 )
+from manymatch.foreign.parquet_file import python_cells
 from manymatch.foreign.regular_file import open_regular, regular_path
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, first_line
@@ -153,10 +154,10 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
     try:
         with regular_path(path) as name, pq.ParquetFile(name, pre_buffer=False) as table:
             for batch in table.iter_batches(_BATCH, use_threads=False):
-                for row in batch.to_pylist():
+                for row in python_cells(pa.Table.from_batches([batch]), path).to_pylist():
                     number += 1
                     yield f"{path}: row {number}", row, None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
         raise DataError(f"{path}: not a Parquet table ({first_line(error)})") from None
 
 

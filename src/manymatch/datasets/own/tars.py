@@ -9,7 +9,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from manymatch.datasets.own.record import (
-    PICTURES,
     Record,
     caption_columns,
     split_of_path,
@@ -17,6 +16,7 @@ from manymatch.datasets.own.record import (
     texts,
 )
 from manymatch.fetching.archive_members import Member, archive_faults, opened_archive
+from manymatch.foreign.images import PICTURES
 
 _MAX_BYTES = {".txt": 2**20, ".json": 2**20} | dict.fromkeys(PICTURES, 2**28)
 

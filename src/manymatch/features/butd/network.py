@@ -8,7 +8,6 @@ Stage 5 processes the pooled regions, without stride and with dilation 2.
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from manymatch.foreign.regular_file import regular_path
+from manymatch.foreign.torch_file import load_weights
 from manymatch.system.errors import ConfigError
 
 PUBLIC = "unc-nlp/frcnn-vg-finetuned"
@@ -235,17 +235,14 @@ def _checked(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _read(path: Path) -> dict[str, Tensor]:
+    if path.suffix != ".safetensors":
+        return load_weights(path, PUBLIC)
     try:
         with regular_path(path) as name:
-            if path.suffix == ".safetensors":
-                return load_file(name)
-            tensors = torch.load(name, map_location="cpu", weights_only=True)
+            return load_file(name)
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such file of weights. Set weights to those of {PUBLIC}"
         ) from None
-    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError, SafetensorError):
+    except (OSError, RuntimeError, ValueError, SafetensorError):
         raise ConfigError(f"{path}: not the weights of {PUBLIC}: cannot be read") from None
-    if isinstance(tensors, dict) and all(isinstance(value, Tensor) for value in tensors.values()):
-        return tensors
-    raise ConfigError(f"{path}: not the weights of {PUBLIC}: no tensors by name")

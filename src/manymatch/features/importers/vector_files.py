@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +36,17 @@ from manymatch.system.errors import DataError, first_line
 
 PARTS = ("2d", "3d")
 """The keys of frame features and motion features, if they are separate."""
+_ZIP_FAULTS = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    # The standard library raises these for some damaged headers.
+    ValueError,
+    OverflowError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+)
 Streams = tuple[Mapping[str, Any], ...]
 """A mapping from names to values that `vector` reads, or one such mapping for each of `PARTS`."""
 
@@ -100,8 +112,8 @@ def _zipped(path: Path) -> Iterator[Streams]:
         with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
             members = [_Member(archive, member) for member in archive.infolist()]
             yield _split({part.info.filename.removesuffix(".npy"): part for part in members})
-    except (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: not a complete .npz file ({error})") from None
+    except _ZIP_FAULTS as error:
+        raise DataError(f"{path}: not a complete .npz file ({first_line(error)})") from None
 
 
 @contextmanager

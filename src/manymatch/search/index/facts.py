@@ -8,11 +8,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from manymatch.foreign.parquet_file import python_cells
 from manymatch.foreign.regular_file import regular_path
 from manymatch.search.index.stored import OWN
 from manymatch.system.errors import DataError, first_line
 
 _KEY = "path"
+_PATHS_AS_TEXT = pyarrow.csv.ConvertOptions(column_types={_KEY: pa.string()})
 
 
 def with_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> pa.Table:
@@ -45,9 +47,10 @@ def _read(file: Path, taken: list[str]) -> pa.Table:
     try:
         with regular_path(file) as name:
             if file.suffix.lower() == ".csv":
-                table = pyarrow.csv.read_csv(name)
+                table = pyarrow.csv.read_csv(name, convert_options=_PATHS_AS_TEXT)
             else:
                 table = pq.read_table(name)
+            table = python_cells(table, file)
             table = table.set_column(
                 table.column_names.index(_KEY), _KEY, table[_KEY].cast(pa.string())
             )

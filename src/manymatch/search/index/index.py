@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from manymatch.foreign.parquet_file import python_cells
 from manymatch.search.answer import Answer, Item, Milliseconds, Result
 from manymatch.search.index.items import Side, Source
 from manymatch.search.index.manifest import Manifest
@@ -187,6 +189,8 @@ class Index:
     ) -> list[Answer]:
         if k < 1:
             raise ConfigError(f"k = {k}: ask for at least one result.")
+        if least is not None and not math.isfinite(least):
+            raise ConfigError(f"least = {least}: the least score must be a finite number.")
         scanner = self._loaded[1][query.side]
         start = time.perf_counter()
         hits = scanner.top(query.embeddings, min(k, len(self)), selected, least)
@@ -207,9 +211,7 @@ class Index:
         ]
 
     def _results(self, hits: Hits, asking: Side) -> list[Result]:
-        columns = [
-            name for name in ("id", "path", "text") if name in self._stored.items.column_names
-        ]
+        columns = ["id", "path", *(["text"] if self.manifest.side == "texts" else [])]
         rows = self._stored.items.select(columns).take(hits.rows).to_pylist()
         precision = None
         if asking != self.manifest.side and self._beta is None:
@@ -263,7 +265,7 @@ class Index:
         return self._rows[id]
 
     def _values(self, row: int) -> dict[str, Any]:
-        (values,) = self._stored.items.slice(row, 1).to_pylist()
+        (values,) = python_cells(self._stored.items.slice(row, 1), self.folder).to_pylist()
         return values
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from manymatch.foreign.images import PICTURES
 from manymatch.foreign.regular_file import read_regular, regular_path
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from manymatch.search.model import Model
 
 Side = Literal["images", "texts"]
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 _ADVICE = ". Replace or remove the file"
 """What to do about a broken picture of a data set; one of a user is left out."""
 _THREADS, _AHEAD = 4, 8
@@ -114,7 +114,7 @@ class PictureFolder(Source):
         for parent, folders, names in os.walk(self.path, onerror=unreadable):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
-                if name.lower().endswith(SUFFIXES) and not name.startswith("."):
+                if name.lower().endswith(PICTURES) and not name.startswith("."):
                     yield self._entry(Path(parent, name))
 
     def _entry(self, file: Path) -> Entry:
@@ -140,7 +140,7 @@ class PictureFolder(Source):
             raise DataError(str(storage_error(error))) from None
         except ValueError:  # half a character, or a zero byte
             raise DataError(f"{self.path / path}: the name is not valid UTF-8") from None
-        if not file.is_relative_to(self.path.resolve()) or not path.lower().endswith(SUFFIXES):
+        if not file.is_relative_to(self.path.resolve()) or not path.lower().endswith(PICTURES):
             raise DataError(f"{self.path / path}: not a picture in the folder {self.path}")
         return file
 

@@ -78,8 +78,10 @@ class Manifest(Record):
 
 def relative(path: str, folder: Path) -> str:
     """A path as seen from `folder`, so that both can move together; a model's name on the hub, of
-    which there is no file, stays."""
-    return os.path.relpath(path, folder) if Path(path).exists() else path
+    which there is no file, stays. Links are resolved: ".." leads from where a link leads to."""
+    if not Path(path).exists():
+        return path
+    return os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
 
 
 def model_identity(model: Model) -> dict[str, str]:

@@ -145,7 +145,7 @@ class _Expression:
             return pa.scalar(text == "true")
         if kind not in ("text", "date"):
             self._refuse(f"expected a value instead of '{text}'. Quote a text")
-        return pa.scalar(text.strip("\"'")).cast(wanted)
+        return pa.scalar(text[1:-1] if kind == "text" else text).cast(wanted)
 
     def _take(self, word: str) -> bool:
         taken = self._tokens[self._at : self._at + 1] in ([("name", word)], [("sign", word)])

@@ -9,8 +9,6 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from manymatch.system.errors import ManyMatchError
-
 Work = tuple[Hashable, Any, "Future[Any]"]
 
 LARGEST = 64
@@ -64,16 +62,13 @@ class Batcher:
     def _settle(self, kind: Hashable, group: list[Work]) -> None:
         try:
             answers = self._answer(kind, [request for _, request, _ in group])
-        except ManyMatchError as error:
+        except Exception as error:
             if len(group) == 1:
                 group[0][2].set_exception(error)
                 return
             # The fault of one request must not reach the others.
             for one in group:
                 self._settle(kind, [one])
-        except Exception as error:
-            for _, _, future in group:
-                future.set_exception(error)
         else:
             for (_, _, future), answer in zip(group, answers, strict=True):
                 future.set_result(answer)

@@ -90,6 +90,8 @@ def _listener(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+    except UnicodeError:
+        raise ConfigError(f"{host}: not the name of a host. Check --host.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(

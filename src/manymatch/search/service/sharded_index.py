@@ -7,6 +7,7 @@ if every shard's answer is exact.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import threading
 import time
@@ -57,24 +58,15 @@ class ShardedIndex:
         Raises:
             ConfigError: an address is not one of HTTP, or the addresses have different names.
         """
-        parts = [urlsplit(address) for address in addresses]
-        for address, part in zip(addresses, parts, strict=True):
-            if part.scheme not in ("http", "https") or not part.hostname or part.query:
-                raise ConfigError(
-                    f"{address}: not the address of a service. Give one such as "
-                    "http://127.0.0.1:8000/photos."
-                )
-        names = {part.path.strip("/") for part in parts}
+        shards = [_shard(address) for address in addresses]
+        names = {name for name, _ in shards}
         if len(names) > 1:
             raise ConfigError(
                 f"the shards have different names: {', '.join(sorted(names))}. Serve each of them "
                 "with the same --shard-of NAME."
             )
         (name,) = names
-        clients = [
-            httpx.Client(base_url=f"{part.scheme}://{part.netloc}", timeout=_ANSWER_SECONDS)
-            for part in parts
-        ]
+        clients = [client for _, client in shards]
         return cls(checked_name(name or "shards", "index"), clients, name or None)
 
     def load(self) -> threading.Thread:
@@ -96,7 +88,7 @@ class ShardedIndex:
     def item(self, item: str) -> Item:
         """The facts of an item; raises the same as `ServedIndex.item`."""
         number, own = self._owner(item)
-        facts = Item.model_validate(self._ask(number, "GET", f"/items/{own}").json())
+        facts = Item.model_validate(self._values(number, self._ask(number, "GET", f"/items/{own}")))
         return facts.model_copy(update={"id": item})
 
     def picture(self, item: str) -> bytes:
@@ -133,7 +125,7 @@ class ShardedIndex:
             response = self._ask(number, "POST", "/explain", json=body)
         else:
             response = self._send(number, "/explain", {"item": own}, _png(query), "image/png")
-        return Explanation.model_validate(response.json())
+        return Explanation.model_validate(self._values(number, response))
 
     def _by_text(self, number: int, kind: Search, text: str) -> Answer:
         body = self._index | _settings(kind) | {"q": text}
@@ -146,7 +138,8 @@ class ShardedIndex:
         )
 
     def _by_item(self, number: int, kind: Search, item: str) -> Answer:
-        """The shard of the item knows its embedding; other shards embed its text or picture."""
+        """The shard of the item knows its embedding; other shards embed its text or picture. Their
+        answer is exact only if the picture is the indexed file: shards give a thumbnail."""
         owner, own = self._owner(item)
         if number == owner:
             response = self._ask(number, "GET", f"/items/{own}/similar", params=_settings(kind))
@@ -155,13 +148,14 @@ class ShardedIndex:
             return self._by_text(number, kind, self.item(item).facts["text"])
         picture = self._ask(owner, "GET", f"/items/{own}/picture")
         file, media_type = picture.content, picture.headers["content-type"]
-        return self._answer(
-            number, self._send(number, "/search", _settings(kind), file, media_type)
-        )
+        response = self._send(number, "/search", _settings(kind), file, media_type)
+        answer = self._answer(number, response)
+        indexed = hashlib.sha256(file).hexdigest() == self.item(item).sha256
+        return answer.model_copy(update={"exact": answer.exact and indexed})
 
     def _answer(self, number: int, response: httpx.Response) -> Answer:
         """The answer of a shard, whose items have the number of the shard before their ids."""
-        answer = Answer.model_validate(response.json())
+        answer = Answer.model_validate(self._values(number, response))
         results = [
             result.model_copy(update={"id": f"{number}{_BETWEEN}{result.id}"})
             for result in answer.results
@@ -182,6 +176,18 @@ class ShardedIndex:
         """The response of a shard to a picture."""
         headers = {"content-type": media_type}
         return self._ask(number, "POST", path, params=settings, content=file, headers=headers)
+
+    def _values(self, number: int, response: httpx.Response) -> dict[str, Any]:
+        """The JSON object of a shard's response."""
+        try:
+            values = response.json()
+        except ValueError:
+            values = None
+        if isinstance(values, dict):
+            return values
+        raise HTTPException(
+            503, f"{self._shards[number].base_url} is not a service of ManyMatch. Check the address"
+        )
 
     def _ask(self, number: int, method: str, path: str, **options: Any) -> httpx.Response:
         """The response of a shard; a missing or a refusing shard is an `HTTPException`."""
@@ -215,12 +221,13 @@ class ShardedIndex:
         say(f"index '{self.name}': {self.fault or 'is ready'}")
 
     def _state_of(self, number: int) -> dict[str, Any]:
-        states = self._ask(number, "GET", "/health").json()["indexes"]
-        name = self._index.get("index", states[0]["name"])
+        states = self._values(number, self._ask(number, "GET", "/health")).get("indexes", [])
+        name = self._index.get("index")
         for state in states:
-            if state["name"] == name:
+            if name in (None, state["name"]):
                 return state
-        raise HTTPException(503, f"shard {self._shards[number].base_url} has no index '{name}'")
+        missing = f"no index '{name}'" if name else "no index"
+        raise HTTPException(503, f"shard {self._shards[number].base_url} has {missing}")
 
     def _compare(self, states: Sequence[dict[str, Any]]) -> None:
         """The index is ready if all shards are ready and have the same model."""
@@ -236,6 +243,21 @@ class ShardedIndex:
         self._facts = states[0] | {"items": sum(state["items"] for state in states)}
         del self._facts["name"], self._facts["status"]
         self.fault, self.status = None, "ready"
+
+
+def _shard(address: str) -> tuple[str, httpx.Client]:
+    """The name of the index in an address, and a client for the service there."""
+    try:
+        part = urlsplit(address)
+        (part.hostname or "").encode("idna")
+        if part.scheme in ("http", "https") and part.hostname and not part.query:
+            base = f"{part.scheme}://{part.netloc}"
+            return part.path.strip("/"), httpx.Client(base_url=base, timeout=_ANSWER_SECONDS)
+    except (ValueError, httpx.InvalidURL):
+        pass
+    raise ConfigError(
+        f"{address}: not the address of a service. Give one such as http://127.0.0.1:8000/photos."
+    )
 
 
 def merged(answers: Sequence[Answer], k: int) -> Answer:
