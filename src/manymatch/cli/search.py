@@ -70,8 +70,8 @@ def _parts(index: Path) -> Path:
         index: a path without links.
     """
     data = LAYOUT.root / "data"
-    if index.is_relative_to(data.resolve()):
-        return LAYOUT.parts(data / index.relative_to(data.resolve()))
+    if index.is_relative_to(data_folder := data.resolve()):
+        return LAYOUT.parts(data / index.relative_to(data_folder))
     return Path(f"{index}.parts")
 
 

@@ -70,12 +70,10 @@ def _finish_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[P
     """The numbers of all `runs` by folder. Equal runs have the same folder and are done once."""
     name, options = experiment.name, experiment.options
     different = {run.folder: run for run in runs}
-    earlier = {folder: run.numbers(options.accept_stale) for folder, run in different.items()}
-    finished = {
-        folder: numbers
-        for folder, numbers in earlier.items()
-        if numbers is not None and (not options.keep or different[folder].model.exists())
+    earlier = {
+        folder: run.numbers(options.accept_stale, options.keep) for folder, run in different.items()
     }
+    finished = {folder: numbers for folder, numbers in earlier.items() if numbers is not None}
     missing = [run for folder, run in different.items() if folder not in finished]
     say(f"{name}: {len(different)} runs, {len(finished)} of them finished before")
     if not missing:

@@ -39,16 +39,17 @@ class Run:
         """The folder of the trained model, if the run trains one and keeps it."""
         return self.folder / "model"
 
-    def numbers(self, accept_stale: bool = False) -> Numbers | None:
-        """The numbers of the finished run; None if the run is not finished, or if other code
-        finished the run and `accept_stale` is false."""
+    def numbers(self, accept_stale: bool = False, with_model: bool = False) -> Numbers | None:
+        """The numbers of the finished run; None if the run is not finished, if other code finished
+        the run and `accept_stale` is false, or if `with_model` and the run has no model."""
         try:
             result = json.loads((self.folder / "result.json").read_text(encoding="utf-8"))
             numbers: Numbers = result["numbers"]
             current = accept_stale or result["code"] == self.code
+            complete = not with_model or self.model.exists()
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
-        return numbers if current else None
+        return numbers if current and complete else None
 
     def once(
         self,
@@ -60,12 +61,12 @@ class Run:
         """The numbers of the finished run, or else those of `work`, whose messages go to the log.
 
         Another process that does the same run is waited for. What other code left in the folder
-        is removed before the work. The files and folders called `kept` stay after the work. If
-        `with_model`, a run without a model is not finished.
+        is removed before the work. The files and folders called `kept` stay after the work.
+        `with_model`: see `numbers`.
         """
         with locked(self.folder / "lock", self.folder):
-            numbers = self.numbers(accept_stale)
-            if numbers is None or (with_model and not self.model.exists()):
+            numbers = self.numbers(accept_stale, with_model)
+            if numbers is None:
                 mark = self.folder / "code"
                 if not mark.is_file() or mark.read_text(encoding="utf-8") != self.code:
                     self.tidy()

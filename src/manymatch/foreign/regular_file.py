@@ -14,6 +14,8 @@ from typing import BinaryIO
 
 from manymatch.system.errors import DataError
 
+PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+"""Endings of the pictures that `foreign.images` reads, which loads NumPy."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",

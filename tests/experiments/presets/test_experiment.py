@@ -283,8 +283,8 @@ def test_a_run_that_another_process_finished_meanwhile_is_taken(
     finished = result.rename(result.with_suffix(".later"))
     read = Run.numbers
 
-    def finished_after_the_first_look(run: Run, accept_stale: bool = False) -> Any:
-        numbers = read(run, accept_stale)
+    def finished_after_the_first_look(run: Run, *given: Any, **named: Any) -> Any:
+        numbers = read(run, *given, **named)
         finished.rename(result) if finished.exists() else None
         return numbers
 

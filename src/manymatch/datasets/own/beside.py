@@ -7,7 +7,7 @@ from pathlib import Path
 
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.record import REFUSED, Record, split_of_path
-from manymatch.foreign.images import PICTURES
+from manymatch.foreign.regular_file import PICTURES
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.record import REFUSED
-from manymatch.foreign.images import PICTURES
+from manymatch.foreign.regular_file import PICTURES
 
 
 class Unusable(Exception):

@@ -13,7 +13,7 @@ from manymatch.datasets.own.json_files import is_karpathy, read_coco_files, read
 from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, read_tables
 from manymatch.datasets.own.tars import read_tars
-from manymatch.foreign.images import PICTURES
+from manymatch.foreign.regular_file import PICTURES
 from manymatch.system.errors import SourceError
 
 Format = Literal["table", "beside", "coco", "karpathy", "tars"]

@@ -16,7 +16,7 @@ from manymatch.datasets.own.record import (
     texts,
 )
 from manymatch.fetching.archive_members import Member, archive_faults, opened_archive
-from manymatch.foreign.images import PICTURES
+from manymatch.foreign.regular_file import PICTURES
 
 _MAX_BYTES = {".txt": 2**20, ".json": 2**20} | dict.fromkeys(PICTURES, 2**28)
 

@@ -89,7 +89,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
 
         layout, dataset = self.layout, self.plan.dataset
         tuned = training_run(layout, dataset, settings, training_inputs(layout, dataset, settings))
-        known = tuned.numbers(self.options.accept_stale) is not None and tuned.model.exists()
+        known = tuned.numbers(self.options.accept_stale, with_model=True) is not None
         trained = tuned.model if known and not self.options.keep else None
         numbers = train_and_evaluate(settings, layout, dataset, self.split, folder, trained)
         return {**numbers, "sources": self.code(settings), "origin": self._origin(settings)}

@@ -164,8 +164,11 @@ def read_space(path: Path) -> Space:
         other = read_yaml(path.with_name(f"{checked_name(str(like), f'{path}: like')}.yaml"))
         if "like" in other:
             raise ConfigError(f"{path}: like: {like}.yaml has a 'like' itself. Name another space")
-        both = [key for key in other if isinstance(stated.get(key, {}), dict)]
-        groups = [key for key in both if isinstance(other[key], dict)]
+        groups = [
+            key
+            for key, value in other.items()
+            if isinstance(value, dict) and isinstance(stated.get(key, {}), dict)
+        ]
         stated = other | stated | {key: other[key] | stated.get(key, {}) for key in groups}
     return validate(Space, stated, str(path))
 

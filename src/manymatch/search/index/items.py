@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from manymatch.foreign.images import PICTURES
-from manymatch.foreign.regular_file import read_regular, regular_path
+from manymatch.foreign.regular_file import PICTURES, read_regular, regular_path
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256, storage_error
