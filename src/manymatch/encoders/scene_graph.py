@@ -12,7 +12,7 @@ from manymatch.encoders.bert import BertEncoder
 from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear, side_by_side
 from manymatch.layers.gru import BiGRU, Directions
-from manymatch.layers.segments import segment_mean
+from manymatch.layers.segments import segment_mean, segment_sum
 from manymatch.pooling.graph_attention import GraphAttention
 from manymatch.pooling.masked import MeanPooling
 from manymatch.shards.batch import Graphs
@@ -20,6 +20,7 @@ from manymatch.shards.padding import Sequences
 
 EdgeForm = Literal["paper", "code"]
 ObjectEdges = Literal["both_ways", "subject_to_object"]
+GraphForm = Literal["steps", "joint", "sums"]
 
 _LENGTHS = (0, 1, 2, 4, 8)
 """Phrases whose lengths are between two neighbours of this list are read together."""
@@ -140,13 +141,16 @@ class SceneGraphEncoder(nn.Module):
         last_activation: whether the last layer ends in a ReLU (CORA: it does).
         dropout: of the phrases' vectors, of the messages of edges, of objects before the
             object-object attention, and of nodes between two layers (released code).
-        joint: instead of two steps, the same number of layers over objects and attributes
-            together, after edge context; entities and objects are then the same.
+        form: `steps`, the two steps. `joint`: the same number of layers over objects and
+            attributes together, after edge context; entities and objects are then the same.
+            `sums`: no attention; an entity is the sum of its phrases, and an object the sum of its
+            entity and the labels of the relations whose subject it is.
         fully_connected: attention along all pairs of objects, and of objects and attributes, of a
             caption instead of the parsed edges. Relations still give edge context.
 
     References:
         Pham et al., CORA, CVPR 2024, section 3.2; table 3 for `joint` and `fully_connected`.
+        `sums` is not in the paper.
     """
 
     def __init__(
@@ -160,15 +164,17 @@ class SceneGraphEncoder(nn.Module):
         object_edges: ObjectEdges = "both_ways",
         last_activation: bool = True,
         dropout: float = 0.0,
-        joint: bool = False,
+        form: GraphForm = "steps",
         fully_connected: bool = False,
     ) -> None:
         super().__init__()
         self.concepts, self.dropout = concepts, Dropout(dropout)
         self.object_edges = object_edges
-        self.joint, self.fully_connected = joint, fully_connected
+        self.form, self.fully_connected = form, fully_connected
+        if form == "sums":
+            return
         first, second = attribute_layers, object_layers
-        if joint:
+        if form == "joint":
             first, second = 0, attribute_layers + object_layers
         self.object_attribute = _layers(size, heads, first)
         self.edge_context = EdgeContext(size, edge_form, dropout)
@@ -176,7 +182,10 @@ class SceneGraphEncoder(nn.Module):
 
     def forward(self, graphs: Graphs) -> Encoded:
         concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_words))
-        return self._joint(graphs, concepts) if self.joint else self._two_steps(graphs, concepts)
+        if self.form == "sums":
+            return _sums(graphs, concepts)
+        two_steps = self.form == "steps"
+        return self._two_steps(graphs, concepts) if two_steps else self._joint(graphs, concepts)
 
     def _two_steps(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """Objects and attributes exchange along their edges, then the objects alone."""
@@ -214,6 +223,16 @@ class SceneGraphEncoder(nn.Module):
         if self.object_edges == "both_ways":
             return graphs.edges.related
         return graphs.edges.subject_to_object
+
+
+def _sums(graphs: Graphs, concepts: Tensor) -> Encoded:
+    """Each object with its attributes, then with the labels of the relations that start at it."""
+    (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
+    source, target = graphs.edges.binding
+    bound = nodes + segment_sum(nodes.index_select(0, source), target, len(nodes))
+    entities = bound[:n_objects]
+    of_relations = segment_sum(labels, graphs.relation_subject, n_objects)
+    return Encoded(entities, entities + of_relations)
 
 
 def _nodes(graphs: Graphs, concepts: Tensor) -> tuple[Tensor, Tensor]:

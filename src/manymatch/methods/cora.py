@@ -28,6 +28,7 @@ from manymatch.encoders.scene_graph import (
     BertConceptEncoder,
     ConceptEncoder,
     EdgeForm,
+    GraphForm,
     ObjectEdges,
     SceneGraphEncoder,
 )
@@ -68,8 +69,9 @@ class CORASettings(Strict):
     """Size of the final state of the concept encoder's GRU, both directions together."""
     concept_directions: Directions = "forward"
     bert: BertSettings = BertSettings(tuning="prefix")
-    graph: Literal["steps", "joint"] = "steps"
-    """`steps`: attributes to objects, then objects to objects. `joint`: the whole graph at once."""
+    graph: GraphForm = "steps"
+    """`steps`: attributes to objects, then objects to objects. `joint`: the whole graph at once.
+    `sums`, not in the paper: no graph attention; an object is the sum of its phrases."""
     fully_connected: bool = False
     """Attention along all pairs of nodes instead of the parsed edges."""
     attribute_layers: Count = 1
@@ -234,7 +236,7 @@ def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGr
         settings.object_edges,
         settings.last_activation,
         settings.graph_dropout,
-        joint=settings.graph == "joint",
+        settings.graph,
         fully_connected=settings.fully_connected,
     )
 
