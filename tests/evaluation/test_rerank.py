@@ -13,13 +13,13 @@ from untrained_models import make_models
 from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.base import Embeddings
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
 from manymatch.scene_graphs.graph import SCHEMA
+from manymatch.similarities.blocks import runs
 from manymatch.similarities.cosine import cosine
 from manymatch.system.errors import ConfigError, DataError
 

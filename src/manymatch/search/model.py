@@ -16,12 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite, inference
-from manymatch.evaluation.ranking.blocks import (
-    CAPTIONS_PER_BLOCK,
-    IMAGES_PER_BLOCK,
-    Score,
-    runs,
-)
+from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK, Score
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
 from manymatch.methods.embeddings import Embeddings
@@ -33,6 +28,7 @@ from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
+from manymatch.similarities.blocks import runs
 from manymatch.system.device import pick_device
 from manymatch.system.errors import CheckpointError, DataError, StorageError, first_line
 from manymatch.system.files import replacing
@@ -198,7 +194,7 @@ class Model:
         """
         method = self._method
         rank = (method.t2i_score if query == "text" else None) or method.score
-        text_runs = list(runs(len(texts), CAPTIONS_PER_BLOCK))
+        text_runs = runs(len(texts), CAPTIONS_PER_BLOCK)
         return torch.cat(
             [
                 torch.cat([self._block(rank, images.rows(i), texts.rows(j)) for j in text_runs], 1)

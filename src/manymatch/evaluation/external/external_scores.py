@@ -14,8 +14,9 @@ from torch.nn.functional import normalize
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.external.arrays import Array, open_array
 from manymatch.evaluation.external.split_table import SplitTable, read_ids, rows_of
-from manymatch.evaluation.ranking.blocks import Score, runs
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.base import Embeddings
+from manymatch.similarities.blocks import runs
 from manymatch.similarities.by_name import SetSimilarity
 from manymatch.system.errors import ConfigError, DataError, nearest
 

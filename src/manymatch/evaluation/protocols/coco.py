@@ -19,9 +19,9 @@ from manymatch.evaluation.protocols.class_matches import both_ways
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject, part
-from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.evaluation.ranking.ranks import Direction
+from manymatch.similarities.blocks import runs
 
 IMAGES, FOLD = 5000, 1000
 
@@ -30,7 +30,7 @@ def folds(images: int) -> list[slice]:
     """The five runs of 1,000 images; `DoesNotApply` unless there are 5,000 images."""
     if images != IMAGES:
         raise DoesNotApply(f"COCO's 1K setting needs all {IMAGES:,} test images, not {images:,}")
-    return list(runs(IMAGES, FOLD))
+    return runs(IMAGES, FOLD)
 
 
 def coco_1k(subject: Subject) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from manymatch.methods.base import Embeddings
+from manymatch.similarities.blocks import runs
 from manymatch.system.errors import DataError, DivergenceError
 
 Score = Callable[[Embeddings, Embeddings], Tensor]
@@ -17,12 +18,6 @@ Score = Callable[[Embeddings, Embeddings], Tensor]
 IMAGES_PER_BLOCK, CAPTIONS_PER_BLOCK = 1024, 5120
 """The scores of one block take 20 MiB: large enough that their ranking costs little beside their
 computation."""
-
-
-def runs(count: int, size: int) -> Iterator[slice]:
-    """`range(count)` in runs of at most `size`."""
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
 
 
 def blocks_by_image(image_index: Tensor, n_images: int, images: int, captions: int) -> list[Block]:
@@ -100,7 +95,7 @@ def whole_rows(
     if included is None:
         included = torch.ones(len(queries), dtype=torch.bool)
     included = included.cpu()
-    for run in runs(len(queries), max(1, scores_at_once // max(1, len(gallery)))):
+    for run in runs(len(queries), scores_at_once // max(1, len(gallery))):
         offsets = included[run].nonzero()[:, 0]
         if len(offsets):
             scores = _scores(score, queries.rows(run), gallery)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.ranking.blocks import Score, runs
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.experiments.costs.timing import median_seconds
 from manymatch.methods.base import Embeddings, Method
 from manymatch.results.costs import QueryCost
@@ -21,6 +21,7 @@ from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
+from manymatch.similarities.blocks import runs
 from manymatch.text.wordpieces import AnyVocabulary
 
 _BLOCK = 20_000

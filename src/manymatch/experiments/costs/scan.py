@@ -13,7 +13,6 @@ from torch.nn.functional import normalize
 from manymatch.config.preset import Optimizer, Preset, Training
 from manymatch.encoders.words import WordEncoder
 from manymatch.evaluation.embed import embed
-from manymatch.evaluation.ranking.blocks import runs
 from manymatch.evaluation.trained import Trained
 from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of, similarity_operations
 from manymatch.losses.triplet import triplet
@@ -23,6 +22,7 @@ from manymatch.results.costs import Cost
 from manymatch.shards.batch import Batch
 from manymatch.shards.padding import all_real
 from manymatch.shards.read import batches
+from manymatch.similarities.blocks import runs
 from manymatch.similarities.cross_attention import cross_attention
 from manymatch.text.wordpieces import AnyVocabulary
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite
-from manymatch.evaluation.ranking.blocks import Score, checked, runs
+from manymatch.evaluation.ranking.blocks import Score, checked
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
@@ -29,6 +29,7 @@ from manymatch.search.scan import dots
 from manymatch.search.scan.codes import Side
 from manymatch.search.scan.forms import Form
 from manymatch.search.scan.source import double, per_item
+from manymatch.similarities.blocks import runs
 from manymatch.system.errors import ConfigError
 from manymatch.system.parallel_map import side_by_side
 
