@@ -32,7 +32,7 @@ from manymatch.experiments.costs.timing import seconds, training_step
 from manymatch.methods import METHODS, build_method
 from manymatch.scene_graphs.graph import Relation, SceneGraph
 from manymatch.shards.batch import Batch
-from manymatch.shards.collate import Item, collate
+from manymatch.shards.collate import collate, whole_item
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
 from manymatch.text.vocabulary import Vocabulary
@@ -127,12 +127,10 @@ def made_up(
     random_words = random.Random(0)
     return collate(
         [
-            Item(
+            whole_item(
                 str(image),
                 rng.standard_normal((regions, width), np.float32),
-                np.ones(regions, bool),
-                None,
-                [numbering.caption(caption(random_words)) for _ in range(captions)],
+                captions=[numbering.caption(caption(random_words)) for _ in range(captions)],
             )
             for image in range(images)
         ]

@@ -12,7 +12,7 @@ from tiny_bert import make_bert
 
 from manymatch.scene_graphs.graph import Relation, SceneGraph
 from manymatch.shards.batch import Batch
-from manymatch.shards.collate import Item, collate
+from manymatch.shards.collate import Item, collate, whole_item
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
 from manymatch.text.vocabulary import Vocabulary
@@ -58,7 +58,7 @@ def make_batch(vocabulary: Vocabulary) -> Callable[[list[int]], Batch]:
         noise = rng.normal(size=(2 + i % 4, WIDTH)) / 10
         features = (noise + patterns[kind, colour] + patterns[other, colour]).astype(np.float16)
         captions = [numbering.caption(entry) for entry in _captions(i, kind, colour, other)]
-        return Item(f"image{i}", features, np.ones(len(features), dtype=bool), None, captions)
+        return whole_item(f"image{i}", features, captions=captions)
 
     return lambda images: collate([item(i) for i in images]).to("cpu")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from manymatch.shards.collate import Item, collate, collate_graphs, pad_words
+from manymatch.shards.collate import Item, collate, collate_graphs, pad_words, whole_item
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph
 
 LONE = NumberedGraph(objects=[(9, 8)], names=[77], attributes=[], relations=[])
@@ -26,7 +26,7 @@ def item(name: str, regions: int, graphs: list[NumberedGraph], boxes: bool = Fal
         for n, graph in enumerate(graphs)
     ]
     places = np.ones((regions, 4), dtype=np.float32) if boxes else None
-    return Item(name, features, np.ones(len(features), dtype=bool), places, captions)
+    return whole_item(name, features, places, captions)
 
 
 def test_regions_and_words_are_padded_and_masked() -> None:

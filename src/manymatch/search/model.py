@@ -25,7 +25,7 @@ from manymatch.search.captions import Captions
 from manymatch.search.explanation import explanation
 from manymatch.search.pictures import AnyPicture, Pictures
 from manymatch.shards.batch import Batch
-from manymatch.shards.collate import Item, collate
+from manymatch.shards.collate import Item, collate, collate_captions
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
 from manymatch.similarities.blocks import runs
@@ -258,10 +258,7 @@ class Model:
             return rank(images.to(self.device), texts.to(self.device)).float().cpu()
 
     def _text_batch(self, entries: list[CaptionEntry]) -> Batch:
-        """The texts as the captions of one blank image."""
-        blank = np.zeros((1, self.facts["feature_width"]), np.float16)
-        captions = [self._numbering.caption(entry) for entry in entries]
-        return collate([Item("", blank, np.ones(1, np.bool_), None, captions)])
+        return collate_captions([self._numbering.caption(entry) for entry in entries])
 
     def _embedded(
         self, encode: Callable[[Batch], Embeddings], batches: Iterable[Batch], items: str

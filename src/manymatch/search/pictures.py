@@ -17,7 +17,7 @@ from manymatch.features.backbone import WHOLE, Detector, Sources
 from manymatch.features.extractors import Detection, Extractor
 from manymatch.features.image_list import Picture
 from manymatch.foreign.images import read_crops, read_image
-from manymatch.shards.collate import Item
+from manymatch.shards.collate import Item, whole_item
 from manymatch.system.errors import CheckpointError, ConfigError, DataError
 
 AnyPicture = str | Path | Image.Image | NDArray[Any]
@@ -63,8 +63,7 @@ class Pictures:
         for picture, features, boxes in extractor.run(opened):
             if extractor.backbone.dtype == "float16":  # as feature stores hold them
                 features = features.astype(np.float16)
-            real = np.ones(len(features), np.bool_)
-            yield Item(picture.image_id, features, real, boxes, captions=())
+            yield whole_item(picture.image_id, features, boxes)
 
     def reader(self) -> Callable[[Path], Image.Image]:
         """A function that reads a file as the picture that the backbone sees, for several threads.

@@ -35,6 +35,21 @@ class Item:
     captions: Sequence[NumberedCaption]
 
 
+def whole_item(
+    image_id: str,
+    features: np.ndarray,
+    boxes: np.ndarray | None = None,
+    captions: Sequence[NumberedCaption] = (),
+) -> Item:
+    """An image of whose features no row is dropped."""
+    return Item(image_id, features, np.ones(len(features), np.bool_), boxes, captions)
+
+
+def collate_captions(captions: Sequence[NumberedCaption]) -> Batch:
+    """A batch of captions whose image is blank, for networks that read only the captions."""
+    return collate([whole_item("", np.zeros((1, 1), np.float16), captions=captions)])
+
+
 def collate(items: Sequence[Item]) -> Batch:
     """A batch of the images and all their captions (an image may have none), in the given order."""
     captions = [caption for item in items for caption in item.captions]

@@ -15,7 +15,7 @@ from manymatch import Model, load
 from manymatch.features.lite0 import WIDTH
 from manymatch.features.store import FeatureStore, FeatureWriter
 from manymatch.search.index.sources import source_of
-from manymatch.shards.collate import Item
+from manymatch.shards.collate import whole_item
 from manymatch.system.errors import ConfigError, DataError, SourceError
 
 from .conftest import Album
@@ -51,7 +51,7 @@ def expected(model: Model, path: Path) -> dict[str, np.ndarray]:
     with FeatureStore(path) as store:
         features, counts, _ = store.read(range(len(store)))
         real = (rows[:count] for rows, count in zip(features, counts, strict=True))
-        items = [Item("", rows, np.ones(len(rows), np.bool_), None, ()) for rows in real]
+        items = [whole_item("", rows) for rows in real]
         return dict(zip(store.image_ids, model.encode_items(items).vectors.numpy(), strict=True))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,8 +16,7 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.results.costs import QueryCost
 from manymatch.scene_graphs.graph import NO_GRAPH, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
-from manymatch.shards.batch import Batch
-from manymatch.shards.collate import Item, collate
+from manymatch.shards.collate import collate_captions
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
 from manymatch.similarities.blocks import runs
@@ -89,10 +87,13 @@ def query_cost(
     numbering, score = Numbering(vocabulary), method.t2i_score or method.score
 
     def encode(entry: CaptionEntry) -> Embeddings:
-        return method.encode_texts(_batch(numbering, entry).to(device))
+        return method.encode_texts(collate_captions([numbering.caption(entry)]).to(device))
 
     with torch.inference_mode():
-        read = [_entry(caption, parse) for caption in captions]
+        read = [
+            CaptionEntry("query", caption, parse(caption) if parse else NO_GRAPH)
+            for caption in captions
+        ]
         queries = [encode(entry) for entry in read]
         encoding = median_seconds(encode, read, device)
         searching = {}
@@ -101,12 +102,3 @@ def query_cost(
             searching[size] = 1000 * median_seconds(look, queries, device)
     parsing = 1000 * median_seconds(parse, captions, device) if parse else None
     return QueryCost(parse=parsing, encode=1000 * encoding, search=searching)
-
-
-def _entry(caption: str, parse: Parse | None) -> CaptionEntry:
-    return CaptionEntry("query", caption, parse(caption) if parse else NO_GRAPH)
-
-
-def _batch(numbering: Numbering, entry: CaptionEntry) -> Batch:
-    blank = np.zeros((1, 1), np.float32)
-    return collate([Item("query", blank, np.ones(1, bool), None, [numbering.caption(entry)])])

@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from manymatch.evaluation.embed import Embedded, inference
@@ -17,9 +16,8 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
-from manymatch.shards.batch import Batch
-from manymatch.shards.collate import Item, collate
-from manymatch.shards.numbering import NumberedCaption, Numbering
+from manymatch.shards.collate import collate_captions
+from manymatch.shards.numbering import Numbering
 from manymatch.shards.read import samples
 from manymatch.shards.sample import CaptionEntry, Sample
 from manymatch.system.device import pick_device
@@ -89,8 +87,10 @@ class Subject:
         numbered = (numbering.caption(caption) for caption in captions)
         method = self.trained.method
         with inference(method, self.device):
-            encode = method.encode_texts
-            return Embeddings.join([encode(batch.to(self.device)) for batch in _batches(numbered)])
+            parts = []
+            while some := list(islice(numbered, _CAPTIONS_PER_BATCH)):
+                parts.append(method.encode_texts(collate_captions(some).to(self.device)))
+            return Embeddings.join(parts)
 
     def rsum(self, texts: Embeddings) -> float:
         """The rsum of the split with `texts` in place of the captions."""
@@ -99,10 +99,3 @@ class Subject:
         values = recall(method.score, *parts, t2i_score=method.t2i_score)
         rsum: float = values["rsum"]
         return rsum
-
-
-def _batches(captions: Iterator[NumberedCaption]) -> Iterator[Batch]:
-    """Batches of captions. All captions belong to one image without features, which is not used."""
-    nothing, real = np.zeros((1, 1), np.float16), np.ones(1, dtype=bool)
-    while some := list(islice(captions, _CAPTIONS_PER_BATCH)):
-        yield collate([Item("none", nothing, real, None, some)])

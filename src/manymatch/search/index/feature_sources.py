@@ -14,7 +14,7 @@ import orjson
 from manymatch.features.store import FeatureStore
 from manymatch.search.index.items import Entry, Loaded, Source
 from manymatch.search.index.manifest import REMEDY
-from manymatch.shards.collate import Item
+from manymatch.shards.collate import Item, whole_item
 from manymatch.shards.fetch import fetch
 from manymatch.shards.index import read_index
 from manymatch.shards.read import samples
@@ -75,7 +75,7 @@ class StoreFile(_Features):
     def _item(self, entry: Entry) -> Item:
         features, counts, boxes = self._store.read([self._rows[entry.path]])
         count = int(counts[0])
-        return _as_item(
+        return whole_item(
             entry.path, features[0, :count], None if boxes is None else boxes[0, :count]
         )
 
@@ -124,7 +124,7 @@ class ShardFolder(_Features):
             wanted = {e.path: e for e in waiting if e.facts["split"] == split}
             rows = (self._rows[path] for path in wanted)
             for sample in samples(self.path, split, rows):
-                item = _as_item(sample.image_id, sample.features, sample.boxes)
+                item = whole_item(sample.image_id, sample.features, sample.boxes)
                 yield wanted[sample.image_id], item
 
     def picture(self, item: dict[str, Any]) -> bytes:
@@ -135,10 +135,6 @@ class ShardFolder(_Features):
         if sample.image_id != item["path"] or sample.thumbnail is None:
             raise DataError(f"{self.path}: no thumbnail of '{item['path']}'. {REMEDY}")
         return sample.thumbnail
-
-
-def _as_item(image_id: str, features: np.ndarray, boxes: np.ndarray | None) -> Item:
-    return Item(image_id, features, np.ones(len(features), np.bool_), boxes, captions=())
 
 
 def _hash(item: Item) -> str:
