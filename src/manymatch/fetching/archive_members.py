@@ -6,15 +6,14 @@ import contextlib
 import errno
 import gzip
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from manymatch.foreign import zip_file
 from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import SourceError
 
@@ -29,18 +28,6 @@ _KIND = 156
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _READ_BYTES = 2**20
-
-_DAMAGE = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    # The standard library raises these for some damaged headers.
-    ValueError,
-    OverflowError,
-    NotImplementedError,
-)
 
 
 @dataclass(frozen=True)
@@ -60,7 +47,7 @@ def archive_faults(archive: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise SourceError(f"{archive}: no such archive") from None
-    except (*_DAMAGE, OSError) as error:
+    except (tarfile.TarError, *zip_file.FAULTS, OSError) as error:
         is_file_fault = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
         if is_file_fault and getattr(error, "errno", 0) != errno.EINVAL:  # an impossible position
             raise

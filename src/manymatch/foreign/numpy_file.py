@@ -17,7 +17,7 @@ from manymatch.system.errors import DataError, first_line
 _HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _MOST_BYTES = 2**50
 FAULTS = (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError)
-"""What NumPy raises for damaged files, besides the errors of zip files."""
+"""What NumPy raises for damaged files, besides `zip_file.FAULTS`."""
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

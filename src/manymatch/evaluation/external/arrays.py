@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,13 +13,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from manymatch.foreign import hdf5_file
+from manymatch.foreign import hdf5_file, zip_file
 from manymatch.foreign.numpy_file import FAULTS, load_array, read_header
 from manymatch.foreign.regular_file import open_regular, regular_path
 from manymatch.system.errors import DataError, first_line
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
-_FAULTS = (*FAULTS, *hdf5_file.FAULTS, SafetensorError, zipfile.BadZipFile, zlib.error)
+_FAULTS = (*FAULTS, *hdf5_file.FAULTS, *zip_file.FAULTS, SafetensorError)
 """The errors that the libraries raise for damaged files."""
 
 

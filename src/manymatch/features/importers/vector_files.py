@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import io
 import math
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -27,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.features.importers.npy_rows import MAX_ROW_BYTES, array_header
-from manymatch.foreign import hdf5_file
+from manymatch.foreign import hdf5_file, zip_file
 from manymatch.foreign.hdf5_file import FAULTS, open_hdf5
 from manymatch.foreign.pickles import PickledArray, read_pickle
 from manymatch.foreign.regular_file import open_regular
@@ -36,17 +34,6 @@ from manymatch.system.errors import DataError, first_line
 
 PARTS = ("2d", "3d")
 """The keys of frame features and motion features, if they are separate."""
-_ZIP_FAULTS = (
-    OSError,
-    EOFError,
-    RuntimeError,
-    # The standard library raises these for some damaged headers.
-    ValueError,
-    OverflowError,
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
-)
 Streams = tuple[Mapping[str, Any], ...]
 """A mapping from names to values that `vector` reads, or one such mapping for each of `PARTS`."""
 
@@ -112,7 +99,7 @@ def _zipped(path: Path) -> Iterator[Streams]:
         with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
             members = [_Member(archive, member) for member in archive.infolist()]
             yield _split({part.info.filename.removesuffix(".npy"): part for part in members})
-    except _ZIP_FAULTS as error:
+    except (*zip_file.FAULTS, OSError, RuntimeError) as error:
         raise DataError(f"{path}: not a complete .npz file ({first_line(error)})") from None
 
 
