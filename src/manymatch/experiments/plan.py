@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from manymatch.config.strict import Strict
+from manymatch.results.ablations import value_text
 from manymatch.system.errors import nearest
 
 Seed = Annotated[int, Field(ge=0)]
@@ -51,7 +51,7 @@ class Plan(Strict):
     @model_validator(mode="after")
     def _check_points(self) -> Self:
         try:
-            values = [(key, _text(value)) for key, values in self.over.items() for value in values]
+            values = [(key, value_text(value)) for key in self.over for value in self.over[key]]
         except TypeError:
             raise ValueError("'over': a value is neither a number, text, list nor group") from None
         if bool(self.over) == bool(self.points):
@@ -102,7 +102,7 @@ def points(plan: Plan) -> list[Point]:
 
 def _label(settings: Settings, names: dict[str, str]) -> str:
     return ", ".join(
-        _text(value) if key == PRESET else f"{names[key]}={_text(value)}"
+        value_text(value) if key == PRESET else f"{names[key]}={value_text(value)}"
         for key, value in settings.items()
     )
 
@@ -112,7 +112,3 @@ def _short_names(keys: Sequence[str]) -> dict[str, str]:
     last_parts = {key: key.rpartition(".")[2] for key in keys}
     count = Counter([*last_parts.values(), "name", "size", "module"])
     return {key: last if count[last] == 1 else key for key, last in last_parts.items()}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from manymatch.reporting.blocks import Block, Heading, Note, gallery
 from manymatch.reporting.estimates import Estimate, Queries, interval
 from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Cell, Column, Table, best_value
-from manymatch.results.ablations import Ablation, AblationPoint
+from manymatch.results.ablations import Ablation, AblationPoint, value_text
 from manymatch.results.runs import WAYS
 from manymatch.results.sets import COLLAPSED
 
@@ -103,11 +101,6 @@ def table(ablation: Ablation) -> Table:
 def point_names(ablation: Ablation, point: AblationPoint) -> list[str]:
     """The values of the varied settings, or the label of a point that has a name."""
     return [value_text(point.settings[key]) for key in ablation.keys] or [point.label]
-
-
-def value_text(value: Any) -> str:
-    """A setting as YAML writes the value."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def estimate(point: AblationPoint, key: str) -> Estimate | None:

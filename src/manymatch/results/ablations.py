@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -52,6 +53,11 @@ class AblationRun(Record):
     hits: Hits | None = None
     seconds: float | None = None
     pairs: ElementPairs | None = None
+
+
+def value_text(value: Any) -> str:
+    """A setting as labels and tables write the value."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 class AblationPoint(Record):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from manymatch.reporting import ablations
-from manymatch.reporting.ablations import MEASURES, Measure, estimate, value_text
+from manymatch.reporting.ablations import MEASURES, Measure, estimate
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
 from manymatch.reporting.chart import (
@@ -21,7 +21,7 @@ from manymatch.reporting.chart import (
 from manymatch.reporting.estimates import Estimate
 from manymatch.reporting.leaderboard import anchor
 from manymatch.reporting.published import tables_beside
-from manymatch.results.ablations import Ablation, AblationPoint
+from manymatch.results.ablations import Ablation, AblationPoint, value_text
 from manymatch.results.all_results import AllResults
 
 _DRAWN = [
