@@ -29,9 +29,9 @@ class Cell:
     thumbnail: str | None = None
 
     @classmethod
-    def number(cls, value: float | None, digits: int = 1, best: bool = False) -> Cell:
+    def number(cls, value: float | None, digits: int = 1) -> Cell:
         """A number with `digits` decimals; an empty cell for None."""
-        return cls() if value is None else cls(f"{value:.{digits}f}", value, best)
+        return cls() if value is None else cls(f"{value:.{digits}f}", value)
 
     @property
     def plain(self) -> str:

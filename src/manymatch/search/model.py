@@ -17,7 +17,6 @@ from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite, inference
 from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK, Score
-from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.answer import Explanation
@@ -87,6 +86,7 @@ class Model:
     the other items of the call.
 
     Attributes:
+        method: the networks and the score.
         preset: the settings of the training.
         facts: the content of `model.json`: data set, image features, parser, hashes, validation.
         device: where the networks run.
@@ -100,24 +100,19 @@ class Model:
         regions: tuple[int, int] = (36, 36),
     ) -> None:
         self._folder = folder
-        self._method, self.preset, self._vocabulary = load_model(folder)
-        self._method.to(device)
+        self.method, self.preset, self._vocabulary = load_model(folder)
+        self.method.to(device)
         self.device = device
         self.facts: dict[str, Any] = facts(folder)
         extraction, parser = self.facts.get("extraction"), self.facts.get("parser")
-        if not extraction or (self._method.reads_graphs and parser is None):
+        if not extraction or (self.method.reads_graphs and parser is None):
             raise CheckpointError(
                 f"{folder / FACTS}: the image features or the parser are missing, because an older "
                 "version wrote the shards or the model. Write the shards and train the model again."
             )
         self._pictures = Pictures(self.preset.features, extraction, device, image_weights, regions)
         self._numbering = Numbering(self._vocabulary)
-        self._captions = Captions(parser if self._method.reads_graphs else None)
-
-    @property
-    def method(self) -> Method:
-        """The networks and the score."""
-        return self._method
+        self._captions = Captions(parser if self.method.reads_graphs else None)
 
     def encode_images(
         self, images: Iterable[AnyPicture], batch_size: int = 64, *, progress: bool = True
@@ -146,7 +141,7 @@ class Model:
             DataError: there are no items.
         """
         batches = (collate(batch) for batch in _batches(items, batch_size))
-        return self._embedded(self._method.encode_images, batches, "images")
+        return self._embedded(self.method.encode_images, batches, "images")
 
     def picture_reader(self) -> Callable[[Path], Image.Image]:
         """A function that reads a picture file as a picture no larger than the image features need.
@@ -182,7 +177,7 @@ class Model:
     ) -> Embeddings:
         """Embed m texts that `parse` has read, as `encode_texts` embeds texts."""
         batches = map(self._text_batch, _batches(captions, batch_size))
-        return self._embedded(self._method.encode_texts, batches, "texts")
+        return self._embedded(self.method.encode_texts, batches, "texts")
 
     def score(
         self, images: Embeddings, texts: Embeddings, query: Literal["text", "image"] = "text"
@@ -192,7 +187,7 @@ class Model:
         Args:
             query: the side that asks. The scores of the two directions differ for few methods.
         """
-        method = self._method
+        method = self.method
         rank = (method.t2i_score if query == "text" else None) or method.score
         text_runs = runs(len(texts), CAPTIONS_PER_BLOCK)
         return torch.cat(
@@ -219,7 +214,7 @@ class Model:
 
     def explain(self, image: AnyPicture, text: str) -> Explanation:
         """What the method knows about the score of one picture and one text."""
-        method = self._method
+        method = self.method
         (item,), (entry,) = self._pictures.items([image]), self._captions.entries([text])
         with inference(method, self.device):
             images = method.encode_images(collate([item]).to(self.device)).to("cpu")
@@ -254,7 +249,7 @@ class Model:
         ).commit_url
 
     def _block(self, rank: Score, images: Embeddings, texts: Embeddings) -> Tensor:
-        with inference(self._method, self.device):
+        with inference(self.method, self.device):
             return rank(images.to(self.device), texts.to(self.device)).float().cpu()
 
     def _text_batch(self, entries: list[CaptionEntry]) -> Batch:
@@ -264,7 +259,7 @@ class Model:
         self, encode: Callable[[Batch], Embeddings], batches: Iterable[Batch], items: str
     ) -> Embeddings:
         parts, count = [], 0
-        with inference(self._method, self.device):
+        with inference(self.method, self.device):
             for batch in batches:
                 part = encode(batch.to(self.device)).scored().to("cpu")
                 numbers = range(count, count + len(part))

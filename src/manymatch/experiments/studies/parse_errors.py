@@ -39,7 +39,7 @@ Changed = dict[int, CaptionEntry]
 """Captions whose graph has an error, by row."""
 
 
-def parse_errors(subject: Subject, seed: int = 0) -> Study[results.GraphError]:
+def parse_errors(subject: Subject) -> Study[results.GraphError]:
     """The rsum with one error in the graphs of 10%, 20% and 30% of the captions.
 
     The same captions get the same errors for every model. The captions of the 10% are among those
@@ -53,8 +53,7 @@ def parse_errors(subject: Subject, seed: int = 0) -> Study[results.GraphError]:
     samples: list[results.GraphError] = []
     for name, error in ERRORS.items():
         draws = [
-            with_errors(captions, error, sizes[-1], f"{seed + repeat} {name}")
-            for repeat in range(REPEATS)
+            with_errors(captions, error, sizes[-1], f"{repeat} {name}") for repeat in range(REPEATS)
         ]
         means = (fmean(_rsum(subject, changed, count) for changed in draws) for count in sizes)
         rsums.append([name, whole, *map(rounded, means)])

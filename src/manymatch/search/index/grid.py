@@ -36,15 +36,14 @@ img {{ width: 100% }}
 
 def write_grid(index: Index, answer: Answer) -> Path:
     """Write the page to a temporary file; returns its path."""
-    figures = "\n".join(_figure(index, result) for result in answer.results)
+    figures = "\n".join(
+        f"<figure>{_picture(index, result)}<figcaption>{result.score:.3f} "
+        f"{escape(result.text or result.path)}</figcaption></figure>"
+        for result in answer.results
+    )
     page = Path(tempfile.mkdtemp(prefix="manymatch-"), "results.html")
     write_text(page, _PAGE.format(query=escape(answer.query), figures=figures))
     return page
-
-
-def _figure(index: Index, result: Result) -> str:
-    caption = f"{result.score:.3f} {escape(result.text or result.path)}"
-    return f"<figure>{_picture(index, result)}<figcaption>{caption}</figcaption></figure>"
 
 
 def _picture(index: Index, result: Result) -> str:

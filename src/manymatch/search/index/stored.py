@@ -103,11 +103,6 @@ Row = tuple[Stored, int]
 """Where the embeddings of an item are."""
 
 
-def arrays_of(embeddings: Embeddings) -> dict[str, NDArray[Any]]:
-    """The parts that a score reads, as arrays with one row for each item."""
-    return {name: part.numpy() for name, part in embeddings.scored_parts().items()}
-
-
 def table_of(entries: Sequence[Entry]) -> pa.Table:
     """The table of the entries, with their facts as further columns."""
     names = [name for name in OWN if name != "row"]
@@ -128,8 +123,8 @@ def write_items(folder: Path, items: pa.Table) -> None:
 def write_block(folder: Path, entries: Sequence[Entry], embeddings: Embeddings) -> None:
     """Write items with their embeddings to the new `folder`."""
     folder.mkdir()
-    for name, array in arrays_of(embeddings).items():
-        np.save(folder / f"{name}.npy", array)
+    for name, part in embeddings.scored_parts().items():
+        np.save(folder / f"{name}.npy", part.numpy())
         sync(folder / f"{name}.npy")
     write_items(folder, table_of(entries))
 

@@ -17,7 +17,6 @@ from functools import partial
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite
 from manymatch.evaluation.ranking.blocks import Score, checked
@@ -49,7 +48,7 @@ def single(queries: Embeddings) -> list[Embeddings]:
         DataError: a query is not finite.
     """
     check_finite(queries.vectors, [f"query {number}" for number in range(len(queries))])
-    exact = double(queries.scored().map(_float32))
+    exact = double(queries.scored().float())
     return [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
 
 
@@ -141,10 +140,6 @@ class Best:
         equals the worst score may have that score and an earlier row."""
         worst = self.scores[-1] if len(self.scores) == self._k else self._least
         return bounds >= max(worst, np.finfo(np.float32).min)
-
-
-def _float32(part: Tensor) -> Tensor:
-    return part.float() if part.is_floating_point() else part
 
 
 def _by_products(items: Embeddings, query: Embeddings) -> tuple[Embeddings, Embeddings]:
