@@ -19,6 +19,7 @@ from manymatch.config.layout import ResultFiles
 from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import evaluate as stage
+from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.evaluation.trained import setting_of
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
@@ -43,12 +44,8 @@ class _Stage:
         stage.evaluate(
             self.out / "models" / "untrained",
             self.data.shards,
-            self.relevance,
             ResultFiles.inside(self.out),
-            captions=self.captions,
-            split=self.split,
-            depth=5,
-            samples=3,
+            EvaluationOptions(self.relevance, self.captions, self.split, depth=5, samples=3),
         )
         return json.loads((self.out / "results.json").read_text())
 

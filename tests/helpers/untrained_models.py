@@ -21,6 +21,7 @@ from manymatch.config.layout import Layout, ResultFiles
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import embed, ensemble, evaluate, rerank
 from manymatch.evaluation.embed import Embedded
+from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import load_model
 from manymatch.shards.read import batches
@@ -55,7 +56,8 @@ class Models:
 
     def _run(self, stage: Callable[..., None], *models: Any, name: str) -> dict[str, Any]:
         written = self.written(name)
-        stage(*models, self.out / "relevance.parquet", written, depth=5, samples=3)
+        options = EvaluationOptions(self.out / "relevance.parquet", depth=5, samples=3)
+        stage(*models, written, options)
         return json.loads(written.full.read_text())
 
     def written(self, name: str) -> ResultFiles:

@@ -105,11 +105,9 @@ def evaluate(
 
     stage.evaluate(
         *project.trained(dataset, preset),
-        LAYOUT.relevance(dataset),
         LAYOUT.result(dataset, preset),
-        captions=LAYOUT.captions(dataset),
-        **project.ranking(split),
-        elements=project.params().evaluation.elements,
+        project.evaluation_options(dataset, split),
+        project.params().evaluation.elements,
     )
     show_result(dataset, preset)
 
@@ -132,10 +130,8 @@ def rerank(
 
     stage.rerank(
         [project.trained(dataset, name) for name in preset.split(JOINED_BY)],
-        LAYOUT.relevance(dataset),
         LAYOUT.result(dataset, preset + stage.SUFFIX),
-        captions=LAYOUT.captions(dataset),
-        **project.ranking(split),
+        project.evaluation_options(dataset, split),
     )
     show_result(dataset, preset + stage.SUFFIX)
 
@@ -157,9 +153,7 @@ def ensemble(
     joined = stage.JOINED_BY.join(names)
     stage.ensemble(
         [project.trained(dataset, name) for name in names],
-        LAYOUT.relevance(dataset),
         LAYOUT.result(dataset, joined),
-        captions=LAYOUT.captions(dataset),
-        **project.ranking(split),
+        project.evaluation_options(dataset, split),
     )
     show_result(dataset, joined)

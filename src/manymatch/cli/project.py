@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
@@ -11,6 +11,9 @@ from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import yaml_value
 from manymatch.system.errors import ConfigError
 from manymatch.system.parts import Part, Parts
+
+if TYPE_CHECKING:
+    from manymatch.evaluation.outcome import EvaluationOptions
 
 LAYOUT = Layout()
 
@@ -69,12 +72,9 @@ def trained_names(params: Params, dataset: str) -> list[str]:
     return [name for name in [*params.presets, *warm] if LAYOUT.model(dataset, name).is_dir()]
 
 
-def ranking(split: str | None) -> dict[str, Any]:
-    """The split to rank, and the numbers of ranks and sample queries to keep: `evaluation` in
-    params.yaml."""
-    settings = params().evaluation
-    return {
-        "split": split or settings.split,
-        "depth": settings.depth,
-        "samples": settings.samples,
-    }
+def evaluation_options(dataset: str, split: str | None) -> EvaluationOptions:
+    """The tables of a data set, and `evaluation` in params.yaml, with another split if given."""
+    from manymatch.evaluation.outcome import EvaluationOptions
+
+    settings, tables = params().evaluation, (LAYOUT.relevance(dataset), LAYOUT.captions(dataset))
+    return EvaluationOptions(*tables, split or settings.split, settings.depth, settings.samples)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
-from manymatch.evaluation.outcome import OutcomeOptions, outcome, write
+from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
@@ -29,13 +29,8 @@ JOINED_BY = "+"
 
 def ensemble(
     members: Sequence[tuple[Path, Path]],
-    relevance: Path,
     written: ResultFiles,
-    *,
-    captions: Path | None = None,
-    split: str = "test",
-    depth: int = 100,
-    samples: int = 12,
+    options: EvaluationOptions,
 ) -> None:
     """Evaluate the mean of the members' similarity matrices (EVALUATION: "Ensemble").
 
@@ -44,7 +39,6 @@ def ensemble(
 
     Args:
         members: the folder of the trained model and the folder of its shards, for each member.
-        relevance, written, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
         ConfigError: fewer than two members, or a member is named twice.
@@ -55,11 +49,10 @@ def ensemble(
     if len(members) < 2:
         raise ConfigError("an ensemble needs two trained models or more")
     device = pick_device()
-    models = Ensemble.embed(members, split, device)
-    options = OutcomeOptions(relevance, captions, depth, samples)
+    models = Ensemble.embed(members, options.split, device)
     scores = models.score, models.t2i_score
     result = outcome(models.embedded, *scores, models.dataset, models.stored, options)
-    origin = models.origin(__name__) | {"dataset": models.dataset, "split": split}
+    origin = models.origin(__name__) | {"dataset": models.dataset, "split": options.split}
     write(written, result, written.run.name, origin)
     record(written.machine, "ensemble", clock.usage(str(device)))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from manymatch.config.layout import ResultFiles
 from manymatch.config.params import Elements
-from manymatch.evaluation.outcome import OutcomeOptions, outcome, write
+from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.samples import draw_queries
@@ -21,13 +21,8 @@ from manymatch.system.machine import Clock, record
 def evaluate(
     model: Path,
     shards: Path,
-    relevance: Path,
     written: ResultFiles,
-    *,
-    captions: Path | None = None,
-    split: str = "test",
-    depth: int = 100,
-    samples: int = 12,
+    options: EvaluationOptions,
     elements: Elements = Elements(),  # noqa: B008  frozen
 ) -> Subject:
     """Evaluate a trained model on one split, and return the ranked split.
@@ -35,12 +30,8 @@ def evaluate(
     Args:
         model: folder of the trained model; its name is the preset's.
         shards: folder of the shards.
-        relevance: table of judged true pairs besides the positives (it may be empty).
         written: the files to write. The run folder gets `i2t.trec`, `t2i.trec`, `samples.json`,
             and `sets.json` if the method embeds sets.
-        captions: the caption table, whose labels some protocols need; None leaves them out.
-        depth: number of ranks that the run files keep of each query.
-        samples: number of queries of each kind in `samples.json`.
         elements: selections of set elements to evaluate besides each single element.
 
     Raises:
@@ -49,12 +40,11 @@ def evaluate(
     """
     clock = Clock()
     device = pick_device()
-    trained = embed_split(model, shards, split, device)
+    trained = embed_split(model, shards, options.split, device)
     method, embedded = trained.method, trained.embedded
-    dataset, stored = trained.index.dataset, partial(stored_samples, shards, split)
-    options = OutcomeOptions(relevance, captions, depth, samples)
+    dataset, stored = trained.index.dataset, partial(stored_samples, shards, options.split)
     result = outcome(embedded, method.score, method.t2i_score, dataset, stored, options)
-    queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), samples)
+    queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), options.samples)
     whole = recall_of(result.subject.ranking)
     sets = analyse_sets(
         method, embedded, whole, elements, queries, stored, result.judgments, trained.vocabulary
@@ -63,7 +53,7 @@ def evaluate(
         result.values["sets"], result.shown["sets"] = sets.metrics.to_json(), sets.details
 
     tag = f"{trained.preset.method}-{model.name}"
-    origin = trained.origin(__name__) | {"dataset": dataset, "split": split}
+    origin = trained.origin(__name__) | {"dataset": dataset, "split": options.split}
     write(written, result, tag, origin)
     record(written.machine, "evaluate", clock.usage(str(device)))
     return result.subject

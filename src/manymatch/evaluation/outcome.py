@@ -24,13 +24,21 @@ from manymatch.system import files
 
 
 @dataclass(frozen=True)
-class OutcomeOptions:
-    """The tables that judge a split, and how much is kept of its ranking; see `evaluate`."""
+class EvaluationOptions:
+    """The tables that judge a split, the split, and how much is kept of its ranking.
+
+    Attributes:
+        relevance: table of judged true pairs besides the positives (it may be empty).
+        captions: the caption table, whose labels some protocols need; None leaves them out.
+        depth: number of ranks that the run files keep of each query.
+        samples: number of queries of each kind in `samples.json`.
+    """
 
     relevance: Path
-    captions: Path | None
-    depth: int
-    samples: int
+    captions: Path | None = None
+    split: str = "test"
+    depth: int = 100
+    samples: int = 12
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ def outcome(
     t2i_score: Score | None,
     dataset: str,
     stored: Stored,
-    options: OutcomeOptions,
+    options: EvaluationOptions,
 ) -> Outcome:
     """Rank an embedded split, measure the ranking and pick sample queries; `stored` gives the
     images."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.ensemble import Ensemble
-from manymatch.evaluation.outcome import OutcomeOptions, outcome, write
+from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.base import Embeddings, Method
@@ -31,13 +31,8 @@ BETAS = tuple(step / 20 for step in range(21))
 
 def rerank(
     members: Sequence[tuple[Path, Path]],
-    relevance: Path,
     written: ResultFiles,
-    *,
-    captions: Path | None = None,
-    split: str = "test",
-    depth: int = 100,
-    samples: int = 12,
+    options: EvaluationOptions,
 ) -> None:
     """Evaluate a trained model, or an ensemble, with `reranked` scores.
 
@@ -47,7 +42,6 @@ def rerank(
 
     Args:
         members: the folder of the trained model and the folder of its shards, for each member.
-        relevance, written, captions, split, depth, samples: as for `evaluate`.
 
     Raises:
         ConfigError: a member's method gives captions no entities, or a member is named twice.
@@ -59,15 +53,14 @@ def rerank(
     held_out = _with_entities(members, "validation", device)
     beta = best_beta(rsum_by_beta(held_out.score, held_out.embedded))
 
-    models = _with_entities(members, split, device)
+    models = _with_entities(members, options.split, device)
     score, dataset = reranked(models.score, beta), models.dataset
-    options = OutcomeOptions(relevance, captions, depth, samples)
     result = outcome(models.embedded, score, None, dataset, models.stored, options)
 
     origin = models.origin(__name__)
     name = origin["preset"] + SUFFIX
     tag = f"{origin['method']}-{name}"
-    identity = {"preset": name, "dataset": dataset, "split": split, "rerank_beta": beta}
+    identity = {"preset": name, "dataset": dataset, "split": options.split, "rerank_beta": beta}
     write(written, result, tag, origin | identity)
     record(written.machine, "rerank", clock.usage(str(device)))
 

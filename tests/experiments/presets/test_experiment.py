@@ -19,6 +19,7 @@ from tiny_checkout import PRESET, Checkout
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
+from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.experiments.engine import perform
 from manymatch.experiments.presets import experiment as module
 from manymatch.experiments.presets import run as running
@@ -73,7 +74,7 @@ def test_numbers_are_those_of_train_and_evaluate(checkout: Checkout, worked: lis
     places = [out / name for name in ("model", "curves", "checkpoints")]
     train(preset, shards, layout.vocabulary("tiny"), *places)
     written = ResultFiles.inside(out)
-    evaluate(places[0], shards, layout.relevance("tiny"), written)
+    evaluate(places[0], shards, written, EvaluationOptions(layout.relevance("tiny")))
     assert run["metrics"] == json.loads(written.full.read_text())
     provenance = json.loads(written.provenance.read_text())
     assert run["checkpoint_sha256"] == provenance["checkpoint_sha256"]

@@ -12,6 +12,7 @@ import torch
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import Preset
 from manymatch.evaluation.evaluate import evaluate
+from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.experiments.run_folder import Numbers
@@ -53,16 +54,9 @@ def train_and_evaluate(
         vocabulary = layout.vocabulary(dataset)
         train(preset, shards, vocabulary, model, folder / "curves", checkpoints, layout.models)
         seconds = None if resumed else round(time.monotonic() - started, 1)
-    ranked = evaluate(
-        model,
-        shards,
-        layout.relevance(dataset),
-        written,
-        captions=layout.captions(dataset),
-        split=split,
-        depth=0,
-        samples=0,
-    )
+    tables = layout.relevance(dataset), layout.captions(dataset)
+    options = EvaluationOptions(*tables, split, depth=0, samples=0)
+    ranked = evaluate(model, shards, written, options)
     facts, origin, sets = _read(model / FACTS), _read(written.provenance), written.run / "sets.json"
     usage = MachineRecord.read(written.machine).root["evaluate"]
     return {
