@@ -85,11 +85,9 @@ def check_entities(method: Method, embedded: Embedded, user: str) -> None:
         )
 
 
-def rsum_by_beta(
-    score: Score, embedded: Embedded, betas: Sequence[float] = BETAS
-) -> dict[float, float]:
-    """The rsum on an embedded split for each beta."""
-    tried = track(betas, "try the values of beta", len(betas), quiet=True)
+def rsum_by_beta(score: Score, embedded: Embedded) -> dict[float, float]:
+    """The rsum on an embedded split for each beta of `BETAS`."""
+    tried = track(BETAS, "try the values of beta", len(BETAS), quiet=True)
     return {beta: recall(reranked(score, beta), *embedded.gallery)["rsum"] for beta in tried}
 
 

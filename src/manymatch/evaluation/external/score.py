@@ -15,7 +15,7 @@ from manymatch.datasets import DATASETS
 from manymatch.evaluation.external.arrays import file_of
 from manymatch.evaluation.external.external_scores import ExternalFiles, read_external
 from manymatch.evaluation.external.split_table import read_split
-from manymatch.evaluation.outcome import Outcome, measure, own_and_judged, write
+from manymatch.evaluation.outcome import EvaluationOptions, Outcome, measure, own_and_judged, write
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
 from manymatch.evaluation.protocols.subject import Subject
@@ -37,7 +37,6 @@ def score(
     *,
     split: str = "test",
     protocols: Sequence[str] = (),
-    depth: int = 100,
     name: str = SETTING,
     written: ResultFiles | None = None,
 ) -> Outcome:
@@ -67,7 +66,7 @@ def score(
     image_index, judgments = embedded.image_index, NO_JUDGMENTS
     if relevance is not None:
         judgments = read_judgments(relevance, table.image_ids, table.caption_ids, image_index)
-    ranking = rank(similarity, *embedded.gallery, depth)
+    ranking = rank(similarity, *embedded.gallery, EvaluationOptions.depth)
     subject = Subject(embedded, similarity, None, ranking, table.labels)
     if protocols:
         values = own_and_judged(subject, judgments) | suite.by_name(protocols, subject)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject
-from manymatch.evaluation.ranking.blocks import SCORES_AT_ONCE, Score, whole_rows
+from manymatch.evaluation.ranking.blocks import Score, whole_rows
 from manymatch.methods.base import Embeddings
 
 SETTINGS = ("all_classes", "zero_shot")
@@ -90,7 +90,6 @@ def precision_and_first(
     *,
     queries_included: Tensor,
     items_included: Tensor,
-    scores_at_once: int = SCORES_AT_ONCE,
 ) -> Tensor:
     """Means over the queries `(kinds, 2)`: precision at R and R@1, in percent, float64.
 
@@ -106,9 +105,7 @@ def precision_and_first(
     """
     items = items_included.nonzero()[:, 0]
     parts = []
-    for query_rows, all_scores in whole_rows(
-        score, queries, gallery, queries_included, scores_at_once
-    ):
+    for query_rows, all_scores in whole_rows(score, queries, gallery, queries_included):
         scores = all_scores[:, items.to(all_scores.device)]
         ordered = scores.sort(1, descending=True).values
         kinds = [_per_query(scores, ordered, mask) for mask in relevant(query_rows, items)]
