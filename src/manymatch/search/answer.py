@@ -5,10 +5,13 @@ Without torch, so that the service starts at once.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from manymatch.results.base import Record
 from manymatch.results.retrieval import Graph
+
+Side = Literal["images", "texts"]
+"""The kind of the items of an index, or of queries."""
 
 Table = list[list[float]]
 

@@ -18,9 +18,10 @@ from torch.nn.functional import normalize
 from manymatch import Model
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.embeddings import Embeddings
+from manymatch.search.answer import Side
 from manymatch.search.scan import dots
 from manymatch.search.scan.bounds import upper_bounds
-from manymatch.search.scan.codes import Codes, Side
+from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import Hits
 from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.quantiser import Quantiser

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manymatch.foreign.parquet_file import python_cells
-from manymatch.search.answer import Answer, Item, Milliseconds, Result
-from manymatch.search.index.items import Side, Source
+from manymatch.search.answer import Answer, Item, Milliseconds, Result, Side
+from manymatch.search.index.items import Source
 from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import source_at
 from manymatch.search.index.stored import CODES, OWN, Stored

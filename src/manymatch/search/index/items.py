@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from manymatch.foreign.regular_file import PICTURES, read_regular, regular_path
 from manymatch.foreign.text_lines import numbered_lines
+from manymatch.search.answer import Side
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256, storage_error
 from manymatch.system.prefetch import map_ahead
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings
     from manymatch.search.model import Model
 
-Side = Literal["images", "texts"]
 _ADVICE = ". Replace or remove the file"
 """What to do about a broken picture of a data set; one of a user is left out."""
 _THREADS, _AHEAD = 4, 8

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from manymatch.foreign.json_file import read_hashed_object
 from manymatch.results.base import Record
-from manymatch.search.index.items import Side
+from manymatch.search.answer import Side
 from manymatch.system.errors import CheckpointError, DataError
 
 if TYPE_CHECKING:

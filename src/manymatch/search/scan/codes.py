@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor
 from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.foreign.numpy_file import load_array
 from manymatch.methods.embeddings import Embeddings
+from manymatch.search.answer import Side
 from manymatch.search.model import Model
 from manymatch.search.scan import dots
 from manymatch.search.scan.forms import Form, Question, form_of
@@ -39,9 +40,6 @@ from manymatch.search.scan.source import (
 )
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.system.files import replacing
-
-Side = Literal["images", "texts"]
-"""The kind of items in a gallery."""
 
 _ARRAYS = ("basis", "means")
 _REMEDY = "Write the codes of the gallery again."

@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
+from manymatch.search.answer import Side
 from manymatch.search.model import Model
 from manymatch.search.scan.bounds import rounding
-from manymatch.search.scan.codes import Side
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import Form, Question, form_of
 from manymatch.search.scan.source import BLOCK, Floats, per_item, unit

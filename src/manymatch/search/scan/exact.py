@@ -23,9 +23,9 @@ from manymatch.evaluation.ranking.blocks import Score, checked
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
+from manymatch.search.answer import Side
 from manymatch.search.model import Model
 from manymatch.search.scan import dots
-from manymatch.search.scan.codes import Side
 from manymatch.search.scan.forms import Form
 from manymatch.search.scan.source import double, per_item
 from manymatch.similarities.blocks import runs

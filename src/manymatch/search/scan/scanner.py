@@ -14,10 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
+from manymatch.search.answer import Side
 from manymatch.search.model import Model
 from manymatch.search.scan import dots
 from manymatch.search.scan.bounds import upper_bounds
-from manymatch.search.scan.codes import Codes, Side
+from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.source import Floats, Source
