@@ -158,6 +158,19 @@ def test_an_interrupt_is_no_traceback(
     assert "the same command" in ends("report", 130, monkeypatch, capfd).err
 
 
+@pytest.mark.parametrize(
+    "fault", [RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"), MemoryError()]
+)
+def test_too_little_memory_is_no_traceback(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> None:
+        raise fault
+
+    monkeypatch.setattr(cli, "app", fails)
+    assert "error: the memory is not enough (" in ends("report", 1, monkeypatch, capfd).err
+
+
 def test_a_command_is_loading_until_it_prints_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
