@@ -60,6 +60,9 @@ class Plan(Strict):
             raise ValueError("'seeds' lists a seed twice. Remove one of the two")
         if len(set(values)) < len(values):
             raise ValueError("'over' lists a value twice. Remove one of the two")
+        for key in self.set:
+            if all(key in point for point in self.points.values() or [self.over]):
+                raise ValueError(f"'{key}' is set for all points, but each has a value of its own")
         return self
 
 

@@ -165,6 +165,10 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
         {"over": {"size": [1]}, "experiment": "sketch"},
         "experiment: unknown kind 'sketch'; did you mean 'sketches'?",
     ),
+    "a value that no point takes": (
+        {"over": {"size": [1, 2]}, "set": {"size": 3}},
+        "'size' is set for all points, but each has a value of its own",
+    ),
     "a seed that is none": ({"over": {"size": [1]}, "seeds": ["a"]}, "seeds.0"),
 }
 
@@ -213,6 +217,8 @@ def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) ->
         ({"size.width": 4}, "'size' is a value, not a group"),
         ({"preset": "vsep"}, "did you mean 'vsepp'?"),
         ({"method": "vsep"}, "did you mean 'vsepp'?"),
+        ({"method": ["vsepp"]}, "method: Input should be a valid string"),
+        ({"size": 4, "model.size": 16}, "'model.size' is given twice"),
         ({"training.devices": 2}, "one device"),
     ],
 )

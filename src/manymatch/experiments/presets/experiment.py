@@ -13,7 +13,7 @@ from manymatch.config.params import read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.evaluation.trained import setting_of
 from manymatch.experiments.experiment import Experiment, Row
-from manymatch.experiments.plan import PRESET, Point
+from manymatch.experiments.plan import PRESET, Point, Settings
 from manymatch.experiments.presets.plan import PresetPlan
 from manymatch.experiments.run_folder import Numbers, Run, key_of
 from manymatch.methods import check_model, entry_point, method_class
@@ -170,13 +170,13 @@ def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Pres
             not fit.
     """
     settings = {**plan.set, **point.settings}
-    name = settings.pop(PRESET, plan.preset)
+    name: Any = settings.get(PRESET, plan.preset)
     path = preset_path(layout.presets, plan.dataset, name)
     if plan.tuned and layout.tuned_preset(plan.dataset, name).is_file():
         path = layout.tuned_preset(plan.dataset, name)
     stated = read_preset(path)
-    method = settings.get("method", stated.method)
-    overrides = {full_key(key, method): value for key, value in settings.items()}
+    method = str(settings.get("method", stated.method))
+    overrides = full_keys(plan.set, method) | full_keys(point.settings, method)
     preset = read_preset(path, {**overrides, "seed": seed})
     if plan.dataset in plan.published:
         preset = preset.model_copy(update={"setting": stated.setting})
@@ -195,6 +195,23 @@ def check_run(preset: Preset) -> None:
         raise ConfigError(
             "training.devices: an experiment trains each run on one device. Set it to 'auto'"
         )
+
+
+def full_keys(settings: Settings, method: str) -> Settings:
+    """The settings of the preset, without its name, by the keys that `full_key` gives.
+
+    Raises:
+        ConfigError: a key is unknown, or two keys are the same setting.
+    """
+    full: Settings = {}
+    for key, value in settings.items():
+        if key == PRESET:
+            continue
+        name = full_key(key, method)
+        if name in full:
+            raise ConfigError(f"'{name}' is given twice, also without 'model.'. Leave one out")
+        full[name] = value
+    return full
 
 
 def full_key(key: str, method: str) -> str:
