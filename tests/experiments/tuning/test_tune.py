@@ -21,7 +21,7 @@ from manymatch.experiments.engine import perform
 from manymatch.experiments.workers import workers_for
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.shards.index import read_index
-from manymatch.system.errors import ConfigError
+from manymatch.system.errors import ConfigError, DataError
 
 pytest.importorskip("optuna")
 
@@ -292,6 +292,23 @@ def test_another_machine_extends_the_search_of_the_file_of_results(
     assert tried == ["vsepp"]
 
 
+def test_a_file_of_results_has_only_settings_of_the_space(project: Checkout) -> None:
+    layout = project.layout
+    space = SPACE | {"shared": {LR: {"low": 0.0012345, "high": 0.0012346}}}  # rounded: 0.00123
+    write_space(project, space)
+    (here,) = search(project, 2)
+    shutil.rmtree(layout.experiment_runs("tuning"))
+    assert search(project, 2, extend=True) == [here]
+
+    shutil.rmtree(layout.experiment_runs("tuning"))
+    path = layout.tuning("tiny", "vsepp")
+    value = json.loads(path.read_text())
+    value["trials"][1]["settings"][LR] = 0.5
+    path.write_text(json.dumps(value))
+    with pytest.raises(DataError, match=r"vsepp\.json: the settings of trial 2 lie outside"):
+        search(project, 2, extend=True)
+
+
 def test_an_experiment_on_the_best_settings_uses_the_model_of_the_search(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,6 +369,15 @@ def test_worker_processes_share_the_trials(
         ({"shared": {LR: "dropuot"}}, "did you mean 'dropout'"),
         ({"methods": {"cora": {}}}, "no settings of 'vsepp'"),
         ({"methods": {"vsepp": {"feature_dropuot": "dropout"}}}, "unknown key 'feature_dropuot'"),
+        ({"shared": {"training.optimizer.rate": {"values": [1, 2]}}}, "unknown key 'training.opt"),
+        ({"shared": {"size": {"values": [16, 17]}}}, r"tiny\.yaml: size: .*multiple of 2"),
+        ({"shared": {"training.images_per_batch": {"low": 8, "high": 32}}}, "valid integer"),
+        (
+            {"shared": {"model.feature_dropout": "dropout"}},
+            "'model.feature_dropout' is given twice",
+        ),
+        ({"shared": {"features": {"values": ["grid", "pixels"]}}}, "features: a search has one"),
+        ({"shared": {"method": {"values": ["vsepp", "dive"]}}}, "method: .*dive"),
         ({"set": {"training.epochs": 0}}, "training.epochs"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from manymatch.experiments.plan import Settings
 from manymatch.experiments.presets.experiment import (
     check_run,
     full_key,
+    full_keys,
     on_any_machine,
     training_inputs,
     training_run,
@@ -69,8 +71,32 @@ class Search:
         same = {"preset": preset.to_yaml(), "space": stated}
         origin = key_of(**same, inputs=on_any_machine(layout, dataset, preset, inputs))
         search = cls(layout, dataset, name, space, key_of(**same, inputs=inputs), origin, inputs)
+        search.check()
         search.first_parameters()
         return search
+
+    def check(self) -> None:
+        """Check the settings that trials may draw, so that no trial fails.
+
+        Raises:
+            ConfigError: a key is unknown, a value does not fit, or the data would be others.
+        """
+        path = self.layout.search_space(self.dataset)
+        samples = {key: domain.samples(key) for key, domain in self.domains.items()}
+        first = {key: settings for key, (settings, *_) in samples.items()}
+        stated = read_preset(self._path)
+        changes = [(key, settings) for key, several in samples.items() for settings in several]
+        for key, settings in changes or [("set", {})]:
+            drawn = (first | {key: settings}).values()
+            try:
+                preset = self.preset(reduce(or_, drawn))
+            except ConfigError as fault:
+                raise ConfigError(f"{path}: {key}: {fault}") from None
+            if (preset.method, preset.features) != (stated.method, stated.features):
+                raise ConfigError(
+                    f"{path}: {key}: a search has one method and one kind of features. Write a "
+                    "preset for each and tune all of them"
+                )
 
     @property
     def _path(self) -> Path:
@@ -91,9 +117,7 @@ class Search:
         Raises:
             ConfigError: a key is unknown or a value does not fit.
         """
-        values = self.space.set | settings
-        overrides = {full_key(key, self.method): value for key, value in values.items()}
-        preset = read_preset(self._path, overrides)
+        preset = read_preset(self._path, full_keys(self.space.set | settings, self.method))
         check_run(preset)
         return preset
 
@@ -143,8 +167,10 @@ class Search:
         values = preset.model_dump(mode="json") | {"model": model}
 
         def stated(key: str) -> Any:
-            parts = full_key(key, preset.method).split(".")
-            return reduce(lambda group, part: group[part], parts, values)
+            group: Any = values
+            for part in full_key(key, preset.method).split("."):
+                group = group.get(part) if isinstance(group, dict) else None
+            return group
 
         return self.parameters(stated)
 

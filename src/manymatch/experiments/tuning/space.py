@@ -60,8 +60,32 @@ class Domain(Strict):
     def _value(self, trial: Any, name: str) -> Any:
         if self.values is not None:
             return trial.suggest_categorical(name, self.values)
-        # Three digits are exact enough, and a person can read the preset.
-        return float(f"{trial.suggest_float(name, self.low, self.high, log=self.log):.3g}")
+        return self._rounded(trial.suggest_float(name, self.low, self.high, log=self.log))
+
+    def _rounded(self, number: float) -> float:
+        """Three digits are exact enough, and a person can read the preset."""
+        return min(max(float(f"{number:.3g}"), self.low or 0.0), self.high or 0.0)
+
+    def samples(self, name: str) -> list[Settings]:
+        """Settings that `draw` may give: each value and option, both ends of a range, and a number
+        between them."""
+        if self.options is None:
+            return [{name: value} for value in self._sample_values()]
+        settings: list[Settings] = []
+        for option in self.options.values():
+            parts = {
+                key: part._sample_values() if isinstance(part, Domain) else [part]
+                for key, part in option.items()
+            }
+            count = max(map(len, parts.values()), default=1)
+            settings += [{k: p[i % len(p)] for k, p in parts.items()} for i in range(count)]
+        return settings
+
+    def _sample_values(self) -> list[Any]:
+        if self.values is not None:
+            return list(self.values)
+        low, high = self.low or 0.0, self.high or 0.0
+        return [low, high, self._rounded(low + (high - low) / math.e)]
 
     def parameters(self, name: str, stated: Callable[[str], Any]) -> dict[str, Any]:
         """The parameters of an Optuna trial that leaves the settings as they are; empty if these

@@ -29,7 +29,7 @@ from manymatch.experiments.tuning.trial import Repeat, Slot, repeat, try_setting
 from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.system import files
-from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.system.errors import ConfigError, DataError, ManyMatchError
 from manymatch.system.machine import git_revision
 from manymatch.system.progress import say
 
@@ -128,7 +128,13 @@ def _restore(search: Search, study: Study) -> None:
     if result.search != search.origin:
         return
     for number, trial in enumerate(result.trials):
-        study.add_trial(restored(search, trial))
+        try:
+            study.add_trial(restored(search, trial))
+        except ValueError:
+            raise DataError(
+                f"{path}: the settings of trial {number + 1} lie outside of the space. Leave out "
+                "--extend"
+            ) from None
         preset = search.preset(trial.settings)
         for count, rsum in enumerate(trial.repeats, start=1):
             Repeat(search, number, count, preset).run.finish({"rsum": rsum})
