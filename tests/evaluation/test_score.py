@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+import yaml
 from made_scores import subject
 from numpy.lib.format import write_array_header_2_0
 from safetensors.numpy import save_file
@@ -35,6 +37,7 @@ from manymatch.system.errors import ConfigError, DataError, ManyMatchError
 from manymatch.system.files import sha256
 from manymatch.system.machine import MachineRecord
 
+ROOT = Path(__file__).parents[2]
 IMAGES = ["i0", "i1", "i2", "i3", "i4"]
 CLASSES = [1, 2, 1, 9, 9]
 INDEX = [0, 0, 1, 1, 1, 2, 3, 3, 4]
@@ -466,6 +469,21 @@ def test_the_command_prints_and_writes(files, monkeypatch, capsys):
         app([*words, "--similarity", "cosin"], standalone_mode=False)
     with pytest.raises(ConfigError, match="is not a name"):
         app([*words, "--as", "a/b"], standalone_mode=False)
+
+
+def test_a_data_set_of_one_s_own_needs_no_protocol(files, monkeypatch, capsys):
+    monkeypatch.chdir(files.folder)
+    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    params["sources"]["mine"] = {"kind": "own", "images": "photos"}
+    Path("params.yaml").write_text(yaml.safe_dump(params))
+    Path("data/captions").mkdir(parents=True)
+    shutil.copy(files.captions, "data/captions/mine.parquet")
+    pq.write_table(RELEVANCE.empty_table(), "data/captions/mine.relevance.parquet")
+    matrix = files.made("s.npy", files.table)
+    app(["score", "mine", "--scores", matrix], standalone_mode=False)
+    assert "Text → image" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="no dataset 'mien'; did you mean 'mine'"):
+        app(["score", "mien", "--scores", matrix], standalone_mode=False)
 
 
 def test_files_of_ids_hold_one_id_a_line_or_an_array_of_text(tmp_path):

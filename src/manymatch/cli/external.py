@@ -78,6 +78,7 @@ def score(
     reports/studies/DATASET/NAME.json. Your own captions work with any DATASET name:
     give --captions and --protocol; no study is made of them.
     """
+    from manymatch.datasets import DATASETS
     from manymatch.evaluation.external import score as stage
     from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
     from manymatch.experiments.studies.external import study_scores
@@ -87,8 +88,9 @@ def score(
     from manymatch.results.metrics import Metrics
 
     table = captions or LAYOUT.captions(dataset)
+    known = {*DATASETS}
     if captions is None:
-        project.require_project()
+        known |= project.params().sources.keys()
         relevance = relevance or LAYOUT.relevance(dataset)
     by = similarity_name(similarity)
     files = ExternalFiles(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
@@ -101,6 +103,7 @@ def score(
         protocols=protocol or [],
         name=name or stage.SETTING,
         written=LAYOUT.result(dataset, name) if name else None,
+        known=known,
     )
     if name and captions is None:
         identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}

@@ -5,7 +5,7 @@ The embeddings or matrices are read from files; everything else is as in `evalua
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,17 @@ def score(
     protocols: Sequence[str] = (),
     name: str = SETTING,
     written: ResultFiles | None = None,
+    known: Collection[str] = DATASETS,
 ) -> Outcome:
     """Rank a split by another program's embeddings or scores; the metrics are rounded.
 
     Args:
-        dataset: decides about the protocols unless `protocols` names them. A data set that the
-            project does not know needs `protocols` (`suite.PAIRS`: none).
+        dataset: decides about the protocols unless `protocols` names them. A data set that is
+            not `known` needs `protocols` (`suite.PAIRS`: none).
         captions: the caption table, or a CSV file (`split_table.read_split`).
         relevance: table of positives beyond the annotated pairs.
         written: where metrics, provenance and run files are written, under `name`; None: nowhere.
+        known: the data sets whose protocols are known.
 
     Raises:
         ConfigError: there are neither scores nor embeddings, or both; or the protocol or data set
@@ -55,10 +57,10 @@ def score(
         DataError: a file cannot be used, or does not fit the others.
     """
     clock = Clock()
-    if dataset not in DATASETS and not protocols:
+    if dataset not in known and not protocols:
         # A misspelt name must not leave out the data set's protocols silently.
         raise ConfigError(
-            f"no dataset '{dataset}'{nearest(dataset, DATASETS)}. For captions of your own name "
+            f"no dataset '{dataset}'{nearest(dataset, known)}. For captions of your own name "
             f"the protocols too: --protocol {suite.PAIRS} for ranks only."
         )
     table = read_split(captions, split)
