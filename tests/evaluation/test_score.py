@@ -484,6 +484,9 @@ def test_a_data_set_of_one_s_own_needs_no_protocol(files, monkeypatch, capsys):
     assert "Text → image" in capsys.readouterr().out
     with pytest.raises(ConfigError, match="no dataset 'mien'; did you mean 'mine'"):
         app(["score", "mien", "--scores", matrix], standalone_mode=False)
+    Path("models/mine/cora").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="--as: 'cora' is a trained model of mine"):
+        app(["score", "mine", "--scores", matrix, "--as", "cora"], standalone_mode=False)
 
 
 def test_files_of_ids_hold_one_id_a_line_or_an_array_of_text(tmp_path):

@@ -12,6 +12,7 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, check_name, new_name
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
+from manymatch.system.errors import ConfigError
 
 commands = typer.Typer()
 
@@ -87,6 +88,8 @@ def score(
     from manymatch.reporting.terminal import show
     from manymatch.results.metrics import Metrics
 
+    if name and LAYOUT.model(dataset, name).exists():
+        raise ConfigError(f"--as: '{name}' is a trained model of {dataset}. Choose another name")
     table = captions or LAYOUT.captions(dataset)
     known = {*DATASETS}
     if captions is None:
