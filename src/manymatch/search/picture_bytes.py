@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from manymatch.system.errors import DataError, first_line
 
@@ -59,7 +59,9 @@ def _opened(data: bytes, most: int | None = None) -> Iterator[Image.Image]:
         except DataError:
             raise
         except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
+            unknown = isinstance(error, UnidentifiedImageError)  # whose text names no file
+            reason = "no picture of a known format" if unknown else first_line(error)
             raise DataError(
-                f"picture: cannot be read ({first_line(error)}). Send a JPEG, PNG, WebP, BMP, GIF "
+                f"picture: cannot be read ({reason}). Send a JPEG, PNG, WebP, BMP, GIF "
                 "or TIFF file."
             ) from None
