@@ -209,11 +209,12 @@ def test_facts_of_other_programs_can_be_read(album: Album) -> None:
         album.index(table=table)
 
 
-def test_paths_of_numbers_stay_texts(tmp_path: Path) -> None:
+def test_paths_of_numbers_stay_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "facts.csv"
     table.write_text("path,number\n000123,1\n,2\n")
     items = pa.table({"path": ["000123", "123"]})
     assert with_facts(items, table, None)["number"].to_pylist() == [1, None]
+    assert "facts.csv: 1 of 2 rows name no item, and are left out" in capsys.readouterr().err
 
 
 def test_opening_an_index_is_quick_and_needs_no_model(album: Album) -> None:

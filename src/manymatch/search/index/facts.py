@@ -12,6 +12,7 @@ from manymatch.foreign.parquet_file import python_cells
 from manymatch.foreign.regular_file import regular_path
 from manymatch.search.index.stored import OWN
 from manymatch.system.errors import DataError, first_line
+from manymatch.system.progress import say
 
 _KEY = "path"
 _PATHS_AS_TEXT = pyarrow.csv.ConvertOptions(column_types={_KEY: pa.string()})
@@ -37,6 +38,9 @@ def with_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> 
     wanted = pa.array([rows.get(path) for path in items[_KEY].to_pylist()], pa.int64())
     if file is not None and wanted.null_count == len(items):
         raise DataError(f"{file}: no cell of the column '{_KEY}' is the path of an item")
+    without_item = len(rows) - (len(items) - wanted.null_count)
+    if file is not None and without_item:
+        say(f"{file}: {without_item} of {len(rows)} rows name no item, and are left out")
     for name in facts.column_names:
         if name != _KEY:
             items = items.append_column(name, facts[name].take(wanted))
