@@ -112,17 +112,13 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
         return result
 
     if encoder.form == "sums":
-        entities = [
-            sum((part for part, (owner, _) in zip(attributes, held, strict=True) if owner == i), own)
-            for i, own in enumerate(objects)
-        ]
-        labels = [(subject, concept(label)) for subject, label, _ in graph.relations]
-        return torch.stack(entities), torch.stack(
-            [
-                sum((label for subject, label in labels if subject == i), entity)
-                for i, entity in enumerate(entities)
-            ]
-        )
+        entities = list(objects)
+        for owner, attribute in held:
+            entities[owner] = entities[owner] + attributes[attribute]
+        summed = list(entities)
+        for subject, label, _ in graph.relations:
+            summed[subject] = summed[subject] + concept(label)
+        return torch.stack(entities), torch.stack(summed)
     if encoder.form == "joint":
         nodes = in_context(objects) + attributes
         result = attend(encoder.object_object, nodes, [*binding, *between])[:count]
