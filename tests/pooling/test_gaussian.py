@@ -58,6 +58,14 @@ def test_log_variances_start_where_they_are_told(head):
     torch.testing.assert_close(result, torch.full_like(result, -1.5))
 
 
+def test_equal_variances_start_equal_for_all_inputs():
+    made = GaussianHead(WIDTH, SIZE, log_variance=1.5, equal_variances=True).double()
+    result = made(*ragged()[1:]).log_variance
+    torch.testing.assert_close(result, torch.full_like(result, 1.5), atol=0, rtol=0)
+    result.sum().backward()
+    assert made.of_attended.weight.grad.any() and made.of_global.weight.grad.any()
+
+
 def test_padding_gets_no_gradient(head):
     _, local, mask, globals_ = ragged()
     local.requires_grad_()

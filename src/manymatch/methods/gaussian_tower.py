@@ -27,6 +27,8 @@ class GaussianSettings(Grouped):
     """Width inside the heads' attention; null: half the width of the local features."""
     log_variance: float = 0.0
     """Approximate log variance at the start."""
+    equal_variances: bool = False
+    """Whether every log variance starts at `log_variance` exactly, instead of near it."""
 
 
 class GaussianTower(nn.Module):
@@ -60,7 +62,13 @@ def gaussian_towers(
     image, text = (
         GaussianTower(
             encoder,
-            GaussianHead(encoder.local_size, settings.size, settings.hidden, settings.log_variance),
+            GaussianHead(
+                encoder.local_size,
+                settings.size,
+                settings.hidden,
+                settings.log_variance,
+                settings.equal_variances,
+            ),
         )
         for encoder in encoders
     )

@@ -34,6 +34,8 @@ class GaussianHead(nn.Module):
         size: D.
         hidden: width inside both attentions; None: half of `width`.
         log_variance: approximate log variance at the start.
+        equal_variances: whether every log variance starts at `log_variance` exactly. Otherwise the
+            fresh weights of the two layers add a random function of the input.
 
     References:
         Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval (PCME), CVPR 2021,
@@ -41,13 +43,21 @@ class GaussianHead(nn.Module):
     """
 
     def __init__(
-        self, width: int, size: int, hidden: int | None = None, log_variance: float = 0.0
+        self,
+        width: int,
+        size: int,
+        hidden: int | None = None,
+        log_variance: float = 0.0,
+        equal_variances: bool = False,
     ) -> None:
         super().__init__()
         self.mean = PIENet(width, size, 1, hidden)
         self.attention = HeadAttention(width, 1, hidden)
         self.of_attended, self.of_global = glorot_linear(width, size), glorot_linear(size, size)
         nn.init.constant_(self.of_global.bias, log_variance)
+        if equal_variances:
+            nn.init.zeros_(self.of_attended.weight)
+            nn.init.zeros_(self.of_global.weight)
 
     def forward(self, local: Tensor, mask: Mask, globals: Tensor) -> Gaussian:
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Gaussian`."""
