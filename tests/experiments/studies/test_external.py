@@ -95,10 +95,10 @@ def test_without_scene_graphs_nothing_is_studied(
 
 
 def test_the_command_studies_what_it_keeps(
-    data: TinyData, matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, data: TinyData, matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.yaml").touch()
+    (tmp_path / "params.yaml").write_bytes((root / "params.yaml").read_bytes())
     for folder, table in (("captions", data.captions), ("scene_graphs", data.graphs)):
         (tmp_path / "data" / folder).mkdir(parents=True)
         pq.write_table(pq.read_table(table), tmp_path / "data" / folder / "tiny.parquet")
