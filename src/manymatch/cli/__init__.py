@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TextIO
 import typer
 
 from manymatch.cli import check, code, data, external, init, models, results, search, studies
-from manymatch.system.errors import ConfigError, ManyMatchError, first_line
+from manymatch.system.errors import ConfigError, ManyMatchError, memory_fault
 from manymatch.system.files import storage_error
 from manymatch.system.parent import end_with_dvc
 from manymatch.system.progress import say, working
@@ -60,10 +60,9 @@ def main() -> None:
             raise
         _failed(storage_error(error))
     except (MemoryError, RuntimeError) as error:
-        # PyTorch has no class of its own for a CPU without memory.
-        if not isinstance(error, MemoryError) and "can't allocate memory" not in str(error):
+        what = memory_fault(error)
+        if not what:
             raise
-        what = first_line(error).rpartition("DefaultCPUAllocator: ")[2]
         _failed(ManyMatchError(f"the memory is not enough ({what}). Lower sizes or numbers"))
     except KeyboardInterrupt:
         _interrupted()

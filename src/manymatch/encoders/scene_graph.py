@@ -184,8 +184,9 @@ class SceneGraphEncoder(nn.Module):
         concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_words))
         if self.form == "sums":
             return _sums(graphs, concepts)
-        two_steps = self.form == "steps"
-        return self._two_steps(graphs, concepts) if two_steps else self._joint(graphs, concepts)
+        if self.form == "joint":
+            return self._joint(graphs, concepts)
+        return self._two_steps(graphs, concepts)
 
     def _two_steps(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """Objects and attributes exchange along their edges, then the objects alone."""

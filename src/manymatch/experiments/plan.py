@@ -61,7 +61,8 @@ class Plan(Strict):
         if len(set(values)) < len(values):
             raise ValueError("'over' lists a value twice. Remove one of the two")
         for key in self.set:
-            if all(key in point for point in self.points.values() or [self.over]):
+            same = {key, f"model.{key}", key.removeprefix("model.")}  # the prefix is optional
+            if all(same & point.keys() for point in self.points.values() or [self.over]):
                 raise ValueError(f"'{key}' is set for all points, but each has a value of its own")
         return self
 

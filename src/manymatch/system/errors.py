@@ -63,7 +63,7 @@ class DivergenceError(DataError):
 
 
 class DeviceMemoryError(ManyMatchError):
-    """A batch needs more memory than the GPU has."""
+    """A batch needs more memory than the processor or the GPU has."""
 
 
 class StorageError(ManyMatchError):
@@ -86,3 +86,14 @@ def first_line(error: BaseException) -> str:
     """The first line of a library's error message, without NumPy's advice to unpickle a file."""
     line = str(error).strip().partition("\n")[0].partition(" If you trust ")[0]
     return line or type(error).__name__
+
+
+def memory_fault(error: BaseException) -> str:
+    """What `error` says about too little memory; empty for errors of other kinds.
+
+    PyTorch has no class for a processor without memory.
+    """
+    texts = "can't allocate memory", "out of memory"
+    if not isinstance(error, MemoryError) and not any(text in str(error) for text in texts):
+        return ""
+    return first_line(error).rpartition("DefaultCPUAllocator: ")[2]

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from manymatch.system.errors import DeviceMemoryError, first_line
+from manymatch.system.errors import DeviceMemoryError, memory_fault
 
 _CHATTY = ("pytorch_lightning", "lightning_fabric", "lightning.pytorch", "lightning.fabric")
 
@@ -48,13 +48,16 @@ def keyboard_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_faults() -> Iterator[None]:
-    """Raise a `DeviceMemoryError` if the memory of the GPU is not enough."""
+    """Raise a `DeviceMemoryError` if the memory of the processor or the GPU is not enough."""
     try:
         yield
-    except torch.OutOfMemoryError as fault:
+    except (MemoryError, RuntimeError) as fault:
+        what = memory_fault(fault)
+        if not what:
+            raise
         raise DeviceMemoryError(
-            f"training: the memory of the GPU is not enough ({first_line(fault)}). Lower "
-            "training.images_per_batch, or set training.accumulate"
+            f"training: the memory is not enough ({what}). Lower training.images_per_batch, or "
+            "set training.accumulate"
         ) from None
 
 

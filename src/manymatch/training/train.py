@@ -61,7 +61,7 @@ def train(
 
     Raises:
         ConfigError, DataError: preset and data do not fit, or training diverges.
-        DeviceMemoryError: a batch needs more memory than the GPU has.
+        DeviceMemoryError: a batch needs more memory than the device has.
         CheckpointError: the model of the warm start is missing or does not fit.
     """
     end_with_torchrun()

@@ -169,6 +169,10 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
         {"over": {"size": [1, 2]}, "set": {"size": 3}},
         "'size' is set for all points, but each has a value of its own",
     ),
+    "a value that no point takes, with the optional prefix": (
+        {"points": {"a": {"size": 1}, "b": {"model.size": 2}}, "set": {"model.size": 3}},
+        "'model.size' is set for all points, but each has a value of its own",
+    ),
     "a seed that is none": ({"over": {"size": [1]}, "seeds": ["a"]}, "seeds.0"),
 }
 

@@ -237,15 +237,22 @@ def test_scores_that_are_not_finite_make_a_trial_diverge(
     assert [trial.state for trial in result.trials] == ["diverged", "complete"]
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        torch.OutOfMemoryError("CUDA out of memory."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"),
+    ],
+)
 def test_a_trial_that_needs_too_much_memory_counts(
-    project: Checkout, monkeypatch: pytest.MonkeyPatch
+    fault: Exception, project: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[int] = []
 
     def first_fails(*args: Any) -> None:
         steps.append(1)
         if len(steps) == 1:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
+            raise fault
 
     monkeypatch.setattr("manymatch.training.module.Learner.on_train_batch_start", first_fails)
     (result,) = search(project, 2)
