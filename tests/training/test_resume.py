@@ -205,17 +205,6 @@ def test_without_an_undamaged_checkpoint_training_starts_anew(
     assert not (tmp_path / "evil").exists()
 
 
-def test_a_checkpoint_without_hash_is_ignored(
-    new_run: NewRun, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = new_run("run")
-    run.checkpoints.mkdir(parents=True)
-    torch.save({"history": [], "fingerprint": Evil()}, run.checkpoints / "last.ckpt")
-    run.train(preset())
-    assert "training starts anew: last.ckpt has no hash" in capsys.readouterr().err
-    assert run.outputs() == undisturbed
-
-
 @pytest.mark.parametrize("change", [{"history": []}, {"history": [3]}, {"files": 3}])
 def test_a_record_of_another_form_is_ignored(new_run: NewRun, change: dict[str, Any]) -> None:
     run = new_run("killed")

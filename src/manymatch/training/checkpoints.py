@@ -77,8 +77,6 @@ class Checkpoints:
                 return self._read(record), "; ".join(faults)
             except CheckpointError as error:
                 faults.append(str(error))
-        if (self.folder / "last.ckpt").is_file():
-            faults.append("last.ckpt has no hash, because an older version wrote it")
         return History(), "; ".join(dict.fromkeys(faults))
 
     def _read(self, record: Path) -> History:
@@ -161,7 +159,6 @@ class Checkpoints:
         for path in [*self.folder.glob("epoch-*"), *self.folder.glob("best-*")]:
             if path.stem not in kept:
                 remove(path)
-        remove(self.folder / "last.ckpt")  # an older version wrote it
 
     def _files(self, history: History) -> tuple[Path, Path]:
         """The state and the best weights of the checkpoint with this history."""
