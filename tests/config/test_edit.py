@@ -22,6 +22,8 @@ BLOCK = "presets:  # what runs\n{0}- vsepp  # the baseline\n{0}- cora\n\n# chanc
         ("a: 'x'\nb: \"y\"\n", 2, 'a: 2\nb: "y"\n'),
         ("b:\n    c:\n        d: 1\na: 1\n", 2, "b:\n    c:\n        d: 1\na: 2\n"),
         ("b: 1\n", ["x"], "b: 1\na: [x]\n"),
+        ("a:\n- x # why\n# next\nb: 1\n", ["x"], "a:\n- x # why\n# next\nb: 1\n"),
+        ("a: # why\n- x\n\nb: 1\n", ["x", "y"], "a: # why\n- x\n- y\n\nb: 1\n"),
     ],
 )
 def test_comments_order_and_style_stay(

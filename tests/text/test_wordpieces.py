@@ -125,6 +125,7 @@ def test_an_older_folder_says_whether_it_is_lower_cased(tmp_path: Path) -> None:
         ("config.json", "{", "config.json: not valid JSON"),
         ("config.json", "[]", "config.json: expected a JSON object"),
         ("config.json", '{"model_type": "roberta"}', "'roberta', not a BERT"),
+        ("config.json", '{"model_type": "bert", "max_position_embeddings": ""}', "cannot be used"),
         ("vocab.txt", "[PAD]\n[UNK]\ndog\n", r"\[CLS\] is missing"),
         ("vocab.txt", None, "No such file"),
         ("tokenizer.json", "{}", "not a tokeniser"),

@@ -106,18 +106,21 @@ def _in_style(old: Any, new: Any) -> Any:
         styled = CommentedSeq(new)
         styled.fa.set_flow_style()
         return styled
-    following = _take_following(old)
+    after = _take_following(old)
     while old[:] != new[: len(old)]:
         old.pop()
     old.extend(new[len(old) :])
-    old.ca.items.setdefault(len(old) - 1, [following, None, None, None])
+    comment, *rest = old.ca.items.get(len(old) - 1, [None] * 4)
+    own, mark = (comment.value, comment.start_mark) if comment else ("\n", CommentMark(0))
+    old.ca.items[len(old) - 1] = [CommentToken(own + after, mark), *rest]
     return old
 
 
-def _take_following(old: CommentedSeq) -> CommentToken:
+def _take_following(old: CommentedSeq) -> str:
     """Remove the lines after a list, which ruamel keeps with the comment of the last entry."""
-    comment, *rest = old.ca.items.pop(len(old) - 1, [CommentToken("\n", CommentMark(0))])
-    own, _, after = comment.value.partition("\n")
-    if own:
-        old.ca.items[len(old) - 1] = [CommentToken(f"{own}\n", comment.start_mark), *rest]
-    return CommentToken(f"\n{after}", CommentMark(0))
+    comment, *rest = old.ca.items.pop(len(old) - 1, [None])
+    own, _, after = comment.value.partition("\n") if comment else ("", "", "")
+    if own or any(rest):
+        kept = CommentToken(f"{own}\n", comment.start_mark) if own else None
+        old.ca.items[len(old) - 1] = [kept, *rest]
+    return after

@@ -100,7 +100,7 @@ class WordPieces:
         try:
             text = tokenizer.read_text("utf-8") if tokenizer.is_file() else _from_list(folder)
             return cls(text, network, folder)
-        except (OSError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:
             raise ConfigError(f"{folder}: the wordpieces cannot be used: {error}") from None
 
     @classmethod
