@@ -96,13 +96,22 @@ def test_an_explanation_adds_up(model: Model, pictures: list[Path]) -> None:
 
 
 def test_pictures_may_be_files_images_arrays_or_a_loader(
-    vsepp: Model, pictures: list[Path]
+    vsepp: Model, pictures: list[Path], tmp_path: Path
 ) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned by 90 degrees
+    pictures = [*pictures, tmp_path / "turned.png"]
+    Image.open(pictures[0]).save(pictures[-1], exif=exif)
     expected = vsepp.encode_images(pictures)
     opened = [Image.open(path) for path in pictures]
-    arrays = [np.asarray(image) for image in opened]
+    arrays = [*(np.asarray(image) for image in opened[:-1]), np.rot90(opened[-1], -1)]
     for kind in (list(map(str, pictures)), opened, arrays, (path for path in pictures)):
         torch.testing.assert_close(vsepp.encode_images(kind).vectors, expected.vectors)
+    for single in (pictures[0], str(pictures[0]), opened[0], arrays[0]):
+        with pytest.raises(DataError, match="in a list"):
+            vsepp.encode_images(single)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="in a list"):
+        vsepp.encode_texts("two dogs")
 
 
 def test_precision_lies_between_the_scores_of_the_validation_split(make_model: Make) -> None:

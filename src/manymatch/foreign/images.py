@@ -115,7 +115,7 @@ def _name(source: Path | bytes | Image.Image) -> Path | str:
 def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image.Image:
     """`draft`: a side in pixels; a JPEG may be decoded in a smaller size, but not below it."""
     if isinstance(source, Image.Image):
-        return source.convert("RGB")
+        return upright_rgb(source)
     with opened(source) as image:
         if draft:
             image.draft("RGB", (draft, draft))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import ConfigDict
+
 from manymatch.results.base import Record
 from manymatch.results.retrieval import Graph
 
@@ -67,8 +69,11 @@ class Item(Record):
         size: bytes of the file; 0 if the item is not a file.
         mtime_ns: when the file was changed, in nanoseconds since 1970; 0 if the item is not a file.
         sha256: the hash of what was embedded.
-        facts: the further columns of the index, such as the text of a caption.
+        facts: the further columns of the index, such as the text of a caption. In JSON bytes are
+            base64.
     """
+
+    model_config = ConfigDict(ser_json_bytes="base64")
 
     row: int
     id: str

@@ -22,7 +22,7 @@ from manymatch.methods.embeddings import Embeddings
 from manymatch.search.answer import Explanation
 from manymatch.search.captions import Captions
 from manymatch.search.explanation import explanation
-from manymatch.search.pictures import AnyPicture, Pictures
+from manymatch.search.pictures import AnyPicture, Pictures, refuse_single
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate, collate_captions
 from manymatch.shards.numbering import Numbering
@@ -127,8 +127,9 @@ class Model:
 
         Raises:
             ConfigError, CheckpointError: the model's image features cannot be extracted here.
-            DataError: there are no images, or a picture cannot be read.
+            DataError: there are no images, `images` is a single one, or a picture cannot be read.
         """
+        refuse_single(images)
         items = self._pictures.items(images)
         if progress:
             items = track(items, "images", len(images) if isinstance(images, Sized) else None)
@@ -159,8 +160,10 @@ class Model:
         """Embed m texts: `vectors (m, K, D)`.
 
         Raises:
-            DataError: there are no texts, or a text is empty, too long or not printable.
+            DataError: there are no texts, `texts` is a single one, or a text is empty, too long or
+                not printable.
         """
+        refuse_single(texts)
         entries = map(self.parse, _batches(texts, batch_size))
         return self.encode_captions(itertools.chain.from_iterable(entries), batch_size)
 

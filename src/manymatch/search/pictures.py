@@ -105,6 +105,17 @@ class Pictures:
         return Extractor(name, built, self._device, _PICTURES_AT_ONCE)
 
 
+def refuse_single(items: Any) -> None:
+    """Refuse one item in place of several: its letters or rows would be taken for items.
+
+    Raises:
+        DataError: `items` is a text, a path, a PIL image or the array of one picture.
+    """
+    array = isinstance(items, np.ndarray) and items.shape[2:] in ((), (3,))
+    if array or isinstance(items, str | Path | Image.Image):
+        raise DataError("expected several items, not a single one. Put the item in a list: [ITEM]")
+
+
 def _opened(number: int, image: AnyPicture) -> Picture:
     """The image with its file, or its number as its id."""
     if isinstance(image, str | Path):

@@ -74,6 +74,8 @@ def test_results_are_those_of_scoring_everything(
         hits = [answer.results[0].score for answer in by_entities.search_all(lines)]
         np.testing.assert_allclose(hits, expected, atol=1e-6)
         assert by_entities.similar(images.search("a dog").results[0].id).results
+        with pytest.raises(ConfigError, match="holds captions"):
+            Index.open(texts.folder, model, beta=0.6)
     scores = model.score(*embedded, "image").numpy()
     for answer, row in zip(texts.search_all(sorted(pictures), 2), scores, strict=True):
         order = np.argsort(-row, kind="stable")[:2]
@@ -143,6 +145,8 @@ def test_hostile_queries_have_a_clear_answer(album: Album) -> None:
         assert len(str(raised.value)) < 1100
     for text in ("\U0001f600", "xyzzy", "'; DROP TABLE items; --", "<script>alert(1)</script>"):
         assert len(index.search(text).results) == 12
+    with pytest.raises(DataError, match="in a list"):
+        index.search_all("two dogs")
     with pytest.raises(ConfigError, match="at least one"):
         index.search("a dog", 0)
     with pytest.raises(ConfigError, match="least"):
@@ -193,14 +197,15 @@ def test_facts_of_other_programs_can_be_read(album: Album) -> None:
     album.draw("photo.png", 500)
     table = album.root / "facts.parquet"
     times = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns"))
-    pq.write_table(
-        pa.table({"path": ["photo.png", "other.png"], "text": [1, 2], "time": times}), table
-    )
+    columns = {"text": [1, 2], "time": times, "icon": [b"\xff", b""]}
+    pq.write_table(pa.table({"path": ["photo.png", "other.png"], **columns}), table)
     album.index(table=table)
     index = album.open()
     results = {result.path: result for result in index.search("two dogs").results}
-    facts = index.item(results["photo.png"].id).facts
-    assert facts == {"text": 1, "time": datetime.datetime(2023, 11, 14, 22, 13, 20, 123456)}
+    item = index.item(results["photo.png"].id)
+    time = datetime.datetime(2023, 11, 14, 22, 13, 20, 123456)
+    assert item.facts == {"text": 1, "time": time, "icon": b"\xff"}
+    assert item.model_dump(mode="json")["facts"]["icon"] == "_w=="
     assert results["photo.png"].text is None
 
     note = pa.array([b"\xff\xfe"]).view(pa.string())

@@ -69,9 +69,12 @@ class Index:
         Raises:
             DataError: there is no index, or a file of the index is damaged.
             CheckpointError: another model made the index.
+            ConfigError: `beta` for an index of captions.
         """
         path = Path(folder)
         manifest = Manifest.read(path)
+        if beta is not None and manifest.side == "texts":
+            raise ConfigError(f"beta = {beta}: {path} holds captions, and beta ranks pictures.")
         if model is not None:
             manifest.check_model(model, path)
         return cls(path, manifest, Stored.open(path), model, beta)
@@ -114,7 +117,14 @@ class Index:
         where: str | None = None,
         least: float | None = None,
     ) -> list[Answer]:
-        """The best `k` items for each query, as `search` gives them, in one scan of the index."""
+        """The best `k` items for each query, as `search` gives them, in one scan of the index.
+
+        Raises:
+            DataError: as for `search`; or `queries` is a single query.
+        """
+        from manymatch.search.pictures import refuse_single
+
+        refuse_single(queries)
         for query in queries:
             if isinstance(query, str) and (fault := caption_fault(query)):
                 raise DataError(f"the query: {fault}")
