@@ -94,6 +94,8 @@ def test_a_missing_input_and_a_mistyped_name_are_one_line(
         ("presets", ["vsepp", "cora", "vsepp"], "listed twice: vsepp"),
         ("presets", ["../scenes/vsepp"], "presets.0"),
         ("ensembles", ["vsepp+.."], "ensembles.0"),
+        ("ensembles", ["vsepp+dive"], "no stage trains 'dive'"),
+        ("indexes", {"a": {"source": "b", "model": "scenes/coraa"}}, "did you mean 'cora'?"),
         ("warm_starts", {"a": {"dataset": "a", "preset": "b", "model": "../c"}}, "model"),
         ("experiments", {"../x": "scenes"}, "experiments"),
         ("shards", {"images_per_shard": True}, "expected a number"),

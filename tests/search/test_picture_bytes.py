@@ -61,6 +61,10 @@ def test_other_bytes_are_refused_in_one_line(data: bytes, words: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_a_camera_file_with_several_pictures_is_a_jpeg() -> None:
+    assert media_type(written(GREY, "MPO", save_all=True, append_images=[GREY])) == "image/jpeg"
+
+
 def test_a_thumbnail_is_small_and_upright() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was turned by 90 degrees

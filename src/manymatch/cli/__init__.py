@@ -76,8 +76,8 @@ def _refuse_empty(arguments: list[str]) -> None:
     """An empty text, such as that of an unset variable of the shell, is not the default."""
     for before, argument in pairwise(["manymatch", *arguments]):
         if _EMPTY.fullmatch(argument):
-            option = argument or before
-            raise ConfigError(f"{option}: the value is empty. Give a value, or leave it out.")
+            place = argument or f"after '{before}'"
+            raise ConfigError(f"{place}: the value is empty. Give a value, or leave it out.")
 
 
 def _failed(error: ManyMatchError) -> NoReturn:

@@ -13,7 +13,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import Preset, preset_path
 from manymatch.system import killed_dvc
-from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.system.errors import ConfigError, ManyMatchError, nearest
 from manymatch.system.progress import say
 
 commands = typer.Typer()
@@ -43,6 +43,13 @@ def check() -> None:
     for key, started in params.warm_starts.items():
         with _collected(faults):
             _check_warm_start(params, key, started)
+    for ensemble in params.ensembles:
+        for name in params.datasets:
+            with _collected(faults):
+                _check_ensemble(params, name, ensemble)
+    for index in params.indexes.values():
+        with _collected(faults):
+            project.preset(*index.model.split("/"))
     for name, dataset in params.experiments.items():
         with _collected(faults):
             _check_experiment(name, dataset)
@@ -81,6 +88,16 @@ def _check_features(params: Params, name: str) -> None:
         check_format(published.format)
     if set(params.datasets) - set(settings.published):
         check_name(name)
+
+
+def _check_ensemble(params: Params, dataset: str, ensemble: str) -> None:
+    warm = {start.preset for start in params.warm_starts.values() if start.dataset == dataset}
+    for member in ensemble.split("+"):
+        if member not in {*params.presets, *warm} and not LAYOUT.model(dataset, member).is_dir():
+            raise ConfigError(
+                f"params.yaml: ensembles: no stage trains '{member}' of '{ensemble}' on {dataset}"
+                f"{nearest(member, [*params.presets, *warm])}"
+            )
 
 
 def _check_experiment(name: str, dataset: str) -> None:

@@ -54,6 +54,8 @@ def index(
     from manymatch.search.index.sources import source_of
     from manymatch.search.model import load
 
+    if part and table:
+        raise ConfigError("--table: a part holds no facts. Give the table without --part.")
     items = source_of(source, split)
     loaded = load(model, device)
     parts = Parts(_parts(to), None if part is None else Part.read(part))
@@ -180,6 +182,8 @@ def serve(
     Several indexes, such as those of several methods, stand side by side on the page. Nobody else
     can reach the service, unless --host names another address of this machine.
     """
+    if shard_of and (shards or len(indexes) > 1):
+        raise ConfigError("--shard-of: expected one folder. Serve each shard by its own command.")
     from manymatch.search.service.server import serve as run
 
     run(indexes, host, port, rate, shards, shard_of)

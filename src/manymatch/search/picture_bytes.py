@@ -45,7 +45,8 @@ def thumbnail(data: bytes) -> bytes:
 def media_type(data: bytes) -> str:
     """The media type of a picture, such as `image/png`; raises the same as `decoded`."""
     with _opened(data) as image:
-        return Image.MIME[str(image.format)]
+        # An MPO file is a JPEG of a camera with further pictures behind it.
+        return Image.MIME["JPEG" if image.format == "MPO" else str(image.format)]
 
 
 @contextmanager

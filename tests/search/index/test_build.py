@@ -152,7 +152,9 @@ def test_another_model_and_a_folder_that_is_no_index_are_refused(
 
 @pytest.mark.parametrize(("name", "embedded"), [("vectors.npy", 12), ("codes/codes.bin", 0)])
 def test_a_damaged_index_is_mended(album: Album, name: str, embedded: int) -> None:
-    album.index()
+    table = album.root / "facts.csv"
+    table.write_text("path,number\n0/00.png,7\n")
+    album.index(table=table)
     whole = album.content()
     with (album.target / name).open("r+b") as file:
         file.seek(-1, os.SEEK_END)

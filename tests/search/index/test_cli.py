@@ -73,5 +73,9 @@ def test_pictures_are_indexed_and_found(
         (index(album, "--to", "pictures"), "not an index"),
         (index(album, "--to", "."), "not an index"),
         (index(album, "--model", "missing"), "missing"),
+        (index(album, "--part", "1/2", "--table", "a.csv"), "--table"),
+        (["search", "a.index", ""], "after 'a.index': the value is empty"),
+        (["serve", "a.index", "link", "--shard-of", "x"], "--shard-of: expected one folder"),
+        (["serve", "--shards", "http://a", "--shard-of", "x"], "--shard-of"),
     ):
         assert message in fails(words, monkeypatch, capfd)

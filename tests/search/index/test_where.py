@@ -32,6 +32,8 @@ ITEMS = pa.table(
         "a name": [1, 2, 3, 4],
         "quoted": ["'a'", "a", None, "a'"],
         "captions": [["a"], ["b"], [], ["c"]],
+        "long": pa.array(["a", "b", "3", "4"], pa.large_string()),
+        "empty": pa.nulls(4),
     }
 )
 
@@ -61,6 +63,7 @@ ITEMS = pa.table(
         ("good == true", [0, 2]),
         ("`a name` >= 3", [2, 3]),
         ("size > 100 and (path like 'cars/*' or good == false)", [1, 2]),
+        ("long == 3 or long like 'b*' or empty == 'x' or empty > 2024-01-02", [1, 2]),
         ("size > 1.5 or size > 2 and size > 100000", [0, 1, 2, 3]),
     ],
 )

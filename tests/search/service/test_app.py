@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import struct
 import time
 import zlib
@@ -249,6 +250,10 @@ def test_an_index_that_loads_or_fails_says_so(indexes: list[Path], tmp_path: Pat
     assert waiting.get("/health").json()["status"] == "loading"
     assert_refused(waiting.get("/search?q=dog"), 503)
     (tmp_path / "bad.index").mkdir()
+    shutil.copytree(indexes[2], tmp_path / "moved" / "away.index")  # without its model
+    without_model = ServedIndex.of(tmp_path / "moved" / "away.index")
+    without_model.load().join()
+    assert without_model.status == "failed" and "neither a folder" in str(without_model.fault)
     with TestClient(application([ServedIndex.of(tmp_path / "bad.index")]), ADDRESS) as client:
         while client.get("/health").json()["status"] == "loading":
             time.sleep(0.02)

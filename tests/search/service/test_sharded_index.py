@@ -144,6 +144,7 @@ def test_an_address_of_another_service_is_named(content: str) -> None:
         ["photos.index"],
         ["ftp://a/b"],
         ["http://a/x", "http://b/y"],
+        ["http://a/x", "http://a/x"],
         ["http://a/../b"],
         ["http://"],
         ["http://[::1"],

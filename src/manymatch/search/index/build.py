@@ -23,7 +23,15 @@ from manymatch.search.index.facts import with_facts
 from manymatch.search.index.items import Entry, Loaded, Source
 from manymatch.search.index.manifest import NAME, Manifest, model_identity, relative
 from manymatch.search.index.parts import UnfinishedParts
-from manymatch.search.index.stored import CODES, Row, Stored, gather, table_of, write_items
+from manymatch.search.index.stored import (
+    CODES,
+    Row,
+    Stored,
+    gather,
+    read_items,
+    table_of,
+    write_items,
+)
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.forms import form_of
 from manymatch.system.code_hash import code_hash
@@ -71,7 +79,7 @@ def build(
         finished = [*map(Stored.open, paths), *unfinished.finished()]
         rows, embedded = _rows(source, model, listed, earlier, finished, unfinished)
         kept = [_current(entry, rows[entry.path]) for entry in listed if entry.path in rows]
-        items = with_facts(table_of(kept), table, earlier.items if earlier else None)
+        items = with_facts(table_of(kept), table, earlier.items if earlier else _items(target))
         manifest = Manifest(
             model=relative(model_path, target),
             identity=model_identity(model),
@@ -182,6 +190,13 @@ def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
         say(f"{error}: every item is embedded anew")
         return None
     return stored
+
+
+def _items(folder: Path) -> pa.Table | None:
+    """The items of an index whose embeddings are damaged: their facts are still known."""
+    with contextlib.suppress(DataError):
+        return read_items(folder)
+    return None
 
 
 def _damaged(folder: Path, manifest: Manifest, *, codes: bool) -> str | None:

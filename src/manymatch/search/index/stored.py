@@ -58,9 +58,7 @@ class Stored:
         Raises:
             DataError: a file is missing or damaged.
         """
-        path = folder / ITEMS
-        with table_faults(path, _STAGE):
-            items = open_table(path, OWN, _STAGE).read()
+        items = read_items(folder)
         arrays = {file.stem: load_array(file, mapped=True) for file in sorted(folder.glob("*.npy"))}
         if "vectors" not in arrays or {len(array) for array in arrays.values()} != {len(items)}:
             raise DataError(
@@ -97,6 +95,17 @@ class Stored:
         whole = self.embeddings()
         for start in range(0, len(self), ROWS_AT_ONCE):
             yield whole.rows(slice(start, min(start + ROWS_AT_ONCE, len(self))))
+
+
+def read_items(folder: Path) -> pa.Table:
+    """The table of the items in `folder`.
+
+    Raises:
+        DataError: the table is missing or damaged.
+    """
+    path = folder / ITEMS
+    with table_faults(path, _STAGE):
+        return open_table(path, OWN, _STAGE).read()
 
 
 Row = tuple[Stored, int]

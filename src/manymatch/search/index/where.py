@@ -131,6 +131,8 @@ class _Expression:
             column = self._items[name]
             if pa.types.is_timestamp(column.type) and column.type.tz:
                 return column.cast(pa.timestamp("us"))  # UTC
+            if column.type in _TEXTS:
+                return column.cast(pa.string())
             return column
         if name != "date":
             self._refuse(f"no column '{name}'{nearest(name, [*names, 'date'])}")
@@ -170,6 +172,8 @@ class _Expression:
         )
 
 
+_TEXTS = (pa.large_string(), pa.string_view(), pa.null())
+"""Other types of texts; a column with empty cells alone has the type `null`."""
 _OPERATORS = [*_COMPARISONS, "like", "in"]
 _NAMES = {"name": "a column", "text": "a text in quotation marks"}
 

@@ -187,6 +187,7 @@ class ServedIndex:
 
 def _warm(index: Index) -> None:
     """The first queries load model, parser and image features, so nobody must wait for them."""
+    index.model.parse(["a photograph"])
     if index.manifest.side == "images":
         index.search("a photograph", 1)
     # A model on features that others published takes no pictures, but texts.

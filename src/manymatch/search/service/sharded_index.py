@@ -56,8 +56,11 @@ class ShardedIndex:
         where `photos` is the name of the index there. Without a name, the first index is asked.
 
         Raises:
-            ConfigError: an address is not one of HTTP, or the addresses have different names.
+            ConfigError: an address is not one of HTTP or is given twice, or the addresses have
+                different names.
         """
+        if len(set(addresses)) < len(addresses):
+            raise ConfigError("the address of a shard is given twice. Give each shard once.")
         shards = [_shard(address) for address in addresses]
         names = {name for name, _ in shards}
         if len(names) > 1:
