@@ -26,8 +26,4 @@ def test_f1_on_scenes(tmp_path: Path, model: Language) -> None:
     parsed = graphs(model, list(captions.values()), Counter())
     pairs = ((graph, truth[name]) for name, graph in zip(captions, parsed, strict=True))
     scores = accuracy(pairs, lemmatiser(model))
-    assert {kind: score.f1 >= LEAST_F1[kind] for kind, score in scores.items()} == {
-        "objects": True,
-        "attributes": True,
-        "relations": True,
-    }, scores
+    assert not {kind for kind, score in scores.items() if score.f1 < LEAST_F1[kind]}, scores
