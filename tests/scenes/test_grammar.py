@@ -9,6 +9,7 @@ import pytest
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, MAX_OBJECTS, MAX_RELATIONS
 from manymatch.scenes.compose import compose
 from manymatch.scenes.grammar import FRAMES, tell
+from manymatch.scenes.sentences import passive
 from manymatch.scenes.words import (
     ACTIVITIES,
     COLOUR_WORDS,
@@ -140,7 +141,7 @@ def test_form_and_graph_tell_the_same_relations(sentences):
 
 
 def test_passive_graphs_point_from_the_agent(sentences):
-    passives = [sentence for _, sentence in sentences if sentence.frame == "passive"]
+    passives = [sentence for _, sentence in sentences if sentence.frame is passive]
     for sentence in passives:
         first = sentence.graph.relations[0]
         agent = sentence.graph.objects[first.subject]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small_methods import SMALL
+from small_methods import small
 
 from manymatch.config.preset import Preset
 from manymatch.features.backbone import Sources
@@ -39,11 +39,13 @@ def make_model(
 ) -> Callable[..., Path]:
     """Write a small model of a method with fresh weights; facts may be replaced."""
 
-    def make(method: str, features: str = "lite0", **facts: Any) -> Path:
+    def make(
+        method: str, features: str = "lite0", settings: dict[str, Any] | None = None, **facts: Any
+    ) -> Path:
         torch.manual_seed(0)
-        vocabulary = Vocabulary([*Vocabulary.SPECIAL, *WORDS])
-        built = build_method(method, SMALL[method], vocabulary=vocabulary, feature_width=WIDTH)
-        preset = Preset(method=method, features=features, model=SMALL[method])
+        vocabulary, model = Vocabulary([*Vocabulary.SPECIAL, *WORDS]), small(method, settings)
+        built = build_method(method, model, vocabulary=vocabulary, feature_width=WIDTH)
+        preset = Preset(method=method, features=features, model=model)
         known = {"dataset": "scenes", "extraction": extraction, "parser": "en_core_web_sm"}
         folder = tmp_path_factory.mktemp("models") / method
         save_model(folder, built, preset, vocabulary, WIDTH, **known | facts)

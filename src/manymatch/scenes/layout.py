@@ -69,15 +69,9 @@ def _beside(at: Box, facing: int, size: tuple[float, float], gap: float) -> Box:
     return _box(at.cx + side * offset, at.y2, size)
 
 
-def hand(at: Box, facing: int, state: str | None) -> tuple[float, float]:
-    """Return where a person in box `at` holds objects."""
-    return at.cx + facing * 0.46 * at.width, at.y1 + (
-        0.62 if state == "sitting" else 0.5
-    ) * at.height
-
-
 def _in_hand(at: Box, holder: Spec, spec: Spec) -> Box:
-    x, y = hand(at, holder.facing, holder.state)
+    x = at.cx + holder.facing * 0.46 * at.width
+    y = at.y1 + (0.62 if holder.state == "sitting" else 0.5) * at.height
     width, height = extent(spec)
     if spec.kind == "umbrella" and spec.state == "open":
         # The canopy is above the head, so the stick may be long.

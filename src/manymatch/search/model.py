@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -19,8 +20,8 @@ from manymatch.evaluation.embed import check_finite, inference
 from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK, Score
 from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
 from manymatch.methods.embeddings import Embeddings
+from manymatch.scene_graphs.graph import NO_GRAPH
 from manymatch.search.answer import Explanation
-from manymatch.search.captions import Captions
 from manymatch.search.explanation import explanation
 from manymatch.search.pictures import AnyPicture, Pictures, refuse_single
 from manymatch.shards.batch import Batch
@@ -32,6 +33,10 @@ from manymatch.system.device import pick_device
 from manymatch.system.errors import CheckpointError, DataError, StorageError, first_line
 from manymatch.system.files import replacing
 from manymatch.system.progress import track
+from manymatch.text.caption_text import caption_fault
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 _Item = TypeVar("_Item")
 
@@ -96,23 +101,22 @@ class Model:
         self,
         folder: Path,
         device: torch.device,
-        image_weights: str | None = None,
-        regions: tuple[int, int] = (36, 36),
+        image_weights: str | None,
+        regions: tuple[int, int],
     ) -> None:
         self._folder = folder
         self.method, self.preset, self._vocabulary = load_model(folder)
         self.method.to(device)
         self.device = device
         self.facts: dict[str, Any] = facts(folder)
-        extraction, parser = self.facts.get("extraction"), self.facts.get("parser")
-        if not extraction or (self.method.reads_graphs and parser is None):
+        extraction = self.facts.get("extraction")
+        if not extraction or (self.method.reads_graphs and self.facts.get("parser") is None):
             raise CheckpointError(
                 f"{folder / FACTS}: the image features or the parser are missing, because an older "
                 "version wrote the shards or the model. Write the shards and train the model again."
             )
         self._pictures = Pictures(self.preset.features, extraction, device, image_weights, regions)
         self._numbering = Numbering(self._vocabulary)
-        self._captions = Captions(parser if self.method.reads_graphs else None)
 
     def encode_images(
         self, images: Iterable[AnyPicture], batch_size: int = 64, *, progress: bool = True
@@ -160,8 +164,7 @@ class Model:
         """Embed m texts: `vectors (m, K, D)`.
 
         Raises:
-            DataError: there are no texts, `texts` is a single one, or a text is empty, too long or
-                not printable.
+            DataError: there are no texts, there is no list, or a text is not a valid caption.
         """
         refuse_single(texts)
         entries = map(self.parse, _batches(texts, batch_size))
@@ -173,7 +176,18 @@ class Model:
         Raises:
             DataError: a text is empty, too long or not printable.
         """
-        return self._captions.entries(texts)
+        for number, text in enumerate(texts):
+            if fault := caption_fault(text):
+                raise DataError(f"text {number}: {fault}")
+        parsed = [NO_GRAPH] * len(texts)
+        if self.method.reads_graphs:
+            from manymatch.scene_graphs.parser import graphs  # spaCy takes seconds to import
+
+            parsed = list(graphs(self._parser, texts, Counter()))
+        return [
+            CaptionEntry(str(number), text, graph)
+            for number, (text, graph) in enumerate(zip(texts, parsed, strict=True))
+        ]
 
     def encode_captions(
         self, captions: Iterable[CaptionEntry], batch_size: int = 256
@@ -218,7 +232,7 @@ class Model:
     def explain(self, image: AnyPicture, text: str) -> Explanation:
         """What the method knows about the score of one picture and one text."""
         method = self.method
-        (item,), (entry,) = self._pictures.items([image]), self._captions.entries([text])
+        (item,), (entry,) = self._pictures.items([image]), self.parse([text])
         with inference(method, self.device):
             images = method.encode_images(collate([item]).to(self.device)).to("cpu")
             texts = method.encode_texts(self._text_batch([entry]).to(self.device)).to("cpu")
@@ -250,6 +264,12 @@ class Model:
         return hub.upload_folder(
             repo_id=name, folder_path=self._folder, allow_patterns=FILES
         ).commit_url
+
+    @cached_property
+    def _parser(self) -> Language:
+        from manymatch.scene_graphs.parser import load_model
+
+        return load_model(self.facts["parser"])
 
     def _block(self, rank: Score, images: Embeddings, texts: Embeddings) -> Tensor:
         with inference(self.method, self.device):

@@ -43,8 +43,8 @@ class Pictures:
         features: str,
         extraction: dict[str, str],
         device: torch.device,
-        weights: str | None = None,
-        regions: tuple[int, int] = (36, 36),
+        weights: str | None,
+        regions: tuple[int, int],
     ) -> None:
         self._features = features
         self._extraction = extraction

@@ -16,15 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from made_indexes import made_index
 
-from manymatch import Index, Model, load
+from manymatch import Index
 from manymatch.evaluation.rerank import reranked
-from manymatch.search.index.build import build
 from manymatch.search.index.facts import with_facts
 from manymatch.search.index.items import PictureFolder
-from manymatch.search.index.sources import source_of
 from manymatch.system.errors import ConfigError, DataError
-from manymatch.system.parts import Parts
 
 from .conftest import Album
 
@@ -41,21 +39,14 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def made(source: Path, model: Model, model_path: Path, target: Path, **options: Any) -> Index:
-    build(
-        source_of(source), model, target, str(model_path), parts=Parts(target / "parts"), **options
-    )
-    return Index.open(target, model)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_results_are_those_of_scoring_everything(
     method: str, make_model: Make, pictures: list[Path], captions: Path, tmp_path: Path
 ) -> None:
     folder = make_model(method)
-    model = load(folder, "cpu")
-    images = made(pictures[0].parent, model, folder, tmp_path / "images")
-    texts = made(captions, model, folder, tmp_path / "texts")
+    images = made_index(pictures[0].parent, folder, tmp_path / "images")
+    texts = made_index(captions, folder, tmp_path / "texts")
+    model = images.model
     lines = [line for line in captions.read_text().splitlines() if line]
     embedded = model.encode_images(sorted(pictures)), model.encode_texts(lines)
     similar = images.similar(images.search(TEXTS[0], 1).results[0].id)

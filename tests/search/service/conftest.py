@@ -9,15 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from made_indexes import made_index
 from starlette.testclient import TestClient
 from waiting import ready
 
-import manymatch
-from manymatch.search.index.build import build
-from manymatch.search.index.sources import source_of
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
-from manymatch.system.parts import Parts
 
 HOSTILE = "<img src=x onerror=alert(1)>.png"
 SCRIPT = "<script>document.title = 'owned'</script>"
@@ -55,15 +52,7 @@ def indexes(
         ("maxmatch", "captions", texts, None),
     ):
         model = make_model(method, precision=PRECISION)
-        made.append(folder / f"{name}.index")
-        build(
-            source_of(source),
-            manymatch.load(model, "cpu"),
-            made[-1],
-            str(model),
-            facts,
-            parts=Parts(folder / "parts" / name),
-        )
+        made.append(made_index(source, model, folder / f"{name}.index", facts).folder)
     return made
 
 

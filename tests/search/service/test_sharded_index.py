@@ -10,20 +10,17 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import HTTPException
+from made_indexes import made_index
 from starlette.testclient import TestClient
 from waiting import ready
 
-import manymatch
 from manymatch import Index
-from manymatch.search.index.build import build
 from manymatch.search.index.items import PictureFolder
-from manymatch.search.index.sources import source_of
 from manymatch.search.picture_bytes import thumbnail
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.search.service.sharded_index import ShardedIndex
 from manymatch.system.errors import ConfigError
-from manymatch.system.parts import Parts
 
 ADDRESS = "http://127.0.0.1:8000"
 
@@ -44,15 +41,8 @@ def shards(
         (folder / name).mkdir()
         for path in part:
             shutil.copy(path, folder / name)
-        model = make_model(method)
-        build(
-            source_of(folder / name),
-            manymatch.load(model, "cpu"),
-            folder / f"{name}.index",
-            str(model),
-            parts=Parts(folder / "parts" / name),
-        )
-        served = ServedIndex.of(folder / f"{name}.index", "photos")
+        index = made_index(folder / name, make_model(method), folder / f"{name}.index")
+        served = ServedIndex.of(index.folder, "photos")
         clients.append(TestClient(application([served], rate=1e6), ADDRESS))
     with clients[0], clients[1], clients[2]:
         for client in clients:

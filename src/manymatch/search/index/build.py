@@ -132,7 +132,7 @@ def _identity(source: Source, model: Model, entries: Sequence[Entry]) -> str:
     contents = []
     for entry in track(entries, f"{source.path}: read", len(entries), quiet=True):
         with contextlib.suppress(DataError):  # the item is left out
-            contents.append([entry.path, entry.sha256 or source.sha256(entry)])
+            contents.append([entry.path, source.sha256(entry)])
     code = code_hash("manymatch.search.model", entry_point(model.preset.method))
     return identity_of(code, model_identity(model), contents)
 
@@ -233,7 +233,7 @@ def _known_rows(
             if entry.size not in sizes:
                 return None  # so no known item has the same content
         try:
-            content = entry.sha256 or source.sha256(entry)
+            content = source.sha256(entry)
         except DataError:  # `Source.load` reports it
             return None
         return by_content.get((entry.path, content)) or by_content.get((None, content))

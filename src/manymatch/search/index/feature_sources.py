@@ -88,7 +88,7 @@ class ShardFolder(_Features):
 
     kind = "shards"
 
-    def __init__(self, path: Path, split: str | None = None) -> None:
+    def __init__(self, path: Path, split: str | None) -> None:
         super().__init__(path, split)
         self._index = read_index(path)
         self._splits = sorted(self._index.splits)
@@ -113,9 +113,6 @@ class ShardFolder(_Features):
         captions = [caption["text"] for caption in sample["captions"]]
         facts = {"split": split, "file": sample["file"], "captions": captions}
         return Entry(image_id, sha256=sha256, facts=facts)
-
-    def sha256(self, entry: Entry) -> str:
-        return entry.sha256
 
     def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
         self._check(self._index.attributes, model)

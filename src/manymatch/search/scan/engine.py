@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.answer import Side
 from manymatch.search.model import Model
 from manymatch.search.scan.bounds import rounding
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
@@ -80,7 +79,7 @@ class EngineScanner:
     """Finds the items of a gallery that fit a query best, among the candidates of an engine.
 
     Args:
-        model, gallery, side, beta: as for `Scanner`.
+        model, gallery: as for `Scanner`; the gallery is one of images.
         engine: holds the vectors that `upload` gives.
         depth: length of the engine's first lists, which are doubled up to `most` items until the
             result is proven.
@@ -95,13 +94,11 @@ class EngineScanner:
         model: Model,
         gallery: Embeddings,
         engine: Engine,
-        side: Side = "images",
-        beta: float | None = None,
         depth: int = 100,
         most: int = 3200,
     ) -> None:
-        self._form = _form(model, gallery, side, beta)
-        self._exact = ExactScores(model, gallery, side, beta, self._form)
+        self._form = _form(model, gallery)
+        self._exact = ExactScores(model, gallery, "images", None, self._form)
         self._source = Floats(self._form, gallery)
         self._engine, self._depth, self._most = engine, depth, most
 
@@ -140,16 +137,16 @@ class EngineScanner:
         return np.concatenate(rows), float(bound) + rounding(question, self._source.elements)
 
 
-def upload(engine: QdrantEdge, model: Model, gallery: Embeddings, side: Side = "images") -> None:
+def upload(engine: QdrantEdge, model: Model, gallery: Embeddings) -> None:
     """Give the engine the vectors that the model's score reads."""
-    form = _form(model, gallery, side, None)
+    form = _form(model, gallery)
     for start in range(0, len(gallery), BLOCK):
         items = per_item(gallery).rows(slice(start, min(start + BLOCK, len(gallery))))
         engine.add(start, form.rows(items).numpy())
 
 
-def _form(model: Model, gallery: Embeddings, side: Side, beta: float | None) -> Form:
-    form = form_of(model.method, side, beta)
+def _form(model: Model, gallery: Embeddings) -> Form:
+    form = form_of(model.method, "images")
     if form is None or form.offsets is not None or gallery.mask is not None:
         raise ConfigError(
             f"the score of method '{model.preset.method}' has parts that an engine's products do "

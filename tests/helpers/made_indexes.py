@@ -1,0 +1,19 @@
+"""Indexes by small models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import manymatch
+from manymatch import Index
+from manymatch.search.index.build import build
+from manymatch.search.index.sources import source_of
+from manymatch.system.parts import Parts
+
+
+def made_index(source: Path, model_folder: Path, target: Path, table: Path | None = None) -> Index:
+    """The index of `source` in the new folder `target`, by the model in `model_folder`."""
+    model = manymatch.load(model_folder, "cpu")
+    parts = Parts(target.with_suffix(".parts"))
+    build(source_of(source), model, target, str(model_folder), table, parts=parts)
+    return Index.open(target, model)
