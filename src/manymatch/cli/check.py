@@ -49,7 +49,8 @@ def check() -> None:
                 _check_ensemble(params, name, ensemble)
     for index in params.indexes.values():
         with _collected(faults):
-            project.preset(*index.model.split("/"))
+            dataset, _, name = index.model.partition("/")
+            project.preset(dataset, name)
     for name, dataset in params.experiments.items():
         with _collected(faults):
             _check_experiment(name, dataset)

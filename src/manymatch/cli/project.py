@@ -22,7 +22,7 @@ def require_project() -> None:
     """Check that the current folder is that of a project, for every command that uses one.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: the current folder has no params.yaml.
     """
     if not LAYOUT.params.exists():
         raise ConfigError(

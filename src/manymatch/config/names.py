@@ -35,7 +35,7 @@ def checked_name(text: str, where: str) -> str:
     """`text`, if it is a name; `where` is the option or key that gives the name.
 
     Raises:
-        ConfigError: it is not, so that a path made of it could lead to another folder.
+        ConfigError: `text` is not a name. A path made of `text` could lead to another folder.
     """
     try:
         return _CHECKED.validate_python(text)

@@ -1,6 +1,6 @@
 """What a search and an explanation give: items with scores, times, and why a score is as it is.
 
-Without torch, so that the service starts at once.
+This module does not import torch, so that the service starts at once.
 """
 
 from __future__ import annotations

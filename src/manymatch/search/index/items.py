@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from manymatch.search.model import Model
 
 _ADVICE = ". Replace or remove the file"
-"""What to do about a broken picture of a data set; one of a user is left out."""
+"""The advice about a broken picture of a data set. A broken picture of a user is left out."""
 _THREADS, _AHEAD = 4, 8
 """Threads that decode pictures, and pictures that wait. The extractor keeps more of them."""
 

@@ -27,7 +27,7 @@ class Manifest(Record):
         model: the folder of the model, relative to the index, or the model's name on the hub.
         identity: what decides the embeddings: method, image features, and hashes of the weights.
         source: the indexed folder or file, relative to the index.
-        kind: the kind of the source, see `sources.KINDS`.
+        kind: the kind of the source, as in `sources.source_at`.
         split: the split of the shards; None: all, or the source has no splits.
         side: whether the items are images or texts.
         items: the number of items.

@@ -1,7 +1,7 @@
 """Products of vectors by NumKong, where it is installed and right.
 
-Those of int8 vectors are whole numbers. Those of float32 vectors are as precise as in float64, and
-need no copy of the vectors in float64.
+Products of int8 vectors are whole numbers. Products of float32 vectors are as precise as in
+float64, without a copy of the vectors in float64.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Search by an engine for vectors, with a proof that the result is exact, or by how much it may not
-be.
+"""Search by an engine for vectors. A result is proven exact, or says how much better another item
+may be.
 
 For each vector of a query the engine gives the items with the largest product. An item that is in
 none of these lists has no product above the last one of each list. The score of such products
