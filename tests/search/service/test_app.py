@@ -244,9 +244,8 @@ def test_a_client_that_asks_too_often_waits(indexes: list[Path]) -> None:
 
 
 def test_an_index_that_loads_or_fails_says_so(indexes: list[Path], tmp_path: Path) -> None:
-    waiting = TestClient(
-        application([ServedIndex.of(indexes[0])]), ADDRESS
-    )  # without its start, nothing loads
+    # Without its start, nothing loads.
+    waiting = TestClient(application([ServedIndex.of(indexes[0])]), ADDRESS)
     assert waiting.get("/health").json()["status"] == "loading"
     assert_refused(waiting.get("/search?q=dog"), 503)
     (tmp_path / "bad.index").mkdir()
