@@ -52,6 +52,15 @@ def test_a_key_is_of_the_model_unless_the_preset_has_it(checkout: Checkout) -> N
     assert selected.model["word_size"] == 4
 
 
+def test_a_key_within_a_group_changes_no_other_point(checkout: Checkout) -> None:
+    group = {"training.optimizer": {"lr": 0.5}}
+    changes = {"slow": {"training.optimizer.lr": 0.1}, "same": {}}
+    plan = checkout.plan(set=group, points=changes)
+    for _ in range(2):
+        presets = [preset_of(checkout.layout, plan, point, seed=0) for point in points(plan)]
+        assert [preset.training.optimizer.lr for preset in presets] == [0.1, 0.5]
+
+
 def test_a_tuned_preset_stands_for_the_preset_where_it_exists(checkout: Checkout) -> None:
     tuned = checkout.layout.tuned_preset("tiny", "vsepp")
     tuned.write_text(preset_path(checkout.layout.presets, "tiny", "vsepp").read_text())
