@@ -11,7 +11,7 @@ from manymatch.reporting.report import report
 
 
 def pages_of(reports: Path) -> dict[str, str]:
-    """Make the report; the HTML of each page by its name: `index`, `scenes`, `scenes-queries`."""
+    """Make the report; the HTML of each page by its name: `index`, `scenes-results` ..."""
     report(reports)
     return written_pages(reports)
 

@@ -176,7 +176,7 @@ def test_the_report_shows_ablations_and_carries_methods_to_the_leaderboard(repor
         ALPHA["similarity.alpha"]
     )
     assert 'id="experiment-alone"' in pages["elsewhere-experiments"]
-    assert 'id="scenes-methods"' in pages["index"] and 'id="methods"' in pages["scenes"]
+    assert 'id="scenes-methods"' in pages["index"] and 'id="methods"' in pages["scenes-results"]
     board = (reports / "leaderboard.md").read_text()
     assert "**scenes-study** (test: 300 images" in board and "dive-alpha" not in board
     assert "% scenes-study: test: 300 images" in (reports / "leaderboard.tex").read_text()
@@ -198,7 +198,7 @@ def test_ensembles_and_re_ranked_results_are_marked_wherever_they_are_shown(repo
         value = {**record, **change, "preset": preset}
         (provenance / f"{preset}.json").write_text(json.dumps(value))
     (reports / "curves" / "scenes" / "cora-cora-1").symlink_to("cora")
-    page = pages_of(reports)["scenes"]
+    page = pages_of(reports)["scenes-results"]
     assert "ranked by the mean of several models" in page
     assert "cora (seed 0), cora-1 (seed 1)" in page
     assert "Re-ranking, beta" in page and ">0.65</td>" in page

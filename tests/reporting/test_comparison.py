@@ -194,7 +194,7 @@ def test_the_page_shows_pmrp_over_zeta_and_each_answers_labels(coco: Path) -> No
             answer["zeta"] = zeta
     path.write_text(json.dumps(samples))
     pages = pages_of(coco)
-    assert pages["coco"].count("<b>PMRP over zeta, image → text</b>") == 1
+    assert pages["coco-results"].count("<b>PMRP over zeta, image → text</b>") == 1
     texts = ("0 labels differ<", "1 label differs<", "3 labels differ<")
     assert [pages["scenes-queries"].count(text) for text in texts] == [1, 1, 1]
 
@@ -261,7 +261,7 @@ def test_settings_have_leaderboards_of_their_own(coco: Path) -> None:
         "external",
     ]
     assert text.count("**coco** (test: 5,000 images") == 2
-    assert pages_of(coco)["coco"].count('aria-label="Leaderboard of coco, ') == 3
+    assert pages_of(coco)["coco-results"].count('aria-label="Leaderboard of coco, ') == 3
 
 
 def test_the_leaderboard_has_the_columns_of_the_protocols(coco: Path) -> None:

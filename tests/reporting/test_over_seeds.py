@@ -158,7 +158,7 @@ def test_every_metric_is_compared_seed_by_seed(tmp_path: Path) -> None:
 def test_the_page_has_a_section_for_them(tmp_path: Path) -> None:
     write_sketches(tmp_path, about="<b>what</b>")
     pages = page.render(AllResults(runs=[], sketches=SketchExperiment.read_all(tmp_path)))
-    assert list(pages) == ["index.html", "pages/other-experiments.html"]
-    shown = pages["pages/other-experiments.html"]
+    assert list(pages) == ["index.html", "pages/experiments.html"]
+    shown = pages["pages/experiments.html"]
     assert 'id="sketches"' in shown and "&lt;b&gt;what&lt;/b&gt;" in shown
     assert 'id="synthetic"' not in shown

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_results import write_ablation
 from report_pages import edit, pages_of, written_pages
 
 from manymatch.reporting import page, queries
@@ -124,23 +125,23 @@ def test_pages_show_every_part_of_every_result(documents: dict[str, Document]) -
     for word in ("scenes", "flickr8k", "vsepp", "cora", "small-scale", "416.5"):
         assert word in documents["index"].text
     parts = {
-        "scenes": ("leaderboard", "recall-curve", "methods", "training", "provenance"),
+        "scenes-results": ("leaderboard", "recall-curve", "methods", "training", "provenance"),
         "scenes-experiments": ("ablations",),
         "scenes-queries": ("hardest", "image-queries", "caption-queries"),
         "scenes-studies": ("clusters",),
-        "other-experiments": ("synthetic",),
+        "experiments": ("synthetic",),
     }
-    assert set(documents) == {"index", "flickr8k", "flickr8k-queries", *parts}
+    assert set(documents) == {"index", "flickr8k-results", "flickr8k-queries", *parts}
     for name, anchors in parts.items():
         assert set(anchors) <= set(documents[name].ids)
     assert not any(
         {"published", "studies", "sets"} & set(document.ids) for document in documents.values()
     )
-    assert "3f79bb7b435b" in documents["scenes"].text
-    assert "best 277.8 in epoch 29" in documents["scenes"].text
+    assert "3f79bb7b435b" in documents["scenes-results"].text
+    assert "best 277.8 in epoch 29" in documents["scenes-results"].text
     assert "plausible" in documents["scenes-queries"].text
     assert "to the left of" in documents["scenes-queries"].text
-    assert "SwAMP against contrastive, pair R@1: +6.50" in documents["other-experiments"].text
+    assert "SwAMP against contrastive, pair R@1: +6.50" in documents["experiments"].text
 
 
 def test_a_section_is_added_by_one_function(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,10 +210,21 @@ def test_outputs_depend_on_the_results_alone(
         assert (reports / name).read_bytes() == (_reported / name).read_bytes()
 
 
+def test_data_sets_of_similar_names_have_pages_of_their_own(reports: Path) -> None:
+    names = ("scenes-experiments", "scenes_1", "scenes-1", "other")
+    for dataset in names:
+        write_ablation(reports, f"of {dataset}", {"preset": ["cora", "dive"]}, dataset=dataset)
+    pages = pages_of(reports)
+    for dataset in names:
+        for part in ("results", "experiments"):
+            assert f">of {dataset} <" in pages[f"{dataset}-{part}"]
+        assert f'id="{dataset}-methods"' in pages["index"]
+
+
 def test_a_page_of_an_earlier_result_goes(reports: Path) -> None:
-    assert "other-experiments" in pages_of(reports)
+    assert "experiments" in pages_of(reports)
     shutil.rmtree(reports / "synthetic")
-    assert "other-experiments" not in pages_of(reports)
+    assert "experiments" not in pages_of(reports)
 
 
 def test_each_picture_is_embedded_once_on_a_page(pages: dict[str, str]) -> None:
@@ -241,7 +253,7 @@ def test_bare_clone_has_its_leaderboard_and_says_what_is_missing(reports: Path) 
     pages = {name: Document(text) for name, text in pages_of(reports).items()}
     assert "416.5" in pages["index"].text
     assert "Sample queries of scenes are not on this machine" in pages["scenes-queries"].text
-    assert "training curves of this run are not on this machine" in pages["scenes"].text
+    assert "training curves of this run are not on this machine" in pages["scenes-results"].text
     assert "image-1" not in pages["scenes-queries"].ids
 
 

@@ -96,7 +96,7 @@ def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Pat
 
 
 def test_the_facts_of_the_machine_stand_below_the_provenance(page: Page, complete: Path) -> None:
-    page.open(complete / "pages" / "scenes.html")
+    page.open(complete / "pages" / "scenes-results.html")
     used = page.value("document.querySelector('[data-machine=scenes]').textContent")
     assert "cora: train (3 min 12 s, 1,235 MiB, cpu (2 threads), here, 2026-01-02" in used
 

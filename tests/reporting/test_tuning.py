@@ -64,3 +64,9 @@ def test_the_page_shows_each_search(reports: Path) -> None:
     assert section.count("still improves</span>") == 1
     assert "best 70.0 in trial 3" in section and "best 60.0 in trial 2" in section
     assert "training.optimizer.lr" in section
+
+
+def test_a_data_set_that_has_only_a_search_has_a_page(reports: Path) -> None:
+    tuning = Tuning.model_validate(made([50.0], dataset="own"))
+    tuning.write(reports / "tuning" / "own" / "vsepp.json")
+    assert "best 50.0 in trial 1" in pages_of(reports)["own-experiments"]

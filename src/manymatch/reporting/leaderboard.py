@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -179,12 +178,7 @@ def _compact_metrics() -> list[Metric]:
 
 def _details(run: Run) -> str:
     """The address of the run's training; results that no training made have none."""
-    return "" if run.kind else f"pages/{anchor(run.dataset)}.html#run-{anchor(run.preset)}"
-
-
-def anchor(name: str) -> str:
-    """`name` as a part of an address. An ensemble `a+b` differs from a preset `a-b`."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", name.replace("+", " and "))
+    return "" if run.kind else f"pages/{run.dataset}-results.html#run-{run.preset}"
 
 
 def _badges(run: Run) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from manymatch.reporting import claims, costs, leaderboard, over_seeds
 from manymatch.reporting.blocks import Block, View, gallery
-from manymatch.reporting.leaderboard import anchor as anchor_of
 from manymatch.reporting.sections import (
     ablations,
     clusters,
@@ -97,6 +96,10 @@ WITHOUT_DATASET = Part(
 """The page of the experiments that belong to no data set of the pipeline."""
 
 
+_OF_DATASETS = ("runs", "ablations", "tuning", "studies", "clusters", "costs")
+"""The results that belong to a data set of the pipeline."""
+
+
 @dataclass
 class Page:
     """A page: its address below the folder of the report, the data set (empty: none), and the
@@ -155,7 +158,7 @@ def _environment() -> jinja2.Environment:
 
 def _overview(results: AllResults) -> Page:
     views = {
-        f"{anchor_of(dataset)}-{anchor}": (dataset, view)
+        f"{dataset}-{anchor}": (dataset, view)
         for dataset in _datasets(results)
         for anchor, view in _views(OVERVIEW, _on(results, dataset))
     }
@@ -165,10 +168,10 @@ def _overview(results: AllResults) -> Page:
 def _pages(results: AllResults) -> Iterator[Page]:
     """The pages of each data set, then the page of the other experiments; none without a view."""
     for dataset in _datasets(results):
-        for number, part in enumerate(PARTS):
-            name = anchor_of(f"{dataset} {part.title.lower()}" if number else dataset)
+        for part in PARTS:
+            name = f"{dataset}-{part.title.lower().replace(' ', '-')}"
             yield from _page(name, dataset, part, _on(results, dataset))
-    yield from _page("other-experiments", "", WITHOUT_DATASET, results)
+    yield from _page("experiments", "", WITHOUT_DATASET, results)
 
 
 def _page(name: str, dataset: str, part: Part, results: AllResults) -> Iterator[Page]:
@@ -186,7 +189,7 @@ def _views(sections: Sections, results: AllResults) -> Iterator[tuple[str, View]
 
 def _datasets(results: AllResults) -> list[str]:
     """The data sets with results; those with a trained model come first."""
-    kinds = (results.runs, results.ablations, results.studies, results.clusters, results.costs)
+    kinds = [getattr(results, name) for name in _OF_DATASETS]
     return list(dict.fromkeys(result.dataset for kind in kinds for result in kind))
 
 
@@ -194,7 +197,7 @@ def _on(results: AllResults, dataset: str) -> AllResults:
     """The results on one data set."""
     kinds: dict[str, Any] = {
         name: [result for result in getattr(results, name) if result.dataset == dataset]
-        for name in ("runs", "ablations", "tuning", "studies", "clusters", "costs")
+        for name in _OF_DATASETS
     }
     return replace(results, **kinds)
 

@@ -19,7 +19,6 @@ from manymatch.reporting.chart import (
     line_chart,
 )
 from manymatch.reporting.estimates import Estimate
-from manymatch.reporting.leaderboard import anchor
 from manymatch.reporting.published import tables_beside
 from manymatch.results.ablations import Ablation, AblationPoint, value_text
 from manymatch.results.all_results import AllResults
@@ -53,7 +52,7 @@ def methods(results: AllResults) -> View | None:
 
 
 def _blocks(ablation: Ablation) -> list[Block]:
-    blocks = ablations.summary(ablation, f"experiment-{anchor(ablation.name)}")
+    blocks = ablations.summary(ablation, f"experiment-{ablation.name}")
     blocks += [Folded(table.title, [table], "published") for table in tables_beside(ablation.name)]
     blocks.append(Grid(line_charts(ablation) or dot_charts(ablation)))
     heats = [

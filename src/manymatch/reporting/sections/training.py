@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
 from manymatch.reporting.chart import Chart, Series, line_chart
-from manymatch.reporting.leaderboard import anchor, styles
+from manymatch.reporting.leaderboard import styles
 from manymatch.results.all_results import AllResults
 from manymatch.results.curves import Curve, Curves
 from manymatch.results.runs import Run
@@ -38,7 +38,7 @@ def section(results: AllResults) -> View | None:
 def _blocks(run: Run, style: int) -> list[Block]:
     charts = loss_charts(run.curves, style)
     small = "training loss, from the first to the last epoch" if charts else ""
-    heading = Heading(run.preset, small, f"run-{anchor(run.preset)}", style)
+    heading = Heading(run.preset, small, f"run-{run.preset}", style)
     if charts:
         return [heading, Grid(charts, "small")]
     return [heading, Note("This run logged no loss terms." if run.curves else _MISSING)]
