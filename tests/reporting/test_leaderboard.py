@@ -55,9 +55,12 @@ def test_best_is_the_highest_recall_and_the_lowest_rank(reports: Path) -> None:
 
 
 def test_results_on_another_gallery_have_a_table_of_their_own(reports: Path) -> None:
-    run = read_runs(reports)[0]
-    other = replace(run, provenance=run.provenance.model_copy(update={"images": 5}))
+    run, second = read_runs(reports)[:2]
+    other = replace(second, provenance=second.provenance.model_copy(update={"images": 5}))
     assert [len(table.rows) for table in leaderboard.tables([run, other, run])] == [2, 1]
+    first, last = leaderboard.to_latex([run, other]).split("\n\n")
+    assert first.startswith("% flickr8k: test: 300 images, 1,500 captions\n")
+    assert last.startswith("% flickr8k: test: 5 images, 1,500 captions\n")
 
 
 def test_equal_values_are_both_best_and_a_single_run_has_none(reports: Path) -> None:

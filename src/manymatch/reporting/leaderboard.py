@@ -218,7 +218,7 @@ def to_markdown(runs: list[Run]) -> str:
 def to_latex(runs: list[Run]) -> str:
     """The compact tables as LaTeX, each below a comment with the data set and the sizes."""
     return "\n\n".join(
-        f"% {name}: {sizes(group)}\n{table.to_latex(merge=True)}"
+        f"% {name}: {sizes(_of_table(group, table))}\n{table.to_latex(merge=True)}"
         for name, group in by_dataset(runs)
         for table in tables(group, compact=True)
     )
