@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,19 @@ def test_each_figure_has_the_methods_with_its_values(reports: Path) -> None:
     assert "vse_infinity:" not in ambiguity and "cora:" not in ambiguity
     meanings = section_of(page, "meanings")
     assert meanings.count(">9.5 ± 0.0<") == 1 and "vse_infinity" not in meanings
+
+
+def test_an_ensemble_is_no_baseline(reports: Path) -> None:
+    results, origins = reports / "results/scenes", reports / "provenance/scenes"
+    for preset, gain in (("vse_infinity", 0.0), ("vse_infinity+dive", 4.0), ("dive", 1.5)):
+        for folder in (results, origins):
+            shutil.copy(folder / "cora.json", folder / f"{preset}.json")
+        edit(origins / f"{preset}.json", lambda origin, name=preset: origin.update(preset=name))
+        edit(results / f"{preset}.json", lambda metrics, gain=gain: judge(metrics, gain))
+    edit(results / "dive.json", lambda metrics: metrics.update(sets=set_metrics(4, alive=True)))
+    edit(results / "vse_infinity+dive.json", lambda metrics: metrics.update(rsum=500.0))
+    ambiguity = section_of(pages_of(reports)["scenes-one-to-many"], "ambiguity")
+    assert "gain over vse_infinity<" in ambiguity and "+dive" not in ambiguity
 
 
 def test_results_without_these_values_have_no_such_page(reports: Path) -> None:

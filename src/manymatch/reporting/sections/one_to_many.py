@@ -120,7 +120,8 @@ def _dots(title: str, presets: Presets, key: str, less: str = "") -> Iterator[Do
 def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
     """A chart with a line for each preset of sets; none without a baseline or without sets."""
     known = {name: _precisions(metrics, way) for name, metrics in presets.items()}
-    baselines = [name for start in _BASELINES for name in known if name.startswith(start)]
+    single = [name for name in known if "+" not in name]  # which joins the members of an ensemble
+    baselines = [name for start in _BASELINES for name in single if name.startswith(start)]
     if not baselines or not known[baselines[0]]:
         return
     baseline = known[baselines[0]]
