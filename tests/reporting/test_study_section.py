@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_results import write_clusters
@@ -83,6 +84,21 @@ def test_cases_of_models_stand_side_by_side(studied: Path) -> None:
     page = pages_of(studied)["scenes-studies"]
     entities = page.partition('id="entities-1"')[2].partition("</article>")[0]
     assert re.findall(r"<h4>(\w+) ", entities) == ["cora", "vsepp"]
+
+
+def test_models_that_were_studied_on_different_splits_are_told_apart(studied: Path) -> None:
+    edit(studied / "studies/scenes/vsepp.json", lambda value: value.update(split="validation"))
+    numbers, _ = tables_of(blocks_of(studied)["rich_captions"])
+    assert [row[0] for row in numbers] == ["cora (test)"] * 2 + ["vsepp (validation)"] * 2
+
+
+def test_a_table_without_rows_has_its_columns(studied: Path) -> None:
+    def clear(value: Any) -> None:
+        value["studies"]["rich_captions"]["tables"][0]["rows"] = []
+
+    edit(studied / "studies/scenes/cora.json", clear)
+    table = next(b for b in blocks_of(studied)["rich_captions"] if isinstance(b, Table))
+    assert len(table.columns) == len(table.rows[0])
 
 
 def test_about_names_the_model_where_models_differ(studied: Path) -> None:

@@ -42,11 +42,14 @@ def blocks_of(results: Sequence[Studies]) -> list[Block]:
 
 
 def studies_by_name(results: Sequence[Studies]) -> dict[str, ByPreset]:
-    """The studies of all models, by the study's name and the model's preset."""
+    """The studies of all models, by the study's name and the model's preset. The preset is followed
+    by the split if the models were studied on different splits."""
     by_name: dict[str, ByPreset] = {}
+    one_split = len({studied.split for studied in results}) == 1
     for studied in results:
+        model = studied.preset if one_split else f"{studied.preset} ({studied.split})"
         for name, study in studied.studies.present().items():
-            by_name.setdefault(name, {})[studied.preset] = study
+            by_name.setdefault(name, {})[model] = study
     return by_name
 
 
@@ -72,10 +75,9 @@ def joined_tables(tables: list[tuple[str, StudyTable]]) -> list[Table]:
     """Tables of several models; tables of equal title and columns become one."""
     joined: dict[tuple[str, ...], Table] = {}
     for preset, table in tables:
-        numeric = [isinstance(cell, float | int) for cell in (table.rows or [[]])[0]]
         columns = [Column("Method", numeric=False)] + [
-            Column(title, numeric=is_number)
-            for title, is_number in zip(table.columns, numeric, strict=False)
+            Column(title, numeric=not any(isinstance(row[i], str) for row in table.rows))
+            for i, title in enumerate(table.columns)
         ]
         whole = joined.setdefault(
             (table.title, *table.columns), Table(table.title, columns, [], caption=True)
