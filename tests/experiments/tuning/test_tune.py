@@ -171,6 +171,8 @@ def test_every_preset_has_the_same_budget_and_trials_alternate(
     assert tried == ["vsepp", "cora"]
     (spent,) = search(project, 9, "vsepp", hours=1e-9)
     assert len(spent.trials) == 4
+    with pytest.raises(ConfigError, match="--hours: expected a number"):
+        search(project, 9, "vsepp", hours=float("inf"))
 
 
 def test_a_bad_trial_ends_early_and_a_diverged_one_counts(project: Checkout) -> None:

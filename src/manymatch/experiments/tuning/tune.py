@@ -5,6 +5,7 @@ space -> trials, of all presets in turn -> worker processes -> the file of resul
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -75,6 +76,8 @@ def tune(
         ConfigError, DataError: the space, a preset or the data cannot be used. Nothing has run.
         ManyMatchError: a training failed. All other trials have been finished.
     """
+    if budget.hours is not None and not math.isfinite(budget.hours):
+        raise ConfigError("--hours: expected a number. Leave the option out to allow any hours")
     searches = [Search.of(layout, dataset, name) for name in presets]
     for search in searches:
         _refuse_handwritten(layout.tuned_preset(dataset, search.name))
