@@ -249,6 +249,8 @@ def test_the_command_trains_tests_and_writes(
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
     CliRunner().invoke(cli.app, ["experiment", "made.yaml", "--seeds", "0"], catch_exceptions=False)
     assert trained == [2, 2, 0, 0]
+    written = {path.name for path in (tmp_path / "reports/runs/sketches/made").iterdir()}
+    assert written == {"triplet-0.trec", "SwAMP-0.trec"}
 
 
 FILES = sorted((Path(__file__).parents[3] / "experiments").glob("sketches-*.yaml"))

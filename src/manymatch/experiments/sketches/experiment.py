@@ -80,11 +80,12 @@ class SketchesToImages(Experiment[SketchPlan, SketchSettings]):
         return f"mAP {numbers['map']:.2f} of epoch {numbers['epoch']}"
 
     def publish(self, rows: Sequence[Row]) -> None:
-        for row in rows:
-            for run, _ in row.runs:
-                name = f"{quote(row.point.label, safe='')}-{run.seed}.trec"
-                with files.replacing(self.layout.run("sketches", self.name) / name) as partial:
-                    shutil.copyfile(run.folder / RANKS, partial)
+        with files.replacing(self.layout.run("sketches", self.name)) as folder:
+            folder.mkdir()
+            for row in rows:
+                for run, _ in row.runs:
+                    name = f"{quote(row.point.label, safe='')}-{run.seed}.trec"
+                    shutil.copyfile(run.folder / RANKS, folder / name)
 
     def result(self, rows: Sequence[Row]) -> SketchExperiment:
         usages = [numbers["usage"] for row in rows for _, numbers in row.runs]
