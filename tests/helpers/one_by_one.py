@@ -10,10 +10,8 @@ import pytest
 from manymatch.experiments.workers import caught
 
 
-def run_one_by_one(
-    monkeypatch: pytest.MonkeyPatch, module: str = "manymatch.experiments.engine"
-) -> list[str]:
-    """Let the engine of experiments, or another module, do one run after the other.
+def run_one_by_one(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let experiments and searches do one run after the other.
 
     Returns:
         A list to which the label of each run is added when the run starts.
@@ -25,5 +23,5 @@ def run_one_by_one(
             labels.append(run.label)
             yield run, caught(work, run)
 
-    monkeypatch.setattr(f"{module}.side_by_side", one_by_one)
+    monkeypatch.setattr("manymatch.experiments.workers.side_by_side", one_by_one)
     return labels

@@ -5,7 +5,6 @@ plan -> points x seeds -> the runs that are not finished -> worker processes -> 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,7 @@ from typing import Any
 from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import Point, points
 from manymatch.experiments.run_folder import Numbers, Run, key_of
-from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
-from manymatch.system.errors import ManyMatchError
+from manymatch.experiments.workers import finish_all, gpus_of
 from manymatch.system.locks import lock_path, locked
 from manymatch.system.progress import say
 
@@ -76,33 +74,18 @@ def _finish_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[P
     finished = {folder: numbers for folder, numbers in earlier.items() if numbers is not None}
     missing = [run for folder, run in different.items() if folder not in finished]
     say(f"{name}: {len(different)} runs, {len(finished)} of them finished before")
-    if not missing:
-        return finished
-
     gpus = gpus_of(options.device) if "--device" in experiment.options_of_kind else []
-    workers = workers_for(options.jobs, len(missing), gpus, experiment.one_run_a_core)
-    logs = missing[0].folder.parent / "*" / "log.txt"
-    say(f"{name}: {workers} at a time; the messages of the runs are in {logs}")
-    work = partial(finish, experiment=experiment)
-    failed: list[str] = []
-    started = time.monotonic()
-    outcomes = side_by_side(work, missing, workers, gpus, name)
-    for done, (run, outcome) in enumerate(outcomes, start=1):
-        if isinstance(outcome, ManyMatchError):
-            failed.append(run.label)
-            say(f"{run.label}: failed: {outcome}")
-            continue
-        finished[run.folder] = outcome
-        left = len(missing) - done
-        minutes = (time.monotonic() - started) / done * left / 60
-        rest = f"{left} left, about {minutes:.0f} min" if left else "the last"
-        say(f"{run.label}: {experiment.headline(outcome)}; {rest}")
-    if failed:
-        raise ManyMatchError(
-            f"{name}: {len(failed)} of {len(missing)} runs failed ({'; '.join(failed)}). "
-            "The other runs are kept: correct these and run the same command again"
-        )
-    return finished
+    done = finish_all(
+        partial(finish, experiment=experiment),
+        missing,
+        experiment.headline,
+        what=name,
+        logs=experiment.layout.experiment_runs(experiment.kind),
+        jobs=options.jobs,
+        gpus=gpus,
+        one_a_core=experiment.one_run_a_core,
+    )
+    return finished | {run.folder: numbers for run, numbers in done}
 
 
 def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:

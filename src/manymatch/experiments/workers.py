@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -13,9 +15,9 @@ import torch
 from manymatch.system.device import pick_device
 from manymatch.system.errors import ManyMatchError
 from manymatch.system.processes import process_pool
-from manymatch.system.progress import working
+from manymatch.system.progress import say, working
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=Any)
 Result = TypeVar("Result")
 
 
@@ -43,6 +45,54 @@ def workers_for(asked: int | None, items: int, gpus: Sequence[str], one_a_core: 
     """
     cores = (os.cpu_count() or 1) if one_a_core else 1
     return max(1, min(asked or len(gpus) or cores, items))
+
+
+def finish_all(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    text: Callable[[Result], str | None],
+    *,
+    what: str,
+    logs: Path,
+    jobs: int | None,
+    gpus: Sequence[str],
+    one_a_core: bool = True,
+) -> list[tuple[Item, Result]]:
+    """Each item with `work(item)`, and a line of progress for each. An item has a `label`.
+
+    Args:
+        text: says what the result is (None: nothing was done).
+        what: what the work is called in messages.
+        logs: the folder of the folders in which `work` writes `log.txt`.
+        jobs, gpus, one_a_core: see `workers_for`.
+
+    Raises:
+        ManyMatchError: an item failed. All other items have been finished.
+    """
+    if not items:
+        return []
+    workers = workers_for(jobs, len(items), gpus, one_a_core)
+    say(f"{what}: {workers} at a time; the messages of the runs are in {logs / '*' / 'log.txt'}")
+    finished: list[tuple[Item, Result]] = []
+    failed: list[str] = []
+    started = time.monotonic()
+    for done, (item, outcome) in enumerate(side_by_side(work, items, workers, gpus, what), start=1):
+        if isinstance(outcome, ManyMatchError):
+            failed.append(item.label)
+            say(f"{item.label}: failed: {outcome}")
+            continue
+        finished.append((item, outcome))
+        left = len(items) - done
+        minutes = (time.monotonic() - started) / done * left / 60
+        rest = f"{left} left, about {minutes:.0f} min" if left else "the last"
+        if shown := text(outcome):
+            say(f"{item.label}: {shown}; {rest}")
+    if failed:
+        raise ManyMatchError(
+            f"{what}: {len(failed)} of {len(items)} runs failed ({'; '.join(failed)}). "
+            "The other runs are kept: correct these and run the same command again"
+        )
+    return finished
 
 
 def side_by_side(

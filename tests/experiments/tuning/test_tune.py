@@ -17,19 +17,19 @@ from tiny_checkout import Checkout
 from manymatch.config.layout import Layout
 from manymatch.config.preset import preset_path, read_preset
 from manymatch.evaluation.ranking.ranks import checked
+from manymatch.experiments import workers
 from manymatch.experiments.engine import perform
-from manymatch.experiments.workers import workers_for
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.shards.index import read_index
 from manymatch.system.errors import ConfigError, DataError
 
 pytest.importorskip("optuna")
 
-from manymatch.experiments.tuning import tune as module
 from manymatch.experiments.tuning.search import Search, read_space
 from manymatch.experiments.tuning.tune import Budget, tune
 
 ROOT = Path(__file__).parents[3]
+SIDE_BY_SIDE = workers.side_by_side
 LR = "training.optimizer.lr"
 SPACE: dict[str, Any] = {
     "set": {"training.epochs": 3, "training.patience": 2},
@@ -53,7 +53,7 @@ SPACE: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    return run_one_by_one(monkeypatch, module.__name__)
+    return run_one_by_one(monkeypatch)
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def undisturbed(_made: Path, tmp_path_factory: pytest.TempPathFactory) -> list[T
     checkout = Checkout(Layout(Path(shutil.copytree(_made, folder))))
     write_space(checkout, SPACE)
     with pytest.MonkeyPatch.context() as patch:
-        run_one_by_one(patch, module.__name__)
+        run_one_by_one(patch)
         (result,) = search(checkout, 3)
     return result.trials
 
@@ -361,13 +361,10 @@ def test_the_results_are_written_before_the_repeats(project: Checkout) -> None:
 def test_worker_processes_share_the_trials(
     project: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from manymatch.experiments.workers import side_by_side
-
-    monkeypatch.setattr(module, "side_by_side", side_by_side)
+    monkeypatch.setattr(workers, "side_by_side", SIDE_BY_SIDE)
     (result,) = search(project, 4, jobs=2)
     drawn = [trial.settings for trial in result.trials]
     assert len(drawn) == 4 and all(drawn.count(settings) == 1 for settings in drawn)
-    assert workers_for(2, 4, [], True) == 2
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ space -> trials, of all presets in turn -> worker processes -> the file of resul
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
 
 import yaml
 from optuna import Study
@@ -27,16 +27,13 @@ from manymatch.experiments.tuning.search import (
     restored,
 )
 from manymatch.experiments.tuning.trial import Repeat, Slot, repeat, try_settings
-from manymatch.experiments.workers import gpus_of, side_by_side, workers_for
+from manymatch.experiments.workers import finish_all, gpus_of
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.system import files
 from manymatch.system.errors import ConfigError, DataError, ManyMatchError
 from manymatch.system.machine import git_revision
-from manymatch.system.progress import say
 
 _MARK = "# Written by 'manymatch tune"
-Item = TypeVar("Item", Slot, Repeat)
-Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -88,13 +85,13 @@ def tune(
         for search in searches
         if round_ < left[search.name]
     ]
-    gpus = gpus_of(device)
-    _do(try_settings, slots, f"tune {dataset}", jobs, gpus, _text)
+    logs = layout.experiment_runs(KIND)
+    do = partial(finish_all, logs=logs, jobs=jobs, gpus=gpus_of(device))
+    do(try_settings, slots, _text, what=f"tune {dataset}")
     for search in searches:
         _write(search, budget)
     repeats = list(chain.from_iterable(_repeats(search) for search in searches))
-    text = "validation rsum {:.1f}".format
-    _do(repeat, repeats, f"tune {dataset}, repeats", jobs, gpus, text)
+    do(repeat, repeats, "validation rsum {:.1f}".format, what=f"tune {dataset}, repeats")
     return [_write(search, budget) for search in searches]
 
 
@@ -160,34 +157,6 @@ def _text(trial: TunedTrial | None) -> str | None:
         return None
     rsum = "" if trial.rsum is None else f"validation rsum {trial.rsum:.1f}, "
     return f"{trial.state}: {rsum}{trial.seconds:.0f} s"
-
-
-def _do(
-    work: Callable[[Item], Outcome],
-    items: Sequence[Item],
-    what: str,
-    jobs: int | None,
-    gpus: Sequence[str],
-    text: Callable[[Outcome], str | None],
-) -> None:
-    """Do `work` for each item. `text` says what the outcome is (None: nothing was done)."""
-    if not items:
-        return
-    workers = workers_for(jobs, len(items), gpus, one_a_core=True)
-    logs = items[0].search.layout.experiment_runs(KIND) / "*" / "log.txt"
-    say(f"{what}: {len(items)} trials, {workers} at a time; their messages are in {logs}")
-    failed: dict[str, str] = {}
-    for done, (item, outcome) in enumerate(side_by_side(work, items, workers, gpus, what), start=1):
-        if isinstance(outcome, ManyMatchError):
-            failed[item.label] = str(outcome)
-            say(f"{item.label}: failed: {outcome}")
-        elif shown := text(outcome):
-            say(f"{item.label}: {shown}; {len(items) - done} trials left")
-    if failed:
-        raise ManyMatchError(
-            f"{what}: trials of {', '.join(failed)} failed ({next(iter(failed.values()))}). "
-            "The other trials are kept: correct these and run the same command again"
-        )
 
 
 def _write(search: Search, budget: Budget) -> Tuning:
