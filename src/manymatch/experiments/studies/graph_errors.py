@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
-from typing import Any
 
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, Relation, SceneGraph
 
@@ -15,26 +15,27 @@ GraphError = Callable[[SceneGraph, Random], SceneGraph | None]
 
 def drop_word(graph: SceneGraph, rng: Random) -> SceneGraph | None:
     """Drop one word of a phrase, or the whole phrase if it has one word. The only object stays."""
-    words: list[tuple[str, Any, int]] = [
-        *(("object", row, word) for row, text in enumerate(graph.objects) for word in _words(text)),
+    shorter = [
         *(
-            ("attribute", (row, position), word)
+            partial(_without_object_word, graph, row, word)
+            for row, text in enumerate(graph.objects)
+            for word in _words(text)
+        ),
+        *(
+            partial(_without_attribute_word, graph, row, position, word)
             for row, texts in enumerate(graph.attributes)
             for position, text in enumerate(texts)
             for word in _words(text)
         ),
         *(
-            ("relation", row, word)
+            partial(_without_relation_word, graph, row, word)
             for row, edge in enumerate(graph.relations)
             for word in _words(edge.label)
         ),
     ]
     if len(graph.objects) == 1 and len(_words(graph.objects[0])) == 1:
-        words = words[1:]
-    if not words:
-        return None
-    kind, where, word = rng.choice(words)
-    return _WITHOUT[kind](graph, where, word)
+        shorter = shorter[1:]
+    return rng.choice(shorter)() if shorter else None
 
 
 def move_attribute(graph: SceneGraph, rng: Random) -> SceneGraph | None:
@@ -94,12 +95,12 @@ def _without(text: str, word: int) -> str:
 def _without_object_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
     text = _without(graph.objects[row], word)
     if text:
-        return replace(graph, objects=_replaced(graph.objects, row, text))
+        return replace(graph, objects=_changed(graph.objects, row, text))
     rows = [other - (other > row) for other in range(len(graph.objects))]
     return SceneGraph(
-        objects=_removed(graph.objects, row),
-        names=_removed(graph.names, row),
-        attributes=_removed(graph.attributes, row),
+        objects=_changed(graph.objects, row),
+        names=_changed(graph.names, row),
+        attributes=_changed(graph.attributes, row),
         relations=tuple(
             Relation(rows[edge.subject], edge.label, rows[edge.object])
             for edge in graph.relations
@@ -108,37 +109,23 @@ def _without_object_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
     )
 
 
-def _without_attribute_word(graph: SceneGraph, where: tuple[int, int], word: int) -> SceneGraph:
-    row, position = where
+def _without_attribute_word(graph: SceneGraph, row: int, position: int, word: int) -> SceneGraph:
     texts = graph.attributes[row]
     text = _without(texts[position], word)
-    remaining = _replaced(texts, position, text) if text else _removed(texts, position)
-    return replace(graph, attributes=_replaced(graph.attributes, row, remaining))
+    left = _changed(texts, position, *([text] if text else []))
+    return replace(graph, attributes=_changed(graph.attributes, row, left))
 
 
 def _without_relation_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
     edge = graph.relations[row]
     label = _without(edge.label, word)
-    changed = replace(edge, label=label)
-    remaining = (
-        _replaced(graph.relations, row, changed) if label else _removed(graph.relations, row)
-    )
-    return replace(graph, relations=remaining)
+    left = [replace(edge, label=label)] if label else []
+    return replace(graph, relations=_changed(graph.relations, row, *left))
 
 
-_WITHOUT: dict[str, Callable[..., SceneGraph]] = {
-    "object": _without_object_word,
-    "attribute": _without_attribute_word,
-    "relation": _without_relation_word,
-}
-
-
-def _replaced(items: tuple, row: int, item: object) -> tuple:
-    return (*items[:row], item, *items[row + 1 :])
-
-
-def _removed(items: tuple, row: int) -> tuple:
-    return items[:row] + items[row + 1 :]
+def _changed(items: tuple, row: int, *new: object) -> tuple:
+    """The items with `new` in place of the item in this row."""
+    return (*items[:row], *new, *items[row + 1 :])
 
 
 def _other_ends(edge: Relation, count: int) -> list[tuple[int, int]]:
