@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from manymatch.reporting.blocks import Block
 from manymatch.results.sets import ElementPairs, ImageMap
@@ -82,14 +83,12 @@ def _cells(levels: list[int], side: int, level: int) -> str:
     """The cells of one level; neighbouring cells of a row are one rectangle."""
     path = ""
     for y in range(side):
-        row = [*levels[y * side : (y + 1) * side], -1]
-        start = None
-        for x, cell in enumerate(row):
-            if cell == level and start is None:
-                start = x
-            elif cell != level and start is not None:
-                path += f"M{start} {y}h{x - start}v1h{start - x}z"
-                start = None
+        x = 0
+        for cell, run in groupby(levels[y * side : (y + 1) * side]):
+            width = len(list(run))
+            if cell == level:
+                path += f"M{x} {y}h{width}v1h{-width}z"
+            x += width
     return path
 
 

@@ -17,7 +17,7 @@ from manymatch.reporting.estimates import (
     Verdict,
     verdicts,
 )
-from manymatch.reporting.table import Cell, Column, Table, names
+from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.ablations import Ablation, AblationPoint, AblationRun
 from manymatch.results.all_results import AllResults
 
@@ -235,7 +235,8 @@ def table(dataset: str, findings: Sequence[Finding]) -> Table:
         [Column(head, numeric=False) for head in heads],
         [
             [
-                *names(finding.claim.text, finding.quantity.label),
+                Cell(finding.claim.text),
+                Cell(finding.quantity.label),
                 *map(Cell, map(finding.side_text, (finding.better, finding.other))),
                 Cell(finding.difference.text(finding.quantity.digits)),
                 Cell.number(finding.difference.effect),

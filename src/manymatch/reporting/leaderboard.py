@@ -185,13 +185,10 @@ def _badges(run: Run) -> tuple[str, ...]:
     return (run.provenance.setting, run.kind) if run.kind else (run.provenance.setting,)
 
 
-_IDENTITY = ["dataset", "preset", "method", "features", "split", "seed", "setting"]
-_SIZES = ["images", "captions"]
-
-
 def to_csv(runs: list[Run]) -> str:
     """Every number of every run; an empty field where a run has no number."""
-    columns = [*_IDENTITY, *_SIZES]
+    identity = ["dataset", "preset", "method", "features", "split", "seed", "setting"]
+    columns = [*identity, "images", "captions"]
     rows = [run.provenance.model_dump(include={*columns}) | run.metrics.numbers() for run in runs]
     keys = {key: None for row in rows for key in row if key not in columns}
     stream = io.StringIO()

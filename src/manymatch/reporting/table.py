@@ -131,11 +131,6 @@ class Table(Block):
         return self.columns, [list(map(_bold, row)) for row in self.rows]
 
 
-def names(*texts: str) -> list[Cell]:
-    """Cells with these texts."""
-    return [Cell(text) for text in texts]
-
-
 def best_value(values: Iterable[float | None], lower_is_better: bool = False) -> float | None:
     """The best value, if there is more than one to choose from."""
     present = [value for value in values if value is not None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.blocks import Block, Heading, Note, View
-from manymatch.reporting.table import Cell, Column, Table, names
+from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Cluster, Clusters, Keyword
 
@@ -64,7 +64,7 @@ def table(model: Clusters) -> Table:
         [
             [
                 *(Cell.number(n, 0) for n in (c.number, len(c.captions), len(c.images))),
-                *names(_words(c.nouns), _words(c.verbs)),
+                *(Cell(_words(words)) for words in (c.nouns, c.verbs)),
             ]
             for c in model.classes[:MAX_CLASSES]
         ],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from manymatch.reporting.blocks import Folded, Note, View
 from manymatch.reporting.chart import STYLES, Chart, Series, line_chart
-from manymatch.reporting.table import Cell, Column, Table, names
+from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.tuning import Tuning
 
@@ -82,7 +82,10 @@ def settings(tuning: Tuning) -> Table:
     return Table(
         f"{tuning.preset}: settings",
         [Column(head, numeric=False) for head in ("Setting", "First trial", "Best trial")],
-        [names(key, _text(first.get(key)), _text(best.get(key))) for key in {**first, **best}],
+        [
+            [Cell(key), Cell(_text(first.get(key))), Cell(_text(best.get(key)))]
+            for key in {**first, **best}
+        ],
     )
 
 
