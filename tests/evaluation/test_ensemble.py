@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 import torch
 from hashed_files import edit
+from naive_ranks import naive_ranks
 from tiny_data import make_data
 from untrained_models import make_models
 
@@ -22,23 +23,6 @@ def models(tmp_path):
     return make_models(tmp_path)
 
 
-def ranks(scores, index):
-    """The ranks of the best own caption of each image, and of the own image of each caption."""
-    i2t = [
-        min(
-            1 + sum(bool(other >= row[c]) for k, other in enumerate(row) if index[k] != image)
-            for c in range(len(row))
-            if index[c] == image
-        )
-        for image, row in enumerate(scores)
-    ]
-    t2i = [
-        1 + sum(bool(other >= column[index[c]]) for i, other in enumerate(column) if i != index[c])
-        for c, column in enumerate(scores.T)
-    ]
-    return i2t, t2i
-
-
 INDEX = torch.arange(8).repeat_interleave(3)
 
 
@@ -50,7 +34,7 @@ def test_it_ranks_by_the_mean_of_the_whole_matrices(models, monkeypatch, members
     monkeypatch.setattr(outcome, "rank", small)
     result = models.ensemble(*members)
     mean = sum(models.scores(name) for name in members) / len(members)
-    i2t, t2i = ranks(mean, INDEX)
+    i2t, t2i = naive_ranks(mean, INDEX.tolist())
     for way, expected in (("i2t", i2t), ("t2i", t2i)):
         numbers = recall_metrics(torch.tensor(expected))
         assert result[way] == pytest.approx(numbers, abs=0.006)
@@ -80,7 +64,7 @@ def test_captions_rank_by_their_own_score_where_a_member_has_one(models, monkeyp
     monkeypatch.setattr(VSEPP, "t2i_score", property(turned))
     result = models.ensemble("a", "b")
     assert result["i2t"] == alike["i2t"] and result["multi"]["i2t"] == alike["multi"]["i2t"]
-    _, t2i = ranks(-(models.scores("a") + models.scores("b")) / 2, INDEX)
+    _, t2i = naive_ranks(-(models.scores("a") + models.scores("b")) / 2, INDEX.tolist())
     assert result["t2i"] == pytest.approx(recall_metrics(torch.tensor(t2i)), abs=0.006)
 
 

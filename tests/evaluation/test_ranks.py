@@ -5,6 +5,7 @@ import threading
 import pytest
 import torch
 from made_scores import looked_up
+from naive_ranks import naive_ranks
 from torch.nn.functional import normalize
 
 from manymatch.evaluation.protocols.recall import recall_of
@@ -18,17 +19,6 @@ from manymatch.system.errors import DataError
 def _rank(table, index, depth=0, **blocks):
     score, images, texts = looked_up(table)
     return rank(score, images, texts, torch.tensor(index), depth, **blocks)
-
-
-def _naive(table, index):
-    i2t, t2i, scores = [], [], table.tolist()
-    for image, row in enumerate(scores):
-        best = max(row[text] for text, own in enumerate(index) if own == image)
-        i2t.append(1 + sum(row[text] >= best for text, own in enumerate(index) if own != image))
-    for text, own in enumerate(index):
-        rivals = [row[text] for image, row in enumerate(scores) if image != own]
-        t2i.append(1 + sum(score >= scores[own][text] for score in rivals))
-    return i2t, t2i
 
 
 def test_hand_computed():
@@ -69,7 +59,7 @@ def test_scores_one_step_apart_have_different_ranks(dtype):
         assert len(table.unique()) == 6
         images, captions = blocks
         ranking = _rank(table, index, 4, images_per_block=images, captions_per_block=captions)
-        assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, index)
+        assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == naive_ranks(table, index)
         _check_top(ranking.i2t.items, ranking.i2t.scores, table)
         _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
 
@@ -94,7 +84,7 @@ def test_blocks_may_have_different_types(blocks, order):
         score, images, texts, torch.tensor(index), 4,
         images_per_block=blocks[0], captions_per_block=blocks[1],
     )  # fmt: skip
-    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(table, index)
+    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == naive_ranks(table, index)
     _check_top(ranking.i2t.items, ranking.i2t.scores.double(), table)
     _check_top(ranking.t2i.items, ranking.t2i.scores.double(), table.T)
 
@@ -113,7 +103,7 @@ def test_equals_naive_with_uneven_blocks():
         counts = torch.randint(1, 7, (n,), generator=generator)
         index = torch.arange(n).repeat_interleave(counts).tolist()
         table = torch.randint(0, 6, (n, len(index)), generator=generator).float()  # many ties
-        i2t, t2i = _naive(table, index)
+        i2t, t2i = naive_ranks(table, index)
         for images, captions in [(1, 1), (2, 7), (3, 100), (100, 100)]:
             ranking = _rank(
                 table, index, depth=4, images_per_block=images, captions_per_block=captions
@@ -134,8 +124,8 @@ def test_captions_may_rank_by_another_score():
             score, images, texts, torch.tensor(index), 4, t2i_score=looked_up(back)[0],
             images_per_block=blocks[0], captions_per_block=blocks[1],
         )  # fmt: skip
-        assert ranking.i2t.ranks.tolist() == _naive(there, index)[0]
-        assert ranking.t2i.ranks.tolist() == _naive(back, index)[1]
+        assert ranking.i2t.ranks.tolist() == naive_ranks(there, index)[0]
+        assert ranking.t2i.ranks.tolist() == naive_ranks(back, index)[1]
         _check_top(ranking.i2t.items, ranking.i2t.scores, there)
         _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
 
@@ -161,7 +151,9 @@ def test_sets_scored_in_blocks_equal_the_full_matrix():
         score, Embeddings(images), Embeddings(texts), index, 10,
         images_per_block=5, captions_per_block=11,
     )  # fmt: skip
-    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == _naive(full, index.tolist())
+    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == naive_ranks(
+        full, index.tolist()
+    )
     assert torch.equal(ranking.i2t.items, full.topk(10, dim=1).indices)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,21 @@ def write_ablation(
     dataset: str = "scenes",
     seeds: int = 3,
     sets: bool = False,
+    rsums: Mapping[str, Sequence[float]] | None = None,
     **change: Any,
 ) -> Path:
-    """An ablation's file; every combination of `over` is a point."""
+    """An ablation's file; every combination of `over` is a point. `rsums` are those of the runs of
+    some points, by label."""
     combinations = itertools.product(*over.values())
     settings = [dict(zip(over, values, strict=True)) for values in combinations]
     points = [
         _point(setting, number / len(settings), seeds, sets)
         for number, setting in enumerate(settings)
     ]
+    for point in points:
+        if rsums and point["label"] in rsums:
+            pairs = [*zip(point["runs"], rsums[point["label"]], strict=False)]
+            point["runs"] = [run | {"metrics": run["metrics"] | {"rsum": r}} for run, r in pairs]
     record = {
         "name": name,
         "about": f"What {name} is about.",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.reporting.report import report
+from manymatch.reporting.table import Table
 
 
 def pages_of(reports: Path) -> dict[str, str]:
@@ -28,6 +29,11 @@ def paths_of(reports: Path) -> list[Path]:
 def section_of(page: str, anchor: str) -> str:
     """The HTML of one section."""
     return page.partition(f'<section id="{anchor}"')[2].partition("</section>\n")[0]
+
+
+def texts_of(table: Table) -> list[list[str]]:
+    """The texts of a table's cells, row by row."""
+    return [[cell.plain for cell in row] for row in table.rows]
 
 
 def edit(path: Path, change: Callable[[Any], object]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from made_results import write_ablation
-from report_pages import edit, pages_of
+from report_pages import pages_of
 
 from manymatch.reporting import ablations
 from manymatch.reporting.sections.ablations import dot_charts, line_charts
@@ -23,21 +23,6 @@ METHODS = {"preset": ["vsepp", "dive", "cora"]}
 
 def ablation(reports: Path, over: dict[str, list[Any]], **change: Any) -> Ablation:
     return Ablation.read(write_ablation(reports, "what", over, **change))
-
-
-def with_rsums(
-    reports: Path, rsums: list[list[float]], over: dict[str, list[Any]] = ALPHA
-) -> Ablation:
-    """The ablation with these rsums of the first points, a seed each."""
-    path = write_ablation(reports, "what", over, seeds=len(rsums[0]))
-
-    def change(value: dict[str, Any]) -> None:
-        for point, of_point in zip(value["points"], rsums, strict=False):
-            for run, rsum in zip(point["runs"], of_point, strict=True):
-                run["metrics"]["rsum"] = rsum
-
-    edit(path, change)
-    return Ablation.read(path)
 
 
 def test_a_single_seed_has_no_spread(tmp_path: Path) -> None:
@@ -134,8 +119,8 @@ def numbers(path: str) -> list[float]:
 
 
 def test_a_line_goes_through_the_means_where_the_ticks_say(tmp_path: Path) -> None:
-    experiment = with_rsums(tmp_path, [[300.0], [100.0], [200.0]], {"a": [10, 2, 5]})
-    chart = line_charts(experiment)[0]
+    rsums = {"a=10": [300.0], "a=2": [100.0], "a=5": [200.0]}
+    chart = line_charts(ablation(tmp_path, {"a": [10, 2, 5]}, rsums=rsums))[0]
     assert [tick.label for tick in chart.x_ticks] == ["2", "5", "10"]
     assert [y for _, _, y in chart.lines[0].dots] == [1000, 500, 0]
     assert chart.lines[0].summary == "best 300.0 at 10"

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_pages import pages_of
+from report_pages import edit, pages_of, texts_of
 
 from manymatch.reporting import comparison
 from manymatch.reporting.leaderboard import styles, to_markdown
 from manymatch.reporting.published import PublishedResult, published_results
 from manymatch.reporting.sections.published import charts_over_zeta
-from manymatch.reporting.table import Table
 from manymatch.results.runs import read_runs
 
 CUTS = ("r1", "r5", "r10")
@@ -136,16 +135,12 @@ def test_clips_stand_beside_the_papers_too(reports: Path) -> None:
     heads = [column.title for column in comparisons.theirs.columns[3:]]
     assert heads == ["R@1", "R@5", "R@10", "MedR"]
     (table,) = comparisons.ours.values()
-    assert _texts(table)[0][3:] == ["9.0", "80.0", "90.0", "1.0"]
-    theirs = _texts(comparisons.theirs)[0]
+    assert texts_of(table)[0][3:] == ["9.0", "80.0", "90.0", "1.0"]
+    theirs = texts_of(comparisons.theirs)[0]
     assert theirs[0] == "SwAMP (pretrained)"
     assert theirs[3:] == ["9.4", "24.9", "35.3", "22"]
     text = "".join(comparison.to_markdown("youcook2", runs))
     assert "SwAMP (no pretraining)" in text and "FV-CCA" not in text
-
-
-def _texts(table: Table) -> list[list[str]]:
-    return [[cell.plain for cell in row] for row in table.rows]
 
 
 def _of_coco(reports: Path) -> dict[str, comparison.Comparison]:
@@ -157,7 +152,7 @@ def test_our_rows_stand_with_the_papers_of_the_same_setting(coco: Path) -> None:
     comparisons = _of_coco(coco)
     assert list(comparisons) == ["COCO 1K, mean of five folds", "COCO 5K", "CxC"]
     small, whole = comparisons["COCO 1K, mean of five folds"], comparisons["COCO 5K"]
-    assert {mark: [row[0] for row in _texts(table)] for mark, table in whole.ours.items()} == {
+    assert {mark: [row[0] for row in texts_of(table)] for mark, table in whole.ours.items()} == {
         "reproduced": ["cora"],
         "small-scale": ["dive"],
         "external": ["theirs"],
@@ -165,7 +160,7 @@ def test_our_rows_stand_with_the_papers_of_the_same_setting(coco: Path) -> None:
     (ours,) = small.ours.values()
     heads = [column.title for column in ours.columns]
     assert heads[3:5] == ["rsum", "R@1"]
-    assert dict(zip(heads, _texts(ours)[0], strict=True))["PMRP"] == "42.0"
+    assert dict(zip(heads, texts_of(ours)[0], strict=True))["PMRP"] == "42.0"
     assert {row[1].badges for row in whole.theirs.rows} == {("published",)}
 
 
@@ -200,7 +195,7 @@ def test_the_page_shows_pmrp_over_zeta_and_each_answers_labels(coco: Path) -> No
 
 
 def test_the_papers_rows_come_best_first_and_each_once(coco: Path) -> None:
-    rows = _texts(_of_coco(coco)["COCO 5K"].theirs)
+    rows = texts_of(_of_coco(coco)["COCO 5K"].theirs)
     sums = [float(row[3]) for row in rows if row[3] != "-"]
     assert sums == sorted(sums, reverse=True)
     shown = [(name, *cells) for name, _, *cells in rows]
@@ -247,7 +242,7 @@ def test_what_is_not_on_the_papers_test_images_stands_beside_none(
     coco: Path, changed: dict[str, Any]
 ) -> None:
     for path in (coco / "provenance/coco").glob("*.json"):
-        path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+        edit(path, lambda origin: origin.update(changed))
     assert _of_coco(coco) == {}
     text = to_markdown(read_runs(coco))
     assert "**coco**" in text and "the papers' numbers" not in text

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from made_results import write_experiment, written
+from report_pages import texts_of
 
 from manymatch.reporting import over_seeds, page
 from manymatch.reporting.blocks import Block, Bullets, Note
 from manymatch.reporting.estimates import Estimate
-from manymatch.reporting.table import Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 
@@ -124,15 +124,11 @@ def one_run(seed: int, value: float) -> dict[str, Any]:
     return {"seed": seed, **values, "validation": 50.0, "epoch": 3, "seconds": 7.0}
 
 
-def texts(table: Table) -> list[list[str]]:
-    return [[cell.plain for cell in row] for row in table.rows]
-
-
 def test_ours_come_first_and_published_rows_say_so(tmp_path: Path) -> None:
     table = over_seeds.sketches_table(SketchExperiment.read(write_sketches(tmp_path)))
     heads = [column.title for column in table.columns]
     assert heads == ["Method", "From", "mAP", "mAP@200", "P@200", "Seconds"]
-    ours, _, *theirs = texts(table)
+    ours, _, *theirs = texts_of(table)
     assert ours[:3] == ["triplet", "run here", "30.50 ± 0.71 (0.50)"]
     published = {row[0]: row[1:] for row in theirs}
     position = "published: SwAMP, table 3"
@@ -142,7 +138,10 @@ def test_ours_come_first_and_published_rows_say_so(tmp_path: Path) -> None:
 
 def test_another_data_set_has_no_published_rows(tmp_path: Path) -> None:
     result = SketchExperiment.read(write_sketches(tmp_path, dataset="made up"))
-    assert [row[1] for row in texts(over_seeds.sketches_table(result))] == ["run here", "run here"]
+    assert [row[1] for row in texts_of(over_seeds.sketches_table(result))] == [
+        "run here",
+        "run here",
+    ]
 
 
 def test_every_metric_is_compared_seed_by_seed(tmp_path: Path) -> None:

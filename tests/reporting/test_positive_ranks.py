@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from report_pages import pages_of, section_of
+from report_pages import edit, pages_of, section_of
 
 from manymatch.reporting.sections import ranks as sections
 from manymatch.reporting.table import Table
@@ -67,9 +66,8 @@ def write_run(reports: Path, recalls: tuple[float, float, float]) -> None:
     folder = reports / "runs" / "scenes" / "vsepp"
     (folder / "t2i.trec").write_text("\n".join(lines) + "\n")
     path = reports / "results" / "scenes" / "vsepp.json"
-    metrics = json.loads(path.read_text())
-    metrics["t2i"] |= dict(zip(("r1", "r5", "r10"), recalls, strict=True))
-    path.write_text(json.dumps(metrics))
+    values = dict(zip(("r1", "r5", "r10"), recalls, strict=True))
+    edit(path, lambda metrics: metrics["t2i"].update(values))
 
 
 @pytest.mark.parametrize(("recalls", "last"), [((50, 80, 90), "R@20"), ((40, 70, 80), "R@10")])

@@ -7,28 +7,23 @@ from pathlib import Path
 
 import pytest
 from made_results import write_ablation
-from report_pages import pages_of
+from report_pages import pages_of, texts_of
 
 from manymatch.reporting import ablations, published
-from manymatch.reporting.table import Table
 from manymatch.results.ablations import Ablation
 
 ROOT = Path(__file__).parents[2]
 ALL = published.published_ablations()
 
 
-def texts(table: Table) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in table.rows]
-
-
 def test_facts_are_those_of_the_papers() -> None:
     (alpha,) = published.tables_beside("dive-alpha")
     assert alpha.title.startswith("DivE, table 4: hyperparameter: smooth-Chamfer scale alpha")
-    assert texts(alpha)[0] == ["alpha=1", "495.2"]
+    assert texts_of(alpha)[0] == ["alpha=1", "495.2"]
     (losses,) = published.tables_beside("msrm-losses")
     heads = [column.heading for column in losses.columns]
     assert heads == ["Setting", "i2t r precision", "i2t r1", "t2i r precision", "t2i r1"]
-    assert texts(losses)[0] == ["full model", "27.9", "51.0", "28.8", "39.2"]
+    assert texts_of(losses)[0] == ["full model", "27.9", "51.0", "28.8", "39.2"]
 
 
 def test_no_number_of_the_table_is_lost(real_data: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from made_results import write_clusters
 from made_studies import write_studies
-from report_pages import edit, pages_of
+from report_pages import edit, pages_of, texts_of
 
 from manymatch.reporting.blocks import Block, Heading, Note
 from manymatch.reporting.chart import Chart
@@ -40,11 +40,7 @@ def blocks_of(reports: Path) -> dict[str, list[Block]]:
 
 
 def tables_of(blocks: Sequence[Block]) -> list[list[list[str]]]:
-    return [
-        [[cell.plain for cell in row] for row in block.rows]
-        for block in blocks
-        if isinstance(block, Table)
-    ]
+    return [texts_of(block) for block in blocks if isinstance(block, Table)]
 
 
 def test_the_page_shows_all_studies_of_the_dataset_that_has_them(studied: Path) -> None:
