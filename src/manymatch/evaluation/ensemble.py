@@ -32,7 +32,7 @@ def ensemble(
     written: ResultFiles,
     options: EvaluationOptions,
 ) -> None:
-    """Evaluate the mean of the members' similarity matrices (EVALUATION: "Ensemble").
+    """Evaluate the mean of the members' similarity matrices.
 
     No matrix is ever whole in memory: each block of scores is averaged and ranked. The scores are
     not rescaled, so members should score on one scale: seeds or variants of one method.
@@ -185,7 +185,7 @@ def _entities(embedded: Embedded) -> dict[str, Any]:
 
 
 def _origin(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The origin of an ensemble, with the `origins` of its members (`provenance.origin`)."""
+    """The origin of an ensemble, with the `origins` of its members (`Trained.origin`)."""
     settings = {origin["setting"] for origin in origins}
     return {
         "preset": JOINED_BY.join(origin["preset"] for origin in origins),

@@ -25,7 +25,7 @@ def study_scores(
     Without a table of scene graphs there is no study, and an earlier `target` is removed.
 
     Args:
-        subject: the split as `evaluation.score` ranked it.
+        subject: the split as the command `score` ranked it.
         captions, graphs: the data set's caption table and its scene graphs.
         identity: `dataset`, `split`, `preset` and `method` of the results.
 
