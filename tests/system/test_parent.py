@@ -14,6 +14,14 @@ print("begun", flush=True)
 while True:
     time.sleep(0.1)
 """
+POOL = """
+import time
+from manymatch.system.processes import process_pool
+with process_pool(1, "work") as pool:
+    pool.submit(time.sleep, 100)
+    print("begun", flush=True)
+    time.sleep(100)
+"""
 STARTER = """
 import os, subprocess, sys
 stage, environment, *shell = sys.argv[1:]
@@ -35,6 +43,14 @@ def test_a_command_by_hand_survives_its_starter():
     with pytest.raises(psutil.TimeoutExpired):
         stage.wait(2)
     stage.kill()
+
+
+def test_a_worker_that_starts_after_the_end_of_its_pool_does_no_work():
+    with subprocess.Popen([sys.executable, "-c", POOL], stdout=subprocess.PIPE) as starter:
+        assert starter.stdout and starter.stdout.readline() == b"begun\n"
+        workers = psutil.Process(starter.pid).children()
+        starter.kill()
+    assert workers and not psutil.wait_procs(workers, 60)[1]
 
 
 def started_and_orphaned(*arguments):

@@ -26,7 +26,7 @@ def process_pool(
     """
     # Processes are spawned, because a fork of a process with threads (torch) can hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, _start, (setup, arguments))
+    pool = ProcessPoolExecutor(workers, context, _start, (os.getpid(), setup, arguments))
     try:
         yield pool
     except BrokenProcessPool:
@@ -38,7 +38,7 @@ def process_pool(
         pool.shutdown(cancel_futures=True)
 
 
-def _start(setup: Callable[..., None] | None, arguments: Any) -> None:
-    call_when_parent_ends(partial(os._exit, 1))
+def _start(parent: int, setup: Callable[..., None] | None, arguments: Any) -> None:
+    call_when_parent_ends(partial(os._exit, 1), parent)
     if setup is not None:
         setup(*arguments)
