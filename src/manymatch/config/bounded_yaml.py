@@ -63,6 +63,16 @@ class _BoundedLoader(yaml.SafeLoader):
         return node
 
 
+def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    """A number, or the text of a number to the base 60 (1:30), which YAML 1.2 has given up."""
+    construct = yaml.SafeLoader.yaml_constructors[node.tag]
+    return node.value if ":" in node.value else construct(loader, node)
+
+
+for _kind in ("int", "float"):
+    _BoundedLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
+
+
 def _fault(problem: str, where: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=where.start_mark)
 

@@ -203,7 +203,7 @@ def read_preset(path: Path, overrides: dict[str, Any] | None = None) -> Preset:
     if not overrides:
         return validate(Preset, stated, str(path))
     value = copy.deepcopy(stated)
-    for key, setting in overrides.items():
+    for key, setting in copy.deepcopy(overrides).items():  # a key may lie in another key's group
         _set(value, key.split("."), setting, f"{path}: {key}")
     changed = validate(Preset, value, str(path))
     stated_setting = setting_after(validate(Preset, stated, str(path)), changed)

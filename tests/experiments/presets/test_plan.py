@@ -211,6 +211,7 @@ def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
         (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
         (["size=1", "size=2"], "0", "a key is given twice"),
         (["size=1"], "0,a", "seeds.1"),
+        (["size=1"], "1:5", "seeds.0"),
         (["size=2020-01-01"], "0", "'over': a value is neither a number, text"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -201,8 +200,6 @@ def check_run(preset: Preset) -> None:
 def full_keys(settings: Settings, method: str) -> Settings:
     """The settings of the preset, without its name, by the keys that `full_key` gives.
 
-    Values are copies, because a dotted key is written into the group of another key.
-
     Raises:
         ConfigError: a key is unknown, or two keys are the same setting.
     """
@@ -213,7 +210,7 @@ def full_keys(settings: Settings, method: str) -> Settings:
         name = full_key(key, method)
         if name in full:
             raise ConfigError(f"'{name}' is given twice, also without 'model.'. Leave one out")
-        full[name] = copy.deepcopy(value)
+        full[name] = value
     return full
 
 
