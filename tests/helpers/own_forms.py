@@ -145,6 +145,24 @@ def several_columns(birds: Birds) -> Settings:
 
 
 @form
+def fewer_captions(birds: Birds) -> Settings:
+    """A row with fewer captions than columns has an empty cell."""
+    with (birds.photos / "metadata.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["file_name", "caption_1", "caption_2", "caption_3"])
+        writer.writerows([file, "", *texts] for file, texts in birds.captions.items())
+    return {}
+
+
+@form
+def bytes_in_parquet(birds: Birds) -> Settings:
+    """UTF-8 with a blank line between the captions."""
+    rows = [{"file_name": f, "caption": "\n\n".join(t).encode()} for f, t in birds.captions.items()]
+    pq.write_table(pa.Table.from_pylist(rows), birds.photos / "metadata.parquet")
+    return {}
+
+
+@form
 def pictures_in_parquet(birds: Birds) -> Settings:
     folder = birds.root / "data"
     folder.mkdir()

@@ -140,13 +140,18 @@ def cut_parquet(birds: Birds) -> Settings:
     return settings
 
 
-def no_utf8_in_parquet(birds: Birds) -> Settings:
-    settings = pictures_in_parquet(birds)
-    path = next(Path(settings["images"]).iterdir())
-    rows = pq.read_table(path)
-    captions = pa.array([b"\xff\xfe"] * len(rows)).view(pa.string())
-    pq.write_table(rows.set_column(1, "caption", captions), path)
-    return settings
+def no_utf8(kind: pa.DataType) -> Damage:
+    """A Parquet table whose captions, of the type `kind`, are not UTF-8."""
+
+    def damage(birds: Birds) -> Settings:
+        settings = pictures_in_parquet(birds)
+        path = next(Path(settings["images"]).iterdir())
+        rows = pq.read_table(path)
+        captions = pa.array([b"\xff\xfe"] * len(rows)).view(kind)
+        pq.write_table(rows.set_column(1, "caption", captions), path)
+        return settings
+
+    return damage
 
 
 def damaged_in_tar(birds: Birds) -> Settings:
@@ -208,6 +213,22 @@ FAULTS: dict[str, tuple[Damage, str]] = {
     "overlap": (lists(train=in_lists(1, 2), test=in_lists(2, 3)), "test.txt:1: .* train"),
     "empty list": (lists(train=in_lists(1, 2), val=""), "list is empty"),
     "list of what": (lists(first=in_lists(1)), "first.txt: .*no split"),
+    "overlap of paths": (
+        lists(train=in_lists(1), test="photos/bird1.jpg"),
+        "bird1.jpg is in the lists of test and train",
+    ),
+    "split in some rows": (
+        text(
+            '{"file_name":"bird1.jpg","caption":"a"}\n'
+            '{"file_name":"bird2.jpg","caption":"b","split":"test"}',
+            "metadata.jsonl",
+        ),
+        "jsonl:1: bird1.jpg has no split",
+    ),
+    "one name of two columns": (
+        text("file_name,caption,caption\nbird1.jpg,a,b\n"),
+        "csv:1: two columns are called 'caption'",
+    ),
     "no column of splits": (
         lambda b: (table(str)(b), {"split": ["test.txt"]})[1],
         "no column 'test.txt'",
@@ -246,7 +267,8 @@ FAULTS: dict[str, tuple[Damage, str]] = {
     "JSON lists": (text('{"images": []}', "captions_train.json"), "'annotations'"),
     "JSON lines": (text('{"file_name": 1', "metadata.jsonl"), "metadata.jsonl:1: not valid JSON"),
     "JSON values": (text("3", "metadata.jsonl"), "metadata.jsonl:1: expected a JSON object"),
-    "no UTF-8 in Parquet": (no_utf8_in_parquet, "parquet: a damaged cell.*UTF-8"),
+    "bytes in Parquet": (no_utf8(pa.binary()), "U\\+FFFD"),
+    "no UTF-8 in Parquet": (no_utf8(pa.string()), "parquet: a damaged cell.*UTF-8"),
     "cut Parquet": (cut_parquet, "not a Parquet table"),
 }
 

@@ -110,6 +110,32 @@ def test_splits_by_column_and_by_lists(way: str, birds: Birds) -> None:
     assert counts == {"train": 2 * train, "validation": 20, "test": 16}
 
 
+def test_a_list_names_pictures_by_their_paths(birds: Birds) -> None:
+    """Pictures of one name in several folders are different pictures."""
+    for n, file in enumerate(list(birds.captions)):
+        target = birds.photos / f"kind{n % 2}" / f"{n // 2}.jpg"
+        target.parent.mkdir(exist_ok=True)
+        (birds.photos / file).rename(target)
+        birds.captions[target.relative_to(birds.photos).as_posix()] = birds.captions.pop(file)
+    birds.table(birds.photos / "metadata.csv")
+    lists = [birds.root / f"{split}.txt" for split in ("train", "val", "test")]
+    for path, numbers in zip(lists, (range(20), range(20, 25), range(25, 29)), strict=True):
+        path.write_text("".join(f"photos/kind{k}/{n}.jpg\n" for k in (0, 1) for n in numbers))
+    lists[2].write_text(lists[2].read_text() + "kind0/29.jpg")
+    table = birds.read(birds.root / "raw", split=[str(path) for path in lists])
+    rows = pq.read_table(io.BytesIO(table)).to_pylist()
+    assert Counter(row["split"] for row in rows) == {"train": 80, "validation": 20, "test": 18}
+    assert {row["image_id"] for row in rows if "29" in row["image_id"]} == {"kind0/29"}
+
+
+def test_quotes_in_a_table_of_tokens_are_letters(birds: Birds) -> None:
+    lines = (f'{file}#0\t"Fly, image number {n}\n' for n, file in enumerate(birds.captions))
+    (birds.root / "all.token.txt").write_text("".join(lines))
+    table = birds.read(birds.root / "raw", captions=str(birds.root / "all.token.txt"))
+    captions = pq.read_table(io.BytesIO(table))["caption"].to_pylist()
+    assert sorted(captions) == sorted(f'"Fly, image number {n}' for n in range(60))
+
+
 def test_missing_splits_are_drawn_from_training_pictures(birds: Birds) -> None:
     for n, file in enumerate(birds.captions):
         (birds.photos / ("test" if n < 9 else "train")).mkdir(exist_ok=True)

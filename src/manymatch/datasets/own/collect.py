@@ -82,7 +82,7 @@ class Collection:
         return PictureFiles(self.form.folder)
 
     @cached_property
-    def _lists(self) -> dict[str, str] | None:
+    def _lists(self) -> splits.Lists | None:
         return splits.read_lists(self.settings.lists)
 
     def read(self) -> None:
@@ -106,10 +106,11 @@ class Collection:
         except Unusable as reason:
             self.left_out.append(LeftOut("pictures", record.where, record.name, str(reason)))
             return
-        if self._lists is None and (record.split or record.path_split) != picture.split:
+        split = record.split or record.path_split
+        if self._lists is None and split != picture.split:
             raise DataError(
-                f"{record.where}: {record.name} is in two splits, {picture.split} and "
-                f"{record.split or record.path_split}. Write one split for each picture"
+                f"{record.where}: {record.name} is in two splits, {picture.split} and {split}. "
+                "Write one split for each picture"
             )
         for text in record.captions or [""]:
             caption = single_spaced(composed(text))
@@ -135,7 +136,7 @@ class Collection:
         self._check_name(file)
         split = record.split or record.path_split
         if self._lists is not None:
-            split = self._lists.get(PurePosixPath(file).name)
+            split = splits.split_in(self._lists, file)
         self._explicit |= record.split is not None or self._lists is not None
         picture = Picture(file, split, record.where, None, digest)
         if content is not None:
@@ -178,17 +179,20 @@ class Collection:
                     f"{where}: {name[:80]}: {reason}. In all {count:,} of {total:,} {what} cannot "
                     f"be used ({count / total:.1%}). Correct them{advice}"
                 )
-        for picture in [one for one in self.pictures.values() if not one.captions]:
-            del self.pictures[picture.file]
+        self.pictures = {file: one for file, one in self.pictures.items() if one.captions}
         if not self.pictures:
             raise DataError(f"{self.form.files[0]}: no pictures with captions. Check the file")
 
     def _settle_splits(self) -> None:
-        pictures = list(self.pictures.values())
+        without = [picture for picture in self.pictures.values() if not picture.split]
         if self._lists is not None:
-            listed = [picture for picture in pictures if picture.split]
-            self.notes.append(f"{len(pictures) - len(listed):,} pictures are in no list")
-            self.pictures = {picture.file: picture for picture in listed}
+            self.notes.append(f"{len(without):,} pictures are in no list")
+            self.pictures = {file: one for file, one in self.pictures.items() if one.split}
+        elif self._explicit and without:
+            raise DataError(
+                f"{without[0].where}: {without[0].file} has no split, but others have. Write one "
+                "split for each picture, or remove the splits"
+            )
         given = splits.given_splits(
             [picture.split for picture in self.pictures.values()], self._explicit
         )
@@ -258,8 +262,8 @@ class Collection:
 
     def write_left_out(self, path: Path) -> None:
         """Write what was left out, separated by tabs."""
-        lines = ("\t".join(map(single_spaced, entry)) for entry in self.left_out)
-        write_text(path, "".join(f"{line}\n" for line in ("\t".join(LeftOut._fields), *lines)))
+        lines = ("\t".join(map(single_spaced, row)) for row in (LeftOut._fields, *self.left_out))
+        write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def collect(settings: OwnSettings, target: Path | None, listed: Path) -> Collection:

@@ -85,18 +85,18 @@ def caption_columns(names: Sequence[str]) -> list[str]:
 
 def texts(cell: Any) -> list[str]:
     """Return the captions in a cell: a text with a caption in each line, a list, or a list that is
-    written as text (`["a", "b"]`)."""
+    written as text (`["a", "b"]`). Blank lines and cells are no captions."""
     if cell is None or isinstance(cell, float):
         return []
     if isinstance(cell, dict):
         return texts(next((cell[key] for key in _KEYS if key in cell), None))
     if isinstance(cell, list | tuple):
         return [text for part in cell for text in texts(part)]
-    text = str(cell)
+    text = cell.decode("utf-8-sig", "replace") if isinstance(cell, bytes) else str(cell)
     if text.startswith(('["', "['")) and text.rstrip().endswith("]"):
         for read in (json.loads, ast.literal_eval):
             try:
                 return texts(read(text))
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
-    return text.splitlines() or [text]
+    return list(filter(str.strip, text.splitlines()))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.base import SPLITS
+from manymatch.datasets.own.files import composed
 from manymatch.datasets.own.record import split_of_word
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import ConfigError, DataError
@@ -22,26 +23,52 @@ _LEAST = 2
 """With one picture there is nothing to rank."""
 
 
-def read_lists(paths: Sequence[Path]) -> dict[str, str] | None:
-    """Return the split of each file's name in lists such as `train.txt`, or None without lists.
+Lists = dict[str, dict[str, str]]
+"""A file's name -> each path to a file of this name in a list -> split."""
+
+
+def read_lists(paths: Sequence[Path]) -> Lists | None:
+    """Return the splits of the files in lists such as `train.txt`, or None without lists.
 
     Raises:
         ConfigError, DataError: a list is empty or names no split, or two lists name a picture.
     """
-    listed: dict[str, str] = {}
+    lists: Lists = {}
     for path in paths:
         word = _WORD.search(path.stem.lower())
         split = split_of_word(word[0]) if word else None
         if split is None:
             raise ConfigError(f"{path}: the name says no split. Call it train.txt or test.txt")
-        size = len(listed)
+        number = 0
         for number, line in numbered_lines(path):
-            name = PurePosixPath(line.strip()).name
-            if listed.setdefault(name, split) != split:
-                raise DataError(f"{path}:{number}: {name} is in the list of {listed[name]} too")
-        if len(listed) == size:
+            file = PurePosixPath(composed(line.strip()))
+            earlier = lists.setdefault(file.name, {}).setdefault(str(file), split)
+            if earlier != split:
+                raise DataError(f"{path}:{number}: {file} is in the list of {earlier} too")
+        if not number:
             raise DataError(f"{path}: the list is empty. Write the name of a picture in each line")
-    return listed or None
+    return lists or None
+
+
+def split_in(lists: Lists, file: str) -> str | None:
+    """Return the split of the picture `file`, or None if the picture is in no list.
+
+    A list may name a picture by its file's name alone, by its path below the folder of pictures, or
+    by a longer path.
+
+    Raises:
+        DataError: lists of several splits name the picture.
+    """
+    own = f"/{composed(file)}"
+    paths = lists.get(PurePosixPath(own).name, {})
+    splits = {
+        split
+        for path, split in paths.items()
+        if own.endswith(f"/{path}") or f"/{path}".endswith(own)
+    }
+    if len(splits) > 1:
+        raise DataError(f"{file} is in the lists of {' and '.join(sorted(splits))}. Remove one")
+    return next(iter(splits), None)
 
 
 def given_splits(splits: Sequence[str | None], explicit: bool) -> list[str | None]:

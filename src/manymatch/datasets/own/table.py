@@ -96,7 +96,7 @@ class _Roles:
             raise DataError(
                 f"{where}: no column of captions among {shown}. Name the column by --text"
             )
-        self._split = columns.split or next((name for name in names if name == "split"), None)
+        self._split = columns.split or "split"
 
     def name(self, row: dict[str, Any]) -> str:
         """Return the name of the row's picture, for messages."""
@@ -106,9 +106,8 @@ class _Roles:
         self, row: dict[str, Any], where: str, base: str, path_split: str | None, number: int
     ) -> Record:
         """Return the record of a row; `path_split` is the split that the table's name says."""
-        split = None
-        if self._split is not None:
-            split = _split(row.get(self._split), where)
+        # A row of JSON lines may lack the column.
+        split = _split(row[self._split], where) if self._split in row else None
         name, picture = self._picture(row, number)
         name = name if base == "." else f"{base}/{name}"
         captions = [text for column in self._texts for text in texts(row.get(column))]
@@ -190,13 +189,22 @@ def _delimited_rows(path: Path) -> Iterator[Row]:
 
     first, begins = next(lines(), ""), 1
     tokens = _TOKENS.match(first) is not None
-    delimiter = max(
-        _DELIMITERS,
-        key=lambda sign: bool(file_columns([name.strip(' "\n') for name in first.split(sign)])),
-    )
+    delimiter, quoting = "\t", csv.QUOTE_NONE
+    if not tokens:
+        quoting = csv.QUOTE_MINIMAL
+        delimiter = max(
+            _DELIMITERS,
+            key=lambda sign: bool(file_columns([part.strip(' "\n') for part in first.split(sign)])),
+        )
     try:
-        reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+        reader = csv.reader(lines(), delimiter=delimiter, quoting=quoting, strict=True)
         header = _TOKEN_COLUMNS if tokens else [name.strip() for name in next(reader, [])]
+        repeated = next((name for name in header if name and header.count(name) > 1), None)
+        if repeated:
+            raise DataError(
+                f"{path}:{begins}: two columns are called '{repeated}'. Give each column a name of "
+                "its own"
+            )
         begins = at + 1
         for cells in reader:
             fault = None
