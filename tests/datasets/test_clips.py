@@ -64,7 +64,18 @@ class TestYoucook2:
         stages.refused({"folder": str(folder)}, DataError, words)
         assert not stages.raw.exists()
 
-    @pytest.mark.parametrize("value", [{}, {"database": {"v": {"subset": "training"}}}])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {},
+            {"database": {"v": {"subset": "training"}}},
+            {
+                "database": {
+                    "v": {"subset": "training", "annotations": [{"id": 0, "sentence": None}]}
+                }
+            },
+        ],
+    )
     def test_annotations_of_something_else(self, stages, folder, value):
         (folder / "youcookii_annotations_trainval.json").write_text(json.dumps(value))
         stages.refused({"folder": str(folder)}, DataError, "youcookii_annotations_trainval.json: ")
@@ -119,7 +130,12 @@ class TestMsrvtt:
             ("MSRVTT_JSFUSION_test.csv", "video_id,sentence\nvideo1\n", "test.csv:2: 1 fields"),
             ("MSRVTT_JSFUSION_test.csv", 'video_id,sentence\nv,"x" y\n', "not a line of CSV"),
             ("MSRVTT_JSFUSION_test.csv", "video_id,sentence\nvideo1,x\n", "second caption 'video1"),
-            ("MSRVTT_data.json", '{"sentences": [{"video_id": "a"}]}', "sentence 0: without"),
+            ("MSRVTT_data.json", '{"sentences": [{"caption": "a"}]}', "expected 'video_id'"),
+            (
+                "MSRVTT_data.json",
+                '{"sentences": [{"video_id": "a", "caption": null}]}',
+                "sentences[0]: expected 'caption' of type str, found None",
+            ),
             ("MSRVTT_data.json", "[]", "expected a JSON object"),
         ],
     )

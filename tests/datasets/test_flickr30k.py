@@ -182,3 +182,5 @@ def test_faulty_multi30k(folder, stages, spoil, words):
     path = folder / "multi30k_task2" / "train.3.en.gz"
     path.write_bytes(spoil(path.read_bytes()))
     assert "train.3.en.gz: " in stages.refused({"folder": str(folder)}, DataError, words)
+    path.unlink()
+    stages.refused({"folder": str(folder)}, SourceError, "train.3.en: no such file")

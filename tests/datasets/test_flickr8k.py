@@ -151,6 +151,8 @@ def test_pictures_that_are_none_or_of_one_name(folder, stages, tmp_path):
     settings = {"folder": str(folder.path), "images": str(tmp_path / "x.tar")}
     stages.refused(settings, SourceError, "no .jpeg, .jpg, .png files")
     (folder.path / "Images" / "more").mkdir()
+    (folder.path / "Images" / "more" / "g.jpg").symlink_to("nowhere.jpg")
+    stages.refused({"folder": str(folder.path)}, SourceError, "g.jpg: no such file, or a link")
     (folder.path / "Images" / "more" / "a.jpg").write_bytes(b"another")
     stages.refused({"folder": str(folder.path)}, SourceError, "two images are called a.jpg")
 
@@ -165,6 +167,7 @@ def test_pictures_that_are_none_or_of_one_name(folder, stages, tmp_path):
         (b"a.jpg#2 no tab\n", "expected 2 parts separated by tabs, found 1"),
         (b"a.jpg\tno number\n", "expected FILE#NUMBER before the tab, found 'a.jpg'"),
         (b"a.jpg#x\tno number\n", "expected FILE#NUMBER before the tab"),
+        (b"a.jpg#" + b"1" * 5000 + b"\tlong\n", "expected FILE#NUMBER before the tab"),
         (b"a.jpg#1\tagain\n", "a second caption 'a.jpg#1'"),
         (b"x" * 2**21, "a line of a million bytes"),
     ],
@@ -227,6 +230,7 @@ def test_a_faulty_karpathy_file_is_refused_with_the_place(folder, stages, spoil,
             "e.jpg\tf.jpg#0\t3\t3\tx\n",
             "expected a whole number, found 'x'",
         ),
+        ("ExpertAnnotations.txt", f"e.jpg\tf.jpg#0\t3\t3\t{'3' * 5000}\n", "whole number"),
         ("CrowdFlowerAnnotations.txt", "e.jpg\tf.jpg#0\t0\t0\t0\n", "a pair without a vote"),
     ],
 )

@@ -8,6 +8,7 @@ An image's id is the stem of its file name. A caption's id is `FILE.jpg#k`, as i
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -38,6 +39,7 @@ CROWD = "CrowdFlowerAnnotations.txt"
 _JUDGMENTS = {"expert": EXPERT, "crowd": CROWD}
 _LISTS = {f"{split}_list": file for split, file in LISTS.items()}
 """Setting -> name under the raw folder."""
+_INTEGER = re.compile("[0-9]{1,9}")
 
 USUAL: Usual = {
     "images": (
@@ -195,8 +197,8 @@ def _crowd_agrees(votes: list[str], where: str) -> bool:
 
 
 def _integer(text: str, where: str) -> int:
-    if not (text.strip().isascii() and text.strip().isdigit()):
-        raise DataError(f"{where}: expected a whole number, found {text!a}")
+    if not _INTEGER.fullmatch(text.strip()):
+        raise DataError(f"{where}: expected a whole number, found {text!a:.60}")
     return int(text)
 
 
@@ -234,8 +236,8 @@ def _captions(path: Path) -> _NumberedCaptions:
         where = f"{path}:{number}"
         key, caption = columns(text, 2, where)
         file, hash_sign, order = key.rpartition("#")
-        if not (file and hash_sign and order.isascii() and order.isdigit()):
-            raise DataError(f"{where}: expected FILE#NUMBER before the tab, found {key!a}")
+        if not (file and hash_sign and _INTEGER.fullmatch(order)):
+            raise DataError(f"{where}: expected FILE#NUMBER before the tab, found {key!a:.60}")
         captions[file].append((int(order), caption, where))
     return captions
 

@@ -155,7 +155,7 @@ def unpack_images(source: Path, images: Path) -> None:
 
 def copy_images(source: Path, images: Path) -> None:
     """Copy all images below the folder `source` to the folder `images`, without subfolders."""
-    size = sum(path.stat().st_size for path in image_files(source))
+    size = sum(path.stat().st_size for path in image_files(source) if path.exists())
     require_space(images.parent, size, source.name)
     _transfer(source, source, images, copy_file)
 

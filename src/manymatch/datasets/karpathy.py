@@ -16,7 +16,7 @@ from manymatch.datasets.image_files import Image, Line
 from manymatch.fetching.archives import extract, is_archive, member_names, whole_members
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.transfer import Check
-from manymatch.foreign.json_stream import elements
+from manymatch.foreign.json_stream import elements, field
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.files import remove
 
@@ -108,15 +108,3 @@ def _image(value: Any, where: str, identified: bool) -> Image:
 def _number(value: Any, key: str, where: str, identified: bool) -> str | None:
     number = field(value, key, int, where) if key in value else None
     return str(number) if identified and number is not None else None
-
-
-def field(value: Any, key: str, kind: type, where: str) -> Any:
-    """Return `value[key]`, which must have the type `kind`.
-
-    Raises:
-        DataError: the key is missing or has another type; the message starts with `where`.
-    """
-    item = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(item, kind) or isinstance(item, bool):
-        raise DataError(f"{where}: expected '{key}' of type {kind.__name__}, found {item!r:.60}")
-    return item

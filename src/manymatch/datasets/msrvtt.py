@@ -18,7 +18,7 @@ from manymatch.fetching.archives import whole_json
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import SourceSettings, Usual
 from manymatch.fetching.sources import Source
-from manymatch.foreign.json_file import read_object
+from manymatch.foreign.json_stream import elements, field
 from manymatch.system.errors import DataError
 
 CAPTIONS = "MSRVTT_data.json"
@@ -74,14 +74,9 @@ def _clips(raw: Path) -> Iterator[Clip]:
 
 def _captions(path: Path) -> dict[str, list[Line]]:
     """Return the captions of each video."""
-    entries = read_object(path).get("sentences")
-    if not isinstance(entries, list):
-        raise DataError(f"{path}: expected a list 'sentences'")
     captions: dict[str, list[Line]] = {}
-    for number, entry in enumerate(entries):
-        where = f"{path}: sentence {number}"
-        try:
-            captions.setdefault(entry["video_id"], []).append(Line(str(entry["caption"]), where))
-        except (KeyError, TypeError) as error:
-            raise DataError(f"{where}: without video_id and caption ({error!r})") from None
+    for _, number, entry in elements(path, ("sentences",)):
+        where = f"{path}: sentences[{number}]"
+        line = Line(field(entry, "caption", str, where), where)
+        captions.setdefault(field(entry, "video_id", str, where), []).append(line)
     return captions

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.clips import Clip, clip_rows
@@ -20,6 +19,7 @@ from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.json_file import read_object
+from manymatch.foreign.json_stream import field
 from manymatch.foreign.pickles import read_pickle
 from manymatch.system.errors import DataError
 from manymatch.system.files import write_json
@@ -94,20 +94,11 @@ def _listed(raw: Path) -> Iterator[Clip]:
 
 
 def _annotated(path: Path) -> Iterator[Clip]:
-    videos = read_object(path).get("database")
-    if not isinstance(videos, Mapping):
-        raise DataError(f"{path}: expected an object 'database' of videos")
-    for video, entry in videos.items():
-        try:
-            yield from _clips(video, entry, path)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{path}: video '{video}': unexpected content ({error!r})") from None
-
-
-def _clips(video: str, entry: Mapping[str, Any], path: Path) -> Iterator[Clip]:
-    split = _SPLITS.get(entry["subset"])
-    if split is None:
-        return
-    for step in entry["annotations"]:
-        clip = f"{video}_{step['id']}"
-        yield Clip(clip, video, split, [Line(str(step["sentence"]), f"{path}: clip '{clip}'")])
+    for video, entry in field(read_object(path), "database", dict, str(path)).items():
+        where = f"{path}: video '{video}'"
+        split = _SPLITS.get(field(entry, "subset", str, where))
+        for step in field(entry, "annotations", list, where) if split else ():
+            clip = f"{video}_{field(step, 'id', int, where)}"
+            line_where = f"{path}: clip '{clip}'"
+            sentence = field(step, "sentence", str, line_where)
+            yield Clip(clip, video, split, [Line(sentence, line_where)])

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from manymatch.foreign.regular_file import regular_path
-from manymatch.system.errors import StorageError
+from manymatch.system.errors import SourceError, StorageError
 
 RESERVE = 256 * 2**20
 """Bytes that always stay free."""
@@ -24,9 +24,12 @@ def require_space(folder: Path, needed: int, what: str) -> None:
 
 def copy_file(path: Path, target: Path) -> None:
     """Copy one file. Files of the user are never moved or linked, because they are not ours."""
-    with regular_path(path) as opened:
-        require_space(target.parent, Path(opened).stat().st_size, path.name)
-        shutil.copyfile(opened, target)
+    try:
+        with regular_path(path) as opened:
+            require_space(target.parent, Path(opened).stat().st_size, path.name)
+            shutil.copyfile(opened, target)
+    except FileNotFoundError:
+        raise SourceError(f"{path}: no such file, or a link to nowhere. Check the path") from None
 
 
 def _size(count: int) -> str:

@@ -54,6 +54,18 @@ def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any
         raise DataError(f"{path}: expected a list '{min(missing)}' at the top level")
 
 
+def field(value: Any, key: str, kind: type, where: str) -> Any:
+    """`value[key]`, which must have the type `kind`.
+
+    Raises:
+        DataError: the key is missing or has another type; the message starts with `where`.
+    """
+    item = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(item, kind) or isinstance(item, bool):
+        raise DataError(f"{where}: expected '{key}' of type {kind.__name__}, found {item!r:.60}")
+    return item
+
+
 def _elements(events: Iterator[Event], depth: int) -> Iterator[Any]:
     """The remaining elements of a list that lies in `depth` lists and objects, itself included."""
     for event, value in events:

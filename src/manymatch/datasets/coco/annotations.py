@@ -10,8 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from manymatch.datasets.image_files import Image, Line
-from manymatch.datasets.karpathy import field
-from manymatch.foreign.json_stream import elements
+from manymatch.foreign.json_stream import elements, field
 from manymatch.foreign.numpy_file import load_array
 from manymatch.system.errors import DataError
 from manymatch.system.progress import say
