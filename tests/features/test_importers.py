@@ -382,6 +382,7 @@ def test_an_image_goes_by_id_file_and_number(data):
     number = data.numbers[3]
     names = ["im3", f"COCO_val2014_{number:012}", f"COCO_val2014_{number:012}.jpg"]
     assert [images.row_named(name) for name in [*names, str(number), f"{number:012}"]] == [3] * 5
+    assert images.row_named(f"flickr_{number}") is None, "only the number is the same"
     assert images.row_named("55") is None and images.row_named("") is None
 
 

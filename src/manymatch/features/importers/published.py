@@ -55,13 +55,16 @@ class ImageTable:
     """The images of a caption table. Image i is row i of the feature store.
 
     An image has up to three names: its id, the stem of its file name, and the number at the end of
-    either. For example, COCO's TSV files call `COCO_val2014_000000391895.jpg` 391895.
+    either. For example, COCO's TSV files call `COCO_val2014_000000391895.jpg` 391895. If both the
+    image and the published features have names with more than a number, the whole names count.
     """
 
     path: Path
     image_ids: list[str] = field(default_factory=list)
     _names: dict[str, int | None] = field(default_factory=dict)
     _numbers: dict[str, int | None] = field(default_factory=dict)
+    _bare_numbers: dict[str, int | None] = field(default_factory=dict)
+    """Those of `_numbers` that are a whole id or stem."""
     _rows_by_caption: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def add(self, image_id: str, file: str) -> None:
@@ -71,8 +74,10 @@ class ImageTable:
         stem = PurePosixPath(file).stem
         for name in {image_id, stem}:
             _enter(self._names, name, row)
-        for number in {_number(image_id), _number(stem)} - {None}:
-            _enter(self._numbers, str(number), row)
+            if number := _number(name):
+                _enter(self._numbers, number, row)
+                if name.isdecimal():
+                    _enter(self._bare_numbers, number, row)
 
     def add_caption(self, caption: str) -> None:
         """Add a caption to the last image."""
@@ -86,7 +91,8 @@ class ImageTable:
             DataError: several images have this name.
         """
         stem = PurePosixPath(name).stem
-        for rows, key in ((self._names, name), (self._names, stem), (self._numbers, _number(stem))):
+        numbers = self._numbers if stem.isdecimal() else self._bare_numbers
+        for rows, key in ((self._names, name), (self._names, stem), (numbers, _number(stem))):
             if key is not None and key in rows:
                 row = rows[key]
                 if row is None:
