@@ -109,7 +109,7 @@ def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) 
 
 def check(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     """Run `manymatch check` in the checkout `folder`; its error is a `ConfigError`."""
-    output: list[str] = []
+    output = ["manymatch check ended without a message. Start the run again"]
     if process.run(["manymatch", "check"], output.append, environment, folder):
         raise ConfigError(output[-1].removeprefix("error: "))
 

@@ -99,6 +99,12 @@ def test_a_broken_file_that_is_to_be_changed_is_one_line(text: str, message: str
     assert "\n" not in str(fault.value)
 
 
+def test_a_check_that_is_killed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings.process, "run", lambda *_: 137)
+    with pytest.raises(ConfigError, match="ended without a message"):
+        settings.check(Path())
+
+
 @pytest.mark.slow
 def test_a_preset_that_params_does_not_name_is_added_if_a_stage_belongs_to_the_run(
     root: Path,

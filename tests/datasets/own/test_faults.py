@@ -253,6 +253,10 @@ FAULTS: dict[str, tuple[Damage, str]] = {
     "pipe": (picture(lambda path: (path.unlink(), os.mkfifo(path))), "a pipe"),
     "nothing": (lambda b: None, "no captions; expected"),
     "two forms": (two_forms, "several forms, coco and table"),
+    "packed table": (
+        lambda b: {"captions": str(b.table(b.root / "captions.csv.gz"))},
+        "csv.gz: no captions; expected",
+    ),
     "no form": (lambda b: {"format": "tars"}, "no form 'tars'"),
     "unknown form": (lambda b: {"format": "tar"}, "format"),
     "no folder": (lambda b: {"images": str(b.root / "pics")}, "pics: no such"),

@@ -80,7 +80,7 @@ def _form_of_file(path: Path) -> dict[Format, list[Path]]:
         return {"karpathy" if is_karpathy(path) else "coco": [path]}
     if ending in ENDINGS:
         return {"table": [path]}
-    return {"tars": [path]} if ending in (".tar", ".gz", ".tgz") else {}
+    return {"tars": [path]} if path.name.lower().endswith((".tar", ".tar.gz", ".tgz")) else {}
 
 
 def _forms(where: Path, folder: Path) -> dict[Format, list[Path]]:
