@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import pyarrow as pa
 
 from manymatch.config.strict import Strict
-from manymatch.foreign.parquet_file import open_table, table_writer
+from manymatch.foreign.parquet_file import metadata_of, table_writer
 
 Item = TypeVar("Item")
 SPLITS = ("train", "validation", "test")
@@ -64,8 +64,7 @@ def batches(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 def parser_of(table: Path) -> str | None:
     """Return the spaCy model that a caption table asks for; None: the one in params.yaml."""
-    metadata = open_table(table, (), "captions").schema_arrow.metadata or {}
-    return metadata[CAPTION_PARSER].decode() if CAPTION_PARSER in metadata else None
+    return metadata_of(table, CAPTION_PARSER, "captions")
 
 
 @dataclass(frozen=True)

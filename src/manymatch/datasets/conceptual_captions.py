@@ -19,7 +19,7 @@ from pydantic import Field
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.fetching.archives import extract, whole_archive
-from manymatch.fetching.gather import Sources, SourceSettings, Usual
+from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
 from manymatch.foreign.images import read_image
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.regular_file import read_regular
@@ -63,7 +63,7 @@ class ConceptualCaptions(Dataset):
         Raises:
             SourceError, ConfigError: a shard is missing or damaged, or no sample is usable.
         """
-        gatherer = settings.gatherer("conceptual_captions", raw, USUAL)
+        gatherer = Gatherer("conceptual_captions", settings, raw, USUAL)
         selection = _Selection(settings)
         with (raw / TABLE).open("w", encoding="utf-8", newline="\n") as table:
             for number, shard in enumerate(gatherer.each("shards", _ADVICE, whole_archive)):

@@ -20,7 +20,7 @@ from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.fetching.archives import extract, is_archive, whole_archive
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Sources, SourceSettings, Usual
+from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, SourceError
@@ -54,6 +54,7 @@ USUAL: Usual = {
         key: (LISTS[key], f"splits/{LISTS[key]}")
         for key in ("train_classes", "test_classes", "seen_test")
     },
+    _OPTIONAL: (),
 }
 """The names in the releases, and those common in text-to-image work."""
 
@@ -84,7 +85,7 @@ class Cub(Dataset):
 
     def download(self, settings: CubSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`, and the images or a record of where they are."""
-        gatherer = settings.gatherer("cub", raw, USUAL, [_OPTIONAL])
+        gatherer = Gatherer("cub", settings, raw, USUAL)
         gatherer.copy(LISTS, raw, [_OPTIONAL])
         _copy_captions(gatherer.one("captions", check=whole_archive), raw)
         advice = "set it to CUB_200_2011.tgz or its unpacked folder"

@@ -19,7 +19,7 @@ from manymatch.datasets.karpathy import copy_karpathy, read_by_split, whole_karp
 from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp, read_precomp
 from manymatch.fetching.archives import whole_archive
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import ImageSettings, Sources, Usual
+from manymatch.fetching.gather import Gatherer, ImageSettings, Sources, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
@@ -64,7 +64,7 @@ class Flickr30k(Dataset):
 
     def download(self, settings: Flickr30kSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are."""
-        gatherer = settings.gatherer("flickr30k", raw, USUAL, has_all=has_all_splits)
+        gatherer = Gatherer("flickr30k", settings, raw, USUAL, has_all_splits)
         _copy_captions(gatherer.one("captions", check=whole_karpathy(KARPATHY)), raw)
         images = None if settings.without_images else gatherer.all("images", _ADVICE, whole_archive)
         settle_images(images, raw, settings.only_present)

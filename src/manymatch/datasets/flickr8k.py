@@ -89,7 +89,7 @@ class Flickr8k(Dataset):
         The small text files come first, so that a fault in them is reported before the long
         download.
         """
-        gatherer = settings.gatherer("flickr8k", raw, USUAL, has_all=_has_splits)
+        gatherer = Gatherer("flickr8k", settings, raw, USUAL, _has_splits)
         _copy_captions(gatherer, raw)
         gatherer.copy(_JUDGMENTS, raw, optional=_JUDGMENTS)
         images = gatherer.one("images", check=whole_archive)

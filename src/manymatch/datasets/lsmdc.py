@@ -16,7 +16,7 @@ from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.clips import Clip, clip_rows
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
-from manymatch.fetching.gather import SourceSettings, Usual
+from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import columns, numbered_lines
 
@@ -52,7 +52,7 @@ class Lsmdc(Dataset):
 
     def download(self, settings: LsmdcSettings, raw: Path) -> None:
         """Put the annotations under `raw`."""
-        settings.gatherer("lsmdc", raw, USUAL).copy(_FILES, raw, [_OPTIONAL], _ADVICE)
+        Gatherer("lsmdc", settings, raw, USUAL).copy(_FILES, raw, [_OPTIONAL], _ADVICE)
         ImageFolder(absent=True).write(raw)
 
     def captions(self, raw: Path) -> Iterator[Caption]:

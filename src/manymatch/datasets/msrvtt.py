@@ -16,7 +16,7 @@ from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.fetching.archives import whole_json
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import SourceSettings, Usual
+from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.json_stream import elements, field
 from manymatch.system.errors import DataError
@@ -28,6 +28,7 @@ _OPTIONAL = "validation"
 USUAL: Usual = {
     "captions": (CAPTIONS, "train_val_videodatainfo.json"),
     "train": ("MSRVTT_train.csv", "MSRVTT_train.9k.csv"),
+    "validation": (),
     "test": ("MSRVTT_JSFUSION_test.csv",),
 }
 
@@ -50,7 +51,7 @@ class Msrvtt(Dataset):
 
     def download(self, settings: MsrvttSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`."""
-        gatherer = settings.gatherer("msrvtt", raw, USUAL, [_OPTIONAL])
+        gatherer = Gatherer("msrvtt", settings, raw, USUAL)
         copy_file(gatherer.one("captions", check=whole_json("sentences")), raw / CAPTIONS)
         gatherer.copy(LISTS, raw, [_OPTIONAL])
         ImageFolder(absent=True).write(raw)

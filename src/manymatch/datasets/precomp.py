@@ -20,7 +20,7 @@ CAPTIONS_PER_IMAGE = 5
 _SPLITS = {"train": ("train",), "validation": ("dev",), "test": ("testall", "test")}
 """Split -> names of its files; the first that exists counts. COCO's `testall` has all 5,000 images,
 its `test` has 1,000 of them."""
-_MAPPING = "id_mapping.json"
+MAPPING = "id_mapping.json"
 
 
 def is_precomp(folder: Path) -> bool:
@@ -42,8 +42,8 @@ def copy_precomp(source: Path, target: Path) -> None:
         for path in sorted(source.glob(pattern)):
             copy_file(path, target / path.name)
     for folder in (source, source.parent):
-        if (folder / _MAPPING).is_file():
-            copy_file(folder / _MAPPING, target / _MAPPING)
+        if (folder / MAPPING).is_file():
+            copy_file(folder / MAPPING, target / MAPPING)
             return
 
 
@@ -55,17 +55,25 @@ def read_precomp(folder: Path) -> Iterator[Image]:
     Raises:
         DataError: the number of captions is no multiple of five, or the ids do not fit them.
     """
-    mapping = read_object(folder / _MAPPING) if (folder / _MAPPING).is_file() else {}
+    mapping = read_mapping(folder / MAPPING) if (folder / MAPPING).is_file() else {}
     for split, names in _SPLITS.items():
         name = next((name for name in names if (folder / f"{name}_caps.txt").is_file()), None)
         if name is not None:
             yield from _read_split(folder, split, name, mapping)
 
 
-def _read_split(
-    folder: Path, split: str, files: str, mapping: dict[str, object]
-) -> Iterator[Image]:
-    captions = _lines(folder / f"{files}_caps.txt")
+def read_mapping(path: Path) -> dict[str, str]:
+    """Read `id_mapping.json`: id -> file name."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    mapping = read_object(path)
+    if not all(isinstance(file, str) for file in mapping.values()):
+        raise DataError(f"{path}: not a mapping from ids to file names")
+    return mapping
+
+
+def _read_split(folder: Path, split: str, files: str, mapping: dict[str, str]) -> Iterator[Image]:
+    captions = caption_lines(folder / f"{files}_caps.txt")
     if len(captions) % CAPTIONS_PER_IMAGE:
         raise DataError(
             f"{folder / files}_caps.txt: {len(captions)} lines; expected {CAPTIONS_PER_IMAGE} for "
@@ -76,11 +84,18 @@ def _read_split(
     for number in range(len(captions) // CAPTIONS_PER_IMAGE):
         first = number * CAPTIONS_PER_IMAGE
         name = ids[number] if ids else f"{split}_{number}"
-        file = PurePosixPath(str(mapping.get(name) or "")).name
+        file = PurePosixPath(mapping.get(name, "")).name
         yield Image(file, split, captions[first : first + CAPTIONS_PER_IMAGE], name)
 
 
-def _lines(path: Path) -> list[Line]:
+def caption_lines(path: Path) -> list[Line]:
+    """Return the lines of a text file of the folder.
+
+    Raises:
+        DataError: the file is missing, or a line is empty.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
     lines: list[Line] = []
     for number, text in numbered_lines(path):
         if number != len(lines) + 1:
@@ -98,9 +113,7 @@ def image_ids(path: Path, images: int) -> list[str]:
     Raises:
         DataError: the file is missing, or its ids do not fit the images.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    lines = _lines(path)
+    lines = caption_lines(path)
     if len(lines) not in (images, CAPTIONS_PER_IMAGE * images):
         captions = CAPTIONS_PER_IMAGE * images
         raise DataError(f"{path}: {len(lines)} ids do not fit {captions} captions")

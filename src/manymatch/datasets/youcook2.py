@@ -16,7 +16,7 @@ from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.fetching.archives import whole_json
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import SourceSettings, Usual
+from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
 from manymatch.fetching.sources import Source
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.json_stream import field
@@ -57,7 +57,7 @@ class Youcook2(Dataset):
 
     def download(self, settings: Youcook2Settings, raw: Path) -> None:
         """Put the captions under `raw`."""
-        gatherer = settings.gatherer("youcook2", raw, USUAL)
+        gatherer = Gatherer("youcook2", settings, raw, USUAL)
         if gatherer.has("train") and gatherer.has("test"):
             for split, file in LISTS.items():
                 write_json(raw / file, {"clips": _pickled_captions(gatherer.one(split))})

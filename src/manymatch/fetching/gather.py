@@ -29,33 +29,37 @@ Sources = Annotated[tuple[Source, ...], BeforeValidator(_several)]
 
 Usual = Mapping[str, Sequence[str | tuple[str, ...]]]
 """Setting -> file names in a folder: patterns, or tuples of names that must all exist. The first
-choice that exists counts."""
+choice that exists counts. A file without a usual name has no choices."""
 
 
 ADVICE = "set this key to the path of the file"
 
 
 class Gatherer:
-    """Gets the files of a data set by the names of their settings."""
+    """Gets the files of the data set `name` by the names of their settings.
+
+    Args:
+        usual: the keys of `settings` that name files, with the files' usual names.
+        has_all: whether a file has everything that its setting needs. Such a file is preferred if
+            the folder has several candidates.
+    """
 
     def __init__(
         self,
         name: str,
+        settings: SourceSettings,
         raw: Path,
-        folder: str | None,
         usual: Usual,
-        given: Mapping[str, Sequence[Source] | Source | None],
         has_all: Callable[[Path], bool] = lambda path: True,
     ) -> None:
-        """`has_all`: whether a file has everything that its setting needs. Such a file is preferred
-        if the folder has several candidates."""
-        self._name, self._folder = name, folder
+        self._name, self._folder = name, settings.folder
         self._waiting = downloads(raw, name)
         self._sources: dict[str, Sequence[Source]] = {}
-        path = _folder_path(name, folder) if folder is not None else None
+        path = None if settings.folder is None else _folder_path(name, settings.folder)
         if path is not None:
             self._sources |= _in_folder(path, usual, has_all)
-        for key, value in given.items():
+        for key in usual:
+            value: Sequence[Source] | Source | None = getattr(settings, key)
             sources = (value,) if isinstance(value, Source) else value or ()
             if sources and (key not in self._sources or _is_local(sources)):
                 self._sources[key] = [
@@ -153,24 +157,6 @@ class SourceSettings(Strict):
     """
 
     folder: str | None = None
-
-    def gatherer(
-        self,
-        name: str,
-        raw: Path,
-        usual: Usual,
-        optional: Sequence[str] = (),
-        has_all: Callable[[Path], bool] = lambda path: True,
-    ) -> Gatherer:
-        """Return what obtains the files of dataset `name`.
-
-        Args:
-            usual: the keys of these settings that name files, with the files' usual names.
-            optional: further keys, whose files have no usual name.
-            has_all: see `Gatherer`.
-        """
-        given = {key: getattr(self, key) for key in (*usual, *optional)}
-        return Gatherer(name, raw, self.folder, usual, given, has_all)
 
 
 class ImageSettings(SourceSettings):

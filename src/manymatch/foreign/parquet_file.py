@@ -119,6 +119,12 @@ def open_table(path: Path, columns: Sequence[str], stage: str) -> pq.ParquetFile
     return table
 
 
+def metadata_of(path: Path, key: bytes, stage: str) -> str | None:
+    """The text under `key` in the metadata of the table that `stage` writes, or None."""
+    text: bytes | None = (open_table(path, (), stage).schema_arrow.metadata or {}).get(key)
+    return None if text is None else text.decode()
+
+
 def read_table(
     path: Path,
     schema: pa.Schema,

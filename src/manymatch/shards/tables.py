@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.foreign.parquet_file import open_table, table_faults
-from manymatch.scene_graphs.graph import PARSER, SCHEMA, SceneGraph
+from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
 from manymatch.shards.sample import CaptionEntry, check_graph
 from manymatch.system.errors import DataError
 
@@ -37,12 +37,6 @@ def distinct(captions: Path, name: str) -> list[str]:
     table = open_table(captions, CAPTIONS.names, "captions")
     with table_faults(captions, "captions"):
         return table.read(columns=[name])[name].unique().to_pylist()
-
-
-def parser_of(graphs: Path) -> str | None:
-    """The spaCy model that parsed the captions, if the table names the model."""
-    metadata = open_table(graphs, SCHEMA.names, "scene_graphs").schema_arrow.metadata or {}
-    return metadata[PARSER].decode() if PARSER in metadata else None
 
 
 def read_images(captions: Path, graphs: Path) -> Iterator[Image]:

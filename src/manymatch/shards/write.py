@@ -15,11 +15,13 @@ import PIL
 
 from manymatch.features.store import FeatureStore, Rows
 from manymatch.foreign.json_file import write_hashed_object
+from manymatch.foreign.parquet_file import metadata_of
+from manymatch.scene_graphs.graph import PARSER
 from manymatch.shards.index import NAME, Index
 from manymatch.shards.joining import join
 from manymatch.shards.sample import Sample
 from manymatch.shards.split_writer import SplitWriter
-from manymatch.shards.tables import Image, distinct, parser_of, read_images
+from manymatch.shards.tables import Image, distinct, read_images
 from manymatch.shards.thumbnail import Pictures
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError
@@ -163,7 +165,7 @@ class _Shards:
             dtype=self.features.dtype,
             boxes=self.features.has_boxes,
             attributes=self.features.attributes,
-            parser=parser_of(self.graphs),
+            parser=metadata_of(self.graphs, PARSER, "scene_graphs"),
             splits={name: writer.summary() for name, writer in writers.items()},
         )
 

@@ -109,7 +109,7 @@ class Coco(Dataset):
 
         The captions come first, so that a fault in them is reported before the long download.
         """
-        gatherer = settings.gatherer("coco", raw, USUAL)
+        gatherer = Gatherer("coco", settings, raw, USUAL)
         _collect_captions(gatherer, raw)
         if gatherer.has("instances"):
             _collect_categories(gatherer, raw)

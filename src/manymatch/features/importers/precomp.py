@@ -22,15 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE as CAPTIONS
-from manymatch.datasets.precomp import image_ids
+from manymatch.datasets.precomp import MAPPING, caption_lines, image_ids, read_mapping
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
-from manymatch.foreign.json_file import read_object
-from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
 
 SPLITS = ("train", "dev", "test", "testall")
-MAPPING, FOLDER = "id_mapping.json", "precomp"
+FOLDER = "precomp"
 
 
 @dataclass(frozen=True)
@@ -109,16 +107,6 @@ def open_vse_infinity(path: Path, images: ImageTable, max_regions: int | None) -
     return _published(path / FOLDER, splits, images, find_row)
 
 
-def read_mapping(path: Path) -> dict[str, str]:
-    """Read `id_mapping.json`: id -> file name."""
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    mapping = read_object(path)
-    if not all(isinstance(file, str) for file in mapping.values()):
-        raise DataError(f"{path}: not a mapping from ids to file names")
-    return mapping
-
-
 # --- reading the files --------------------------------------------------------------------------
 
 
@@ -134,7 +122,7 @@ def _open_splits(folder: Path) -> list[Split]:
 
 def _open(folder: Path, name: str) -> Split:
     rows = NpyRows(folder / f"{name}_ims.npy")
-    captions = _lines(folder / f"{name}_caps.txt")
+    captions = [line.text for line in caption_lines(folder / f"{name}_caps.txt")]
     if len(rows.shape) != 3:
         raise DataError(f"{rows.path}: shape {rows.shape}, not (images, regions, width)")
     copies = {len(captions): CAPTIONS, len(captions) // CAPTIONS: 1}.get(len(rows), 0)
@@ -144,12 +132,6 @@ def _open(folder: Path, name: str) -> Split:
             f"expected one row for each caption, or one for every {CAPTIONS}"
         )
     return Split(folder, name, rows, captions, copies)
-
-
-def _lines(path: Path) -> list[str]:
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    return [text.strip() for _, text in numbered_lines(path)]
 
 
 # --- from the files' rows to the store's --------------------------------------------------------
