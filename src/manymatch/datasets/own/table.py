@@ -189,15 +189,18 @@ def _delimited_rows(path: Path) -> Iterator[Row]:
 
     first, begins = next(lines(), ""), 1
     tokens = _TOKENS.match(first) is not None
-    delimiter, quoting = "\t", csv.QUOTE_NONE
-    if not tokens:
-        quoting = csv.QUOTE_MINIMAL
-        delimiter = max(
-            _DELIMITERS,
-            key=lambda sign: bool(file_columns([part.strip(' "\n') for part in first.split(sign)])),
-        )
+
+    def names_files(sign: str) -> bool:
+        return bool(file_columns([name.strip(' "\n') for name in first.split(sign)]))
+
+    delimiter = "\t" if tokens else max(_DELIMITERS, key=names_files)
     try:
-        reader = csv.reader(lines(), delimiter=delimiter, quoting=quoting, strict=True)
+        reader = csv.reader(
+            lines(),
+            delimiter=delimiter,
+            quoting=csv.QUOTE_NONE if tokens else csv.QUOTE_MINIMAL,
+            strict=True,
+        )
         header = _TOKEN_COLUMNS if tokens else [name.strip() for name in next(reader, [])]
         repeated = next((name for name in header if name and header.count(name) > 1), None)
         if repeated:
