@@ -3,7 +3,8 @@ import hashlib
 import pytest
 
 from manymatch.config.strict import validate
-from manymatch.datasets.coco import CocoSettings
+from manymatch.datasets.coco import USUAL, CocoSettings
+from manymatch.fetching.gather import Gatherer
 from manymatch.fetching.sources import Source, local_path, obtain
 from manymatch.system.errors import ConfigError, SourceError
 
@@ -69,6 +70,12 @@ def test_other_addresses_are_refused_when_the_settings_are_read(address):
     with pytest.raises(ConfigError) as caught:
         source({"url": "https://host/x", "mirrors": [address]})
     assert str(caught.value).startswith(f"{address}: ")
+
+
+@pytest.mark.parametrize("value", [{"captions": ""}, {"folder": " "}])
+def test_an_empty_path_is_not_the_current_folder(tmp_path, value):
+    with pytest.raises(ConfigError, match="empty path or address"):
+        Gatherer("coco", validate(CocoSettings, value, "x"), tmp_path, USUAL)
 
 
 @pytest.mark.parametrize("end", ["/", "", "/..", f"/{'x' * 300}"])

@@ -87,6 +87,8 @@ def obtain(source: Source, what: str, folder: Path, check: Check | None = None) 
 
 def local_path(address: str) -> Path | None:
     """The path of a `file:` address or a plain path; None for a web address."""
+    if not address.strip():
+        raise ConfigError("params.yaml: sources: an empty path or address. Write one, or null")
     try:
         parts = urlsplit(address)
     except ValueError as error:
