@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
-from manymatch.fetching.archives import extract, is_archive, whole_archive
+from manymatch.fetching.archives import extract, require_archive, whole_archive
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
 from manymatch.fetching.sources import Source
@@ -101,10 +101,7 @@ def _copy_captions(source: Path, raw: Path) -> None:
     """Copy the files CLASS/IMAGE.txt at any depth of `source` to `raw/text/CLASS/IMAGE.txt`."""
     folder = source
     if not source.is_dir():
-        if not is_archive(source):
-            raise SourceError(
-                f"{source}: neither a folder nor a complete tar, tar.gz or zip archive"
-            )
+        require_archive(source)
         folder = raw / "unpacked"
         extract(source, folder, lambda member: _is_caption_file(PurePosixPath(member)))
     count = 0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from manymatch.datasets.base import Caption
 from manymatch.datasets.image_folder import IMAGES, ImageFolder, read_image_folder
-from manymatch.fetching.archives import extract, is_archive
+from manymatch.fetching.archives import extract, require_archive
 from manymatch.fetching.disk import copy_file, require_space
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.files import remove
@@ -145,8 +145,7 @@ def settle_images(sources: Sequence[Path] | None, raw: Path, only_present: bool)
 
 def unpack_images(source: Path, images: Path) -> None:
     """Move all images of an archive to the folder `images`, without the archive's folders."""
-    if not is_archive(source):
-        raise SourceError(f"{source}: neither a folder nor a complete tar, tar.gz or zip archive")
+    require_archive(source)
     unpacked = images.with_name("unpacked")
     extract(source, unpacked, lambda name: name.lower().endswith(_SUFFIXES))
     _transfer(source, unpacked, images, Path.rename)

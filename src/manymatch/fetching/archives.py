@@ -39,6 +39,12 @@ def is_archive(path: Path) -> bool:
     return True
 
 
+def require_archive(path: Path) -> None:
+    """Raise a `SourceError` unless `is_archive` is true."""
+    if not is_archive(path):
+        raise SourceError(f"{path}: neither a folder nor a complete tar, tar.gz or zip archive")
+
+
 def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> None:
     """Unpack `archive` (tar, tar.gz or zip) to the new folder `folder`, completely or not at all.
 
@@ -97,8 +103,7 @@ def whole_members(wanted: Callable[[str], bool], other: Check) -> Check:
 
 
 def _require_members(path: Path, wanted: Callable[[str], bool]) -> None:
-    if not is_archive(path):
-        raise SourceError(f"{path}: not a whole tar, tar.gz or zip archive")
+    require_archive(path)
     if not count_whole(path, wanted):
         raise SourceError(f"{path}: the archive does not contain the wanted file")
 
