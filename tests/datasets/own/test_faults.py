@@ -74,6 +74,12 @@ def split(word: Callable[[int], str], **settings: Any) -> Damage:
     return damage
 
 
+def one_of_two(birds: Birds) -> Settings:
+    """A split of two pictures, one of which cannot be decoded."""
+    (birds.photos / "bird1.jpg").write_bytes(b"")
+    return split(lambda n: "test" if n < 2 else "train", allow=0.05)(birds) or {}
+
+
 def lists(**content: str) -> Damage:
     def damage(birds: Birds) -> Settings:
         birds.table(birds.photos / "metadata.csv")
@@ -201,6 +207,7 @@ FAULTS: dict[str, tuple[Damage, str]] = {
     "lost": (caption("a b\ufffdrd"), "U\\+FFFD"),
     "unknown split": (split(lambda n: "holdout"), "unknown split 'holdout'"),
     "one picture": (split(lambda n: "test" if n == 3 else "train"), "one picture"),
+    "one whole picture": (one_of_two, "the split test has one picture"),
     "no training": (split(lambda n: "test"), "no training"),
     "two splits": (
         lambda b: text(
@@ -298,3 +305,6 @@ def test_few_faults_are_listed_and_left_out(birds: Birds) -> None:
     assert len(collection.pictures) == 58
     lines = listed.read_text().splitlines()
     assert [line.split("\t")[2] for line in lines] == ["name", *["bird77.jpg"] * 2, "bird8.jpg"]
+    text("file_name,caption\n" + "".join(f"bird{n}.jpg,a\n" for n in range(10, 58)))(birds)
+    collect(validate(OwnSettings, settings, "test"), None, listed)
+    assert not listed.exists(), "the list of an earlier run"

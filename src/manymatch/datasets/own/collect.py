@@ -24,7 +24,7 @@ from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.settings import OwnSettings
 from manymatch.foreign.images import REMEDY
 from manymatch.system.errors import DataError
-from manymatch.system.files import write_text
+from manymatch.system.files import remove, write_text
 from manymatch.system.progress import say, track
 from manymatch.text.caption_text import caption_fault
 
@@ -224,6 +224,7 @@ class Collection:
         pictures = [self.pictures[file] for file in sorted(self.pictures)]
         groups = near_groups([picture.signature for picture in pictures if picture.signature])
         given = [picture.split for picture in pictures]
+        splits.check_sizes(given, self.settings.images)
         files, seed = [picture.file for picture in pictures], self.settings.seed
         drawn = splits.draw(files, given, groups.tolist(), seed)
         for picture, split in zip(pictures, drawn, strict=True):
@@ -260,11 +261,6 @@ class Collection:
             digest.update(repr((file, picture.split, picture.captions, picture.signature)).encode())
         return digest.hexdigest()[:16]
 
-    def write_left_out(self, path: Path) -> None:
-        """Write what was left out, separated by tabs."""
-        lines = ("\t".join(map(single_spaced, row)) for row in (LeftOut._fields, *self.left_out))
-        write_text(path, "".join(f"{line}\n" for line in lines))
-
 
 def collect(settings: OwnSettings, target: Path | None, listed: Path) -> Collection:
     """Read the pictures and captions of a source; write the list of what was left out to `listed`.
@@ -281,9 +277,11 @@ def collect(settings: OwnSettings, target: Path | None, listed: Path) -> Collect
     try:
         collection.read()
     finally:
-        if collection.left_out:
-            collection.write_left_out(listed)
-            say(f"{listed}: {len(collection.left_out):,} pictures or captions were left out")
+        remove(listed)
+        if left_out := collection.left_out:
+            rows = ("\t".join(map(single_spaced, row)) for row in (LeftOut._fields, *left_out))
+            write_text(listed, "".join(f"{row}\n" for row in rows))
+            say(f"{listed}: {len(left_out):,} pictures or captions were left out")
     return collection
 
 
