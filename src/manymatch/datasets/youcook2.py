@@ -97,7 +97,9 @@ def _annotated(path: Path) -> Iterator[Clip]:
     for video, entry in field(read_object(path), "database", dict, str(path)).items():
         where = f"{path}: video '{video}'"
         split = _SPLITS.get(field(entry, "subset", str, where))
-        for step in field(entry, "annotations", list, where) if split else ():
+        if split is None:
+            continue
+        for step in field(entry, "annotations", list, where):
             clip = f"{video}_{field(step, 'id', int, where)}"
             line_where = f"{path}: clip '{clip}'"
             sentence = field(step, "sentence", str, line_where)
