@@ -211,7 +211,7 @@ def test_outputs_depend_on_the_results_alone(
 
 
 def test_data_sets_of_similar_names_have_pages_of_their_own(reports: Path) -> None:
-    names = ("scenes-experiments", "scenes_1", "scenes-1", "other")
+    names = ("scenes-experiments", "scenes_1", "scenes-1", "another")
     for dataset in names:
         write_ablation(reports, f"of {dataset}", {"preset": ["cora", "dive"]}, dataset=dataset)
     pages = pages_of(reports)
@@ -219,6 +219,8 @@ def test_data_sets_of_similar_names_have_pages_of_their_own(reports: Path) -> No
         for part in ("results", "experiments"):
             assert f">of {dataset} <" in pages[f"{dataset}-{part}"]
         assert f'id="{dataset}-methods"' in pages["index"]
+    trained = re.findall("<span><b>(.+?)</b>", pages["index"])[:2]
+    assert trained == ["flickr8k", "scenes"]
 
 
 def test_a_page_of_an_earlier_result_goes(reports: Path) -> None:
