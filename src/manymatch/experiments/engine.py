@@ -74,6 +74,8 @@ def _finish_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[P
     finished = {folder: numbers for folder, numbers in earlier.items() if numbers is not None}
     missing = [run for folder, run in different.items() if folder not in finished]
     say(f"{name}: {len(different)} runs, {len(finished)} of them finished before")
+    if not missing:
+        return finished
     gpus = gpus_of(options.device) if "--device" in experiment.options_of_kind else []
     done = finish_all(
         partial(finish, experiment=experiment),
