@@ -219,7 +219,9 @@ def test_without_the_glove_package_one_line_says_what_to_do(monkeypatch):
 
 IMAGE_KINDS = pytest.mark.parametrize("kind", ["raw", "linear", "residual", "regions"])
 TEXT_KINDS = pytest.mark.parametrize(
-    "options", [{}, {"local": "states"}, {"directions": "concatenate"}], ids=str
+    "options",
+    [{}, {"local": "states"}, {"directions": "concatenate"}, {"pooling": "max"}, {"pooling": "gpo"}],
+    ids=str,
 )
 
 
@@ -275,6 +277,16 @@ def test_what_the_global_features_are():
             "linear": lambda local=local: local.mean(1),
         }.get(kind, lambda local=local: local.amax(1))
         torch.testing.assert_close(result, expected())
+
+
+@pytest.mark.parametrize(("pooling", "pooled"), [("max", torch.amax), ("mean", torch.mean)])
+def test_the_global_feature_of_a_caption_pools_the_states_of_its_words(pooling, pooled):
+    settings = TextSettings(word_vectors="learned", word_size=6, local="states", pooling=pooling)
+    encoder = text_encoder(settings, vocabulary("a", "b", "c"), size=8)
+    ids = torch.randint(1, 6, (4, 8), generator=torch.Generator().manual_seed(0))
+    encoded = encoder(ids.masked_fill(~MASK, 0), WORDS)
+    expected = [pooled(encoded.local[row, :length], 0) for row, length in enumerate(LENGTHS)]
+    torch.testing.assert_close(encoded.globals(), torch.stack(expected))
 
 
 def test_a_residual_region_is_mlp_plus_itself():

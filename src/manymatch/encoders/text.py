@@ -11,10 +11,12 @@ from manymatch.encoders.encoding import Encoding
 from manymatch.encoders.words import WordEncoder
 from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear
+from manymatch.pooling.by_name import PoolingName, pooling
 from manymatch.pooling.masked import MaxPooling, zeroed
 from manymatch.shards.padding import PaddedSequences
 
 Local = Literal["vectors", "states"]
+TextPooling = Literal["final"] | PoolingName
 
 
 class TextEncoder(nn.Module):
@@ -24,7 +26,9 @@ class TextEncoder(nn.Module):
         words: the word encoder.
         local: whether the local features are the word vectors or the GRU's states.
         size: D of the word encoder.
-        state_dropout: dropout of the GRU's states and of its final state.
+        global_pooling: the global feature: the GRU's final state ("final"), or a pooling of its
+            states.
+        state_dropout: dropout of the GRU's states and of the global feature.
 
     Attributes:
         local_size: W, the size of local features.
@@ -35,10 +39,12 @@ class TextEncoder(nn.Module):
         words: WordEncoder,
         local: Local,
         size: int,
+        global_pooling: TextPooling = "final",
         state_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.words, self.local = words, local
+        self.pool = None if global_pooling == "final" else pooling(global_pooling)
         self.dropout = Dropout(state_dropout)
         self.local_size = size if local == "states" else words.width
 
@@ -47,7 +53,13 @@ class TextEncoder(nn.Module):
         vectors = self.words.vectors(words)
         read = self.words.gru(vectors, padding.sequences)
         local = self.dropout(read.states) if self.local == "states" else vectors
-        return Encoding(local, padding, lambda: self.dropout(read.final))
+
+        def global_features() -> Tensor:
+            pool = self.pool
+            pooled = read.final if pool is None else pool(read.states, padding).squeeze(1)
+            return self.dropout(pooled)
+
+        return Encoding(local, padding, global_features)
 
 
 class BertTextEncoder(nn.Module):

@@ -8,7 +8,7 @@ from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.encoders.bert import BertEncoder, Tuning
 from manymatch.encoders.bert_weights import bert_folder
-from manymatch.encoders.text import BertTextEncoder, Local, TextEncoder
+from manymatch.encoders.text import BertTextEncoder, Local, TextEncoder, TextPooling
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder
 from manymatch.layers.gru import Directions
@@ -29,7 +29,7 @@ class TextSettings(Strict):
     """How a caption's words become local features and a global feature of size D.
 
     `gru`: word vectors and a bi-GRU. The local features are the word vectors (DivE, PCME) or the
-    GRU's states (SwAMP), the global feature is the GRU's final state.
+    GRU's states (SwAMP), `pooling` says what the global feature is.
     `bert`: one layer over the last hidden states. All of them are local features; the global
     feature is their maximum.
     """
@@ -43,6 +43,9 @@ class TextSettings(Strict):
     local: Local = "vectors"
     directions: Directions = "average"
     """The GRU's directions: averaged, each of size D, or concatenated, each of size D / 2."""
+    pooling: TextPooling = "final"
+    """`gru`: the global feature is the GRU's final state, or a pooling of the states of all
+    words."""
     dropout: Probability = 0.0
     """Dropout of the elements of word vectors or of BERT's hidden states."""
     state_dropout: Probability = 0.0
@@ -60,7 +63,7 @@ def text_encoder(
         settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
     )
     reader = WordEncoder(words, size, settings.directions, settings.dropout)
-    return TextEncoder(reader, settings.local, size, settings.state_dropout)
+    return TextEncoder(reader, settings.local, size, settings.pooling, settings.state_dropout)
 
 
 def text_vocabulary(settings: TextSettings, words: Vocabulary) -> AnyVocabulary:
