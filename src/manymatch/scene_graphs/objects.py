@@ -48,7 +48,7 @@ def _add(objects: Objects, tree: Tree, token: int) -> None:
         if tree.lemmas[token] in QUANTITIES:
             phrase, name = inner_phrase, inner_name
         else:
-            phrase, name = f"{phrase} of {inner_phrase}", f"{name} of {inner_phrase}"
+            phrase, name = f"{phrase} of {inner_phrase}", f"{name} of {inner_name}"
     objects.phrases.append(phrase)
     objects.names.append(name)
 

@@ -54,7 +54,7 @@ def load_model(name: str) -> Language:
 
 
 def _add_word_classes(model: Language) -> None:
-    """Put the words that can only be nouns, only verbs or only adjectives into the vocabulary.
+    """Put the words with the tags that each can have into the vocabulary.
 
     The lemmatiser has lists of all nouns, verbs, adjectives and adverbs.
     """
@@ -65,7 +65,7 @@ def _add_word_classes(model: Language) -> None:
     classes: dict[str, str] = {}
     for kind, tag in (("noun", "NN"), ("verb", "VB"), ("adj", "JJ"), ("adv", "RB")):
         for word in words.get(kind, ()):
-            classes[word] = "" if word in classes else tag
+            classes[word] = classes.get(word, "") + tag
     model.vocab.lookups.add_table(WORD_CLASSES, {WORD_CLASSES: classes})
 
 

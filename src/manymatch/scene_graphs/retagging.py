@@ -60,11 +60,11 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
 def _may_be_verb(tree: Tree, token: int) -> bool:
     """Return whether `token` agrees with the noun before it as its verb."""
     tag = tree.tags[token]
-    if tag in {"VBZ", "VBP"} or tree.only[token] == "VB":
+    if tag in {"VBZ", "VBP"} or tree.kinds[token] == "VB":
         return True
     if tag == "NNS" and any(tree.words[t] in {"a", "an"} for t in tree.below(token, {"det"})):
         return True  # "A girl bikes": no plural follows "a".
-    if tag == "NNS" and tree.only[token] != "NN" and tree.lemmas[token - 1] in _WORN_OR_BODY:
+    if tag == "NNS" and tree.kinds[token] != "NN" and tree.lemmas[token - 1] in _WORN_OR_BODY:
         # "A girl with tears on her face cries": the caption has no other verb.
         return not any(other in _FINITE for other in tree.tags)
     if tree.deps[token] != "ROOT":
@@ -75,7 +75,7 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
 
 def _root_is_verb(tree: Tree, token: int) -> None:
     """In "four men ski on a mountain" a root with a subject is a verb, whatever its tag."""
-    if tree.deps[token] == "ROOT" and not is_verb(tree, token) and not tree.only[token]:
+    if tree.deps[token] == "ROOT" and not is_verb(tree, token) and len(tree.kinds[token]) != 2:
         subject = tree.below(token, {"nsubj"})
         if subject and subject[-1] < token and not tree.below(token, _BEFORE_HEAD):
             tree.tags[token] = "VBP"
@@ -102,7 +102,7 @@ def _adjective_describes(tree: Tree, token: int) -> None:
     Nor is a word with a hyphen, unless it is a garment ("t-shirt vendor").
     """
     hyphenated = "-" in tree.words[token] and tree.lemmas[token] not in WORN
-    adjective = tree.tags[token] in _DESCRIBING or tree.only[token] == "JJ" or hyphenated
+    adjective = tree.tags[token] in _DESCRIBING or tree.kinds[token] == "JJ" or hyphenated
     if tree.deps[token] in _BEFORE_NOUN and adjective:
         tree.deps[token] = "amod"
     elif tree.tags[token] == "JJ" and tree.deps[token] == "advmod":
@@ -149,7 +149,7 @@ def _clothes_joined(tree: Tree, token: int) -> None:
 
 def _only_noun(tree: Tree, token: int) -> None:
     """ "Goalie" is no verb, so that "hockey" before it is no subject."""
-    if tree.tags[token] in _FINITE and tree.only[token] == "NN":
+    if tree.tags[token] in _FINITE and tree.kinds[token] == "NN":
         tree.tags[token] = "NN"
         for noun in tree.below(token, {"nsubj"}):
             if noun == token - 1 and is_noun(tree, noun):

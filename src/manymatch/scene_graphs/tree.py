@@ -17,7 +17,7 @@ _UNSIGNED = 2**64 - 1
 """Mask for keys of strings: they are unsigned, but share a signed array with offsets of heads."""
 
 WORD_CLASSES = "word_classes"
-"""The vocabulary's table, and its one entry: lemma -> the one tag that the word can have."""
+"""The vocabulary's table, and its one entry: word -> the tags that it can have: "NNVB"."""
 
 MERGED = "merged"
 """The dependency label of a token that became part of another token."""
@@ -31,8 +31,9 @@ Repair = tuple[Callable[["Tree", int], None], Container[str] | None]
 class Tree:
     """A caption: lower-case word, lemma, Penn tag, dependency label and head of each token.
 
-    The head of a root is the root itself; `children` are in the order of the caption. `only` is the
-    start of the tag ("NN", "VB", "JJ" or "RB") of a word that has no other, else "".
+    The head of a root is the root itself; `children` are in the order of the caption. `kinds` has
+    the starts of the tags that the word can have: "NNVB" for "walk", "NN" for "goalie", and "" for
+    a word that is not in the lists.
     """
 
     words: list[str]
@@ -40,7 +41,7 @@ class Tree:
     tags: list[str]
     deps: list[str]
     heads: list[int]
-    only: list[str]
+    kinds: list[str]
     children: list[list[int]]
 
     @classmethod
@@ -53,11 +54,11 @@ class Tree:
         heads = [token + offset for token, offset in enumerate(columns[-1])]
         lemmas = [lemma.lower() for lemma in lemmas]
         classes = doc.vocab.lookups.get_table(WORD_CLASSES, {}).get(WORD_CLASSES, {})
-        only = [
-            kind if classes.get(word, kind) == kind else ""
-            for word, kind in zip(lower, (classes.get(lemma, "") for lemma in lemmas), strict=True)
+        kinds = [
+            own if (own := classes.get(word, "")) == base else own + base
+            for word, base in zip(lower, (classes.get(lemma, "") for lemma in lemmas), strict=True)
         ]
-        return cls(lower, lemmas, tags, deps, heads, only, _children(heads))
+        return cls(lower, lemmas, tags, deps, heads, kinds, _children(heads))
 
     def __len__(self) -> int:
         return len(self.words)
