@@ -67,6 +67,8 @@ def is_state(tree: Tree, token: int) -> bool:
         return False
     if tree.lemmas[token] in COPULAS or tree.below(token, _COMPLETING):
         return False
+    if any(tree.below(adverb, {"prep"}) for adverb in tree.below(token, _ADVERBS)):
+        return False  # "Walks up to a house".
     return is_passive(tree, token) or not direct_objects(tree, token)
 
 
@@ -74,6 +76,7 @@ def _adjective(tree: Tree, token: int) -> str:
     """Return the adjective with the adverbs before it: "very large"."""
     degrees = tree.below(token, _DEGREES)
     adverbs = [t for t in degrees if t < token and not is_adjective_before(tree, t)]
+    adverbs = [t for t in adverbs if tree.tags[t] != "DT"]  # "A few".
     return " ".join(tree.words[t] for t in [*adverbs, token])
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 _VOWELS = frozenset("aeiou")
 _DOUBLE = frozenset("aefilosz")
 """Letters that may be double at the end of a base form."""
+_BEFORE_L = frozenset("aeiourl")
+_SILENT = ("c", "dg", "is", "rg", "u", "v", "z")
+"""Letters that end no base form without "e"."""
 _IRREGULAR = {"lie": "lying", "tie": "tying", "die": "dying"}
 
 
@@ -25,6 +28,8 @@ def participle_base(word: str) -> str:
     stem = word.removesuffix("ing")
     if stem[-2:-1] == stem[-1:] not in _DOUBLE:
         return stem[:-1]
+    if stem.endswith(_SILENT) or (stem.endswith("l") and stem[-2:-1] not in _BEFORE_L):
+        return stem + "e"
     return verb_base(word, stem)
 
 

@@ -17,13 +17,25 @@ _SPATIAL = """
 SPATIAL = frozenset(tuple(phrase.split()) for phrase in _SPATIAL.split(","))
 """Phrases that act as one preposition."""
 
+PARTS = frozenset(phrase[-2] for phrase in SPATIAL if len(phrase) > 2)
+"""The nouns of these phrases, which do not act: "front", "middle"."""
 SPATIAL_STARTS = frozenset(phrase[0] for phrase in SPATIAL)
 SPATIAL_LENGTHS = tuple(sorted({len(phrase) for phrase in SPATIAL}, reverse=True))
 
 COLOURS = _words("""
-    beige black blond blonde blue brown crimson cyan gold golden gray green grey maroon orange
-    pink purple red scarlet silver tan teal turquoise violet white yellow
+    beige black blond blonde blue brown burgundy crimson cyan gold golden gray green grey khaki
+    magenta maroon orange pink plaid purple red scarlet silver tan teal turquoise violet white
+    yellow
 """)
+SHADES = _words("baby bright dark hot light lime navy neon olive pale pastel royal sky")
+"""Words that make a shade with a colour: "light blue"."""
+DENOMINAL = tuple(
+    _words("""
+    aged chested colored coloured dyed eyed faced fashioned haired handed headed legged looking
+    painted shaped sized skinned sleeved tinted toned
+    """)
+)
+"""Ends of words in "-ed" that need another word: "golden haired", "happy looking"."""
 
 PLURALS = _words("""
     binoculars boxers briefs clothes fatigues glasses goggles headphones jeans khakis leggings
@@ -53,6 +65,8 @@ QUANTITIES = _words("""
 """)
 """Nouns that only count or gather, together with "of": "a couple of dogs" are dogs."""
 
+COMPLEMENTED = _words("feel get have hear help keep let make see show watch")
+"""Verbs whose object acts or is acted on: "watch a man dance", "have a picture taken"."""
 COPULAS = _words("be seem look appear become remain stay")
 """Verbs that link an adjective to their subject."""
 
@@ -124,12 +138,15 @@ GEAR = _words("""
 """Nouns that form a compound with such a participle, as in "swimming pool"."""
 
 WORN = _words("""
-    apron attire armor backpack bag beard belt bikini blouse boot cap cape clothing coat coats
-    costume coverall dress garb gear glass glasses glove goggles gown hair harness hat headscarf
-    helmet hoodie jacket jean jeans jersey kilt makeup mask outfit overall overalls pajama pajamas
-    pant pants ponytail robe sandal sari scarf shirt shoe short shorts skirt sneaker sock suit
-    sunglass sunglasses sweater sweatshirt swimsuit swimwear t-shirt tank tee tee-shirt tie top
-    trunk trunks tshirt turban tuxedo uniform vest wig
+    apparel apron attire armor backpack bag bandana bathrobe beanie beard belt bikini blazer blouse
+    boot bra bracelet cap cape cardigan clothes clothing coat coats costume coverall dress earring
+    fatigues garb garment gear glass glasses glove goggles gown hair haircut harness hat headband
+    headdress headphones headscarf heel helmet hood hoodie jacket jean jeans jersey jumper jumpsuit
+    kilt kimono leggings leotard makeup mask mitten necklace outfit overall overalls pajama pajamas
+    pant pants ponytail poncho raincoat robe sandal sari scarf scrubs shawl shirt shoe short shorts
+    skirt slipper sneaker snowsuit sock stocking suit sunglass sunglasses sunhat sweater sweatshirt
+    swimsuit swimwear t-shirt tank tee tee-shirt tie tights top tracksuit trousers trunk trunks
+    tshirt tunic turban tutu tuxedo underwear uniform veil vest visor wetsuit wig
 """)
 """Clothes and similar objects: a participle after them describes their wearer."""
 
@@ -142,9 +159,14 @@ COVERING = _words("""
 SETTINGS = _words("background distance foreground")
 """Parts of the whole scene."""
 
-BODY = _words("antler beard face hair hand head horn mouth mustache ponytail tail tattoo")
+BODY = _words("""
+    antler arm beard cheek chest ear eye face finger foot forehead hair hand head horn knee leg lip
+    mouth mustache neck nose paw ponytail shoulder tail tattoo tongue tooth
+""")
 """Parts of a body, which "with" joins to the body, not to a verb."""
 
+DIRECTIONS = _words("back down off out over up")
+"""Adverbs that belong to the verb before a preposition: "walk up to"."""
 TAKING = _words("bring carry hold lift pick pull put show spread take throw turn")
 """Verbs whose "up", "out" and "down" are particles, not prepositions, if an object follows."""
 
@@ -164,7 +186,7 @@ AGENT_ENDINGS = ("boy", "er", "girl", "man", "woman")
 THINGS = _words("""
     banner beer border butter computer container corner counter cover dinner dumpster fender flower
     helicopter ladder letter number paper poster printer river roller rubber scooter shelter
-    shower skyscraper speaker sticker sweater timber tower trailer water wrapper
+    shower skyscraper soccer speaker sticker sweater timber tower trailer water wrapper
 """)
 """Nouns in "er" that do not act."""
 

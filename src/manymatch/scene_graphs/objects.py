@@ -91,7 +91,8 @@ def gathers(tree: Tree, token: int) -> bool:
 def _phrase(tree: Tree, token: int) -> tuple[str, str]:
     """Return the phrase of a noun with its compounds, as written and with the noun's lemma."""
     before = "".join(tree.words[part] + " " for part in _compounds(tree, token))
-    return before + tree.words[token], before + tree.lemmas[token]
+    word = tree.words[token]  # A lemma of an adjective ("cleaner") would be another word.
+    return before + word, before + (word if tree.tags[token] == "JJR" else tree.lemmas[token])
 
 
 def _compounds(tree: Tree, token: int) -> list[int]:
