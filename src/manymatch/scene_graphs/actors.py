@@ -14,6 +14,7 @@ from manymatch.scene_graphs.lexicon import (
     BODY,
     COVERING,
     LOCATING,
+    PARTS,
     PLACES,
     SETTINGS,
     VEHICLES,
@@ -23,12 +24,15 @@ from manymatch.scene_graphs.tree import Repair, Tree
 
 
 def _worn_by_nearest(tree: Tree, token: int) -> None:
-    """In "looking at a woman in a dress" the woman is in the dress; so for "sheep with horns"."""
-    if not is_verb(tree, tree.heads[token]):
-        return
+    """In "looking at a woman in a dress" the woman is in the dress; so for "sheep with horns".
+
+    In "a dress with a belt" the belt is the woman's, too.
+    """
     worn = tree.below(token, {"pobj"})
     nearest = token - 2 if token > 1 and tree.words[token - 1] == "," else token - 1
     if not worn or not is_noun(tree, nearest):
+        return
+    if not is_verb(tree, tree.heads[token]) and tree.heads[token] != nearest:
         return
     lemma = tree.lemmas[worn[0]]
     if lemma in WORN and tree.lemmas[nearest] in WORN:
@@ -51,6 +55,10 @@ def _with_itself(tree: Tree, token: int) -> None:
     """
     own = tree.below(token, {"pobj"})
     if not own:
+        return
+    earlier = [t for t in tree.below(tree.heads[token], {"prep"}) if tree.words[t] == "with"]
+    if not possessed(tree, own[0]) and any(token - 1 in tree.children[t] for t in earlier):
+        tree.attach(token, token - 1, "prep")  # "With a card with two wheels".
         return
     verb, noun = _verb_above(tree, token), own[0]
     after = [noun + 1] if "".join(tree.words[noun + 1 : noun + 2]) in {"in", "on"} else []
@@ -80,6 +88,8 @@ def _wearer_is_there(tree: Tree, token: int) -> None:
     worn = tree.deps[clothing] == "pobj" and tree.words[link] == "in"
     if worn and is_animate(tree, tree.heads[link]):
         tree.attach(token, tree.heads[link], "prep")
+    elif tree.deps[clothing] == "dobj" and tree.lemmas[link] == "wear":
+        tree.attach(token, link, "prep")
 
 
 def _actor_acts(tree: Tree, token: int) -> None:
@@ -87,7 +97,10 @@ def _actor_acts(tree: Tree, token: int) -> None:
     if tree.deps[token] not in CLAUSES or tree.lemmas[token] in COVERING:
         return
     noun = tree.heads[token]
-    if tree.tags[token] != "VBG" or tree.lemmas[noun] in VEHICLES or is_animate(tree, noun):
+    part = tree.lemmas[noun] in PARTS
+    if tree.tags[token] not in ({"VBG", "VBN"} if part else {"VBG"}):
+        return
+    if tree.lemmas[noun] in VEHICLES or is_animate(tree, noun):
         return
     clothing = noun
     while tree.deps[clothing] == "conj" and tree.lemmas[tree.heads[clothing]] in WORN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_noun, is_verb
 from manymatch.scene_graphs.lexicon import (
+    COMPLEMENTED,
     MOMENTS,
     MOVING,
     PLACES,
@@ -19,6 +20,8 @@ from manymatch.scene_graphs.tree import Repair, Tree
 _CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
 _LISTED = frozenset({"pobj", "dobj", "conj"})
+_BARE = frozenset({"VB", "VBP"})
+_COMPLEMENTS = _BARE | {"VBG", "VBN"}
 _MISTAKEN_CLAUSES = frozenset({"ccomp", "acl", "advcl"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "expl"})
 _AUXILIARIES = frozenset({"aux", "auxpass"})
@@ -30,9 +33,35 @@ def _subject_of_clause(tree: Tree, token: int) -> None:
     In "with a dog running" the object is the dog, not the running.
     """
     role = _CLAUSE_ROLES.get(tree.deps[token])
-    if role and is_verb(tree, token) and (own := tree.below(token, {"nsubj"})):
+    if not role or not is_verb(tree, token):
+        return
+    if own := tree.below(token, {"nsubj"}):
         tree.attach(own[0], tree.heads[token], role)
         tree.attach(token, own[0], "acl")
+    elif tree.deps[token] == "pcomp":  # "With a scarf around her head selling bags".
+        for noun in tree.below(tree.heads[token], {"pobj"})[:1]:
+            tree.attach(token, noun, "acl")
+
+
+def _complement_describes(tree: Tree, token: int) -> None:
+    """In "watch a man dance" and "have a picture taken" the noun is an object with a verb.
+
+    The parser takes a verb in the base form for the verb of the whole caption.
+    """
+    noun, tag = token - 1, tree.tags[token]
+    if tag not in _COMPLEMENTS or tree.below(token, _AUXILIARIES) or noun < 0:
+        return
+    verb = tree.heads[token] if tree.deps[token] == "ccomp" else tree.heads[noun]
+    if tree.lemmas[verb] not in COMPLEMENTED or not is_verb(tree, verb) or verb > noun:
+        return
+    if tree.deps[token] == "ccomp":
+        for subject in [t for t in tree.below(token, _SUBJECTS) if is_noun(tree, t)]:
+            tree.attach(subject, verb, "dobj")
+            tree.attach(token, subject, "acl")
+    elif tree.deps[noun] == "dobj" and is_noun(tree, noun) and tag in _BARE:
+        for subject in tree.below(token, {"nsubj"}) if tree.deps[token] == "ROOT" else ():
+            tree.attach(subject, subject, "ROOT")
+        tree.attach(token, noun, "acl")
 
 
 def _inverted_subject(tree: Tree, token: int) -> None:
@@ -71,7 +100,7 @@ def _clothes_do_not_act(tree: Tree, token: int) -> None:
     """In "a man in shorts and a hat stands" the man stands, and not the hat."""
     if tree.deps[token] != "nsubj" or tree.lemmas[token] not in WORN:
         return
-    clothes = [t for t in range(token) if tree.deps[t] == "pobj" and tree.lemmas[t] in WORN]
+    clothes = [t for t in range(token) if tree.deps[t] in _LISTED and tree.lemmas[t] in WORN]
     if clothes and any(t < clothes[-1] for t in tree.below(tree.heads[token], {"nsubj"})):
         tree.attach(token, clothes[-1], "conj")
 
@@ -181,6 +210,7 @@ def _of_follows_noun(tree: Tree, token: int) -> None:
 ATTACHMENTS: tuple[Repair, ...] = (
     (_of_follows_noun, {"of"}),
     (_subject_of_clause, None),
+    (_complement_describes, None),
     (_inverted_subject, None),
     (_subject_before_verb, None),
     (_clothes_do_not_act, None),

@@ -19,6 +19,8 @@ from manymatch.scene_graphs.clauses import (
 )
 from manymatch.scene_graphs.graph import Relation
 from manymatch.scene_graphs.lexicon import (
+    BODY,
+    DIRECTIONS,
     LOCATING,
     MAKING,
     MARKING,
@@ -26,6 +28,7 @@ from manymatch.scene_graphs.lexicon import (
     PLACES,
     PLACING,
     RELATIVES,
+    SETTINGS,
     WORN,
 )
 from manymatch.scene_graphs.tree import Tree
@@ -107,7 +110,8 @@ def _governor(tree: Tree, preposition: int) -> tuple[int, str]:
     for governor in tree.above(preposition):
         if tree.deps[governor] not in _LINKS or is_noun(tree, governor):
             break
-        if not tree.below(governor, {"pobj"}) and not tree.tags[governor].startswith("RB"):
+        named = tree.words[governor] in DIRECTIONS or not tree.tags[governor].startswith("RB")
+        if named and not tree.below(governor, {"pobj"}):
             words.insert(0, tree.words[governor])
     return governor, " ".join(words)
 
@@ -122,7 +126,12 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
     acted_on = direct_objects(tree, verb) or _prepositional_objects(tree, verb, preposition)
     if acted_on and _brings(tree, verb, preposition, targets):
         return acted_on, preposition, targets
-    if acted_on and (preposition in LOCATING or (preposition in _AT and _is_place(tree, targets))):
+    touched = preposition == "on" and any(tree.lemmas[target] in BODY for target in targets)
+    if (
+        acted_on
+        and not touched
+        and (preposition in LOCATING or (preposition in _AT and _is_place(tree, targets)))
+    ):
         return subjects(tree, verb), preposition, targets
     return subjects(tree, verb), _label(tree, verb, tree.lemmas[verb], preposition), targets
 
@@ -139,8 +148,10 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
 
     A phrase after a list of nouns belongs to all of them: "a man and a woman in a boat".
     """
-    if preposition in _AT and _is_place(tree, targets):
-        link = tree.heads[noun]
+    link = tree.heads[noun]
+    thing = tree.deps[noun] == "dobj" and not is_animate(tree, noun)
+    setting = thing and any(tree.lemmas[target] in SETTINGS for target in targets)
+    if preposition in _AT and (_is_place(tree, targets) or setting):
         if tree.deps[noun] == "dobj":
             return subjects(tree, link), preposition, targets
         verb = tree.heads[link]
@@ -184,5 +195,5 @@ def _is_place(tree: Tree, targets: list[int]) -> bool:
 
 def _label(tree: Tree, verb: int, word: str, *prepositions: str) -> str:
     """Return `word`, a form of the verb, with its particles ("pick up") and prepositions."""
-    particles = [t for t in tree.below(verb, {"prt"}) if not tree.below(t, {"pobj"})]
+    particles = [t for t in tree.below(verb, {"prt"}) if not tree.below(t, {"pobj", "prep"})]
     return " ".join([word, *(tree.words[t] for t in particles), *prepositions])
