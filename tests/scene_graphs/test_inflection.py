@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.inflection import present_participle, verb_base
+from manymatch.scene_graphs.inflection import participle_base, present_participle, verb_base
 
 PARTICIPLES = """
     run running, sit sitting, ride riding, lie lying, open opening, play playing, sleep sleeping,
@@ -17,6 +17,11 @@ BASES = """
 def test_present_participle() -> None:
     for base, participle in map(str.split, PARTICIPLES.split(",")):
         assert present_participle(base) == participle
+
+
+def test_participle_base() -> None:
+    for base in ("ride", "run", "sing", "serve", "dance", "juggle", "roll", "surf", "advertise"):
+        assert participle_base(present_participle(base)) == base
 
 
 def test_verb_base() -> None:
