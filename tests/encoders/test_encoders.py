@@ -220,7 +220,13 @@ def test_without_the_glove_package_one_line_says_what_to_do(monkeypatch):
 IMAGE_KINDS = pytest.mark.parametrize("kind", ["raw", "linear", "residual", "regions"])
 TEXT_KINDS = pytest.mark.parametrize(
     "options",
-    [{}, {"local": "states"}, {"directions": "concatenate"}, {"pooling": "max"}, {"pooling": "gpo"}],
+    [
+        {},
+        {"local": "states"},
+        {"directions": "concatenate"},
+        {"pooling": "max"},
+        {"pooling": "gpo"},
+    ],
     ids=str,
 )
 

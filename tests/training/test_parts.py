@@ -187,13 +187,16 @@ def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated=True: bf16)
+    monkeypatch.setattr(machine, "multiplies_bfloat16", lambda: bf16)
 
 
 @pytest.mark.parametrize(
     ("count", "bf16", "asked", "expected"),
     [
         (0, False, {}, ("cpu", 1, "32-true")),
+        (0, True, {}, ("cpu", 1, "bf16-mixed")),
         (0, False, {"devices": 2}, ("cpu", 2, "32-true")),
+        (0, True, {"precision": "32-true"}, ("cpu", 1, "32-true")),
         (0, False, {"precision": "16-mixed"}, ("cpu", 1, "bf16-mixed")),
         (4, True, {}, ("gpu", 4, "bf16-mixed")),
         (4, False, {"devices": 1}, ("gpu", 1, "16-mixed")),
@@ -213,7 +216,10 @@ def test_devices_and_precision(
     [
         ("16-mixed", machine.Machine("cpu", 1, "bf16-mixed"), "CPU has no 16-mixed"),
         ("bf16-mixed", machine.Machine("cpu", 1, "bf16-mixed"), "preset"),
-        ("auto", machine.Machine("gpu", 1, "16-mixed"), "no bfloat16"),
+        ("auto", machine.Machine("gpu", 1, "16-mixed"), "this GPU does not multiply bfloat16"),
+        ("auto", machine.Machine("gpu", 1, "bf16-mixed"), "this GPU multiplies bfloat16"),
+        ("auto", machine.Machine("cpu", 1, "bf16-mixed"), "this CPU multiplies bfloat16"),
+        ("auto", machine.Machine("cpu", 1, "32-true"), "this CPU does not multiply bfloat16"),
     ],
 )
 def test_the_line_about_precision_gives_its_reason(
@@ -243,7 +249,7 @@ def test_torchrun_decides_on_devices_and_hosts(monkeypatch: pytest.MonkeyPatch) 
     result = choose_machine(Training())
     assert (result.accelerator, result.devices, result.nodes) == ("gpu", 2, 2)
     assert result.trainer_settings()["num_nodes"] == 2
-    gpus(0, True, monkeypatch)
+    gpus(0, False, monkeypatch)
     assert choose_machine(Training(devices=2)) == machine.Machine("cpu", 2, "32-true", 2)
 
 

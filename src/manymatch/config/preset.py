@@ -123,7 +123,8 @@ class Training(Strict):
     """Decay of the exponential moving average of the weights, which is validated and saved; 0: the
     weights themselves."""
     precision: Precision = "auto"
-    """`auto`: bf16-mixed on a GPU with bfloat16, 16-mixed on other GPUs, 32-true on the CPU."""
+    """`auto`: bf16-mixed on a GPU or CPU that multiplies bfloat16, 16-mixed on other GPUs, 32-true
+    on other CPUs. A CPU embeds in float32 nevertheless, after training and for validation."""
     devices: Count | Literal["auto"] = "auto"
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.

@@ -74,13 +74,17 @@ class BiGRU(nn.Module):
             none = sequence.new_zeros(1 + self.gru.bidirectional, 0, self.gru.hidden_size)
             return Read(torch.cat(list(none), 1), none, sequences, average)
         rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
+        device, kind = rows.device.type, next(self.gru.parameters()).dtype
+        half = torch.is_autocast_enabled(device)
         # In half precision gradients vanish without loss scaling; under CUDA's autocast cuDNN reads
         # in float16.
-        with torch.autocast(rows.device.type, enabled=False):
-            rows = rows.to(next(self.gru.parameters()).dtype)
-            trained_on_cpu = rows.device.type == "cpu" and torch.is_grad_enabled()
-            read = read_on_cpu if trained_on_cpu else read_by_torch
-            states, last = read(self.gru, rows, sequences.steps)
+        with torch.autocast(device, enabled=False):
+            rows = rows.to(kind)
+            if device == "cpu" and torch.is_grad_enabled():
+                factors = torch.get_autocast_dtype(device) if half else kind
+                states, last = read_on_cpu(self.gru, rows, sequences.steps, factors)
+            else:
+                states, last = read_by_torch(self.gru, rows, sequences.steps)
         return Read(states, last, sequences, average)
 
 

@@ -20,15 +20,21 @@ class _Order(NamedTuple):
     last: Tensor  # (n,) of the last row of each sequence
 
 
-def read_on_cpu(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def read_on_cpu(
+    gru: nn.GRU, rows: Tensor, steps: tuple[int, ...], factors: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """`gru` of one layer over the `rows (V, width)` of sequences, `steps` of which have position 0,
     1, ...; the same as with a `PackedSequence`, except for the rounding.
+
+    Args:
+        factors: the type to which the factors of products over all rows are rounded. The
+            recurrence itself is computed in the type of `rows`.
 
     Returns:
         The states `(V, d H)` of the d directions, and their final states `(d, n, H)`.
     """
     weights = [weight for direction in gru.all_weights for weight in direction]
-    return _GRU.apply(_order(steps), rows, *weights)
+    return _GRU.apply(_order(steps), factors, rows, *weights)
 
 
 def _order(steps: tuple[int, ...]) -> _Order:
@@ -54,13 +60,18 @@ class _GRU(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, order: _Order, rows: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, order: _Order, factors: torch.dtype, rows: Tensor, *weights: Tensor
+    ) -> tuple[Tensor, Tensor]:
         of_input, of_state, input_bias, state_bias = (weights[part::4] for part in range(4))
         count, size = len(of_input), of_state[0].shape[1]
-        read = [rows, rows.index_select(0, order.mirrored)][:count]
-        inputs = rows.new_empty(count, len(rows), 3 * size)
+        of_input = tuple(weight.to(factors) for weight in of_input)
+        rounded = rows.to(factors)
+        read = [rounded, rounded.index_select(0, order.mirrored)][:count]
+        inputs = rounded.new_empty(count, len(rows), 3 * size)
         for result, row, weight, bias in zip(inputs, read, of_input, input_bias, strict=True):
-            torch.addmm(bias, row, weight.T, out=result)
+            torch.addmm(bias.to(factors), row, weight.T, out=result)
+        inputs = inputs.to(rows.dtype)
         turned, added = torch.stack([weight.T for weight in of_state]), torch.stack(state_bias)
         state = rows.new_zeros(count, len(order.last), size)
         gates, candidates, states = [], [], []
@@ -111,19 +122,21 @@ class _GRU(torch.autograd.Function):
             of_gates[:, start:end].mul_(now[:, :, None])
             carried = torch.baddbmm(now * update[:, start:end], flat[:, start:end], stacked)
         of_inputs = torch.cat([flat[..., : 2 * size], gradient * of_new], 2)
+        kind, factors = states.dtype, read[0].dtype
+        rounded = of_inputs.to(factors)
         of_rows = None
-        if ctx.needs_input_grad[1]:
-            of_rows = of_inputs[0] @ of_input[0]
+        if ctx.needs_input_grad[2]:
+            of_rows = (rounded[0] @ of_input[0]).to(kind)
             if count == 2:
-                of_rows += (of_inputs[1] @ of_input[1]).index_select(0, order.mirrored)
+                of_rows += (rounded[1] @ of_input[1]).index_select(0, order.mirrored)
         of_weights = zip(
-            [one.T @ row for one, row in zip(of_inputs, read, strict=True)],
-            flat.mT @ before,
+            [(one.T @ row).to(kind) for one, row in zip(rounded, read, strict=True)],
+            (flat.to(factors).mT @ before.to(factors)).to(kind),
             of_inputs.sum(1),
             flat.sum(1),
             strict=True,
         )
-        return None, of_rows, *(part for parts in of_weights for part in parts)
+        return None, None, of_rows, *(part for parts in of_weights for part in parts)
 
 
 def _side_by_side(states: Tensor, order: _Order) -> Tensor:

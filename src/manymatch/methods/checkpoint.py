@@ -37,6 +37,8 @@ WEIGHTS, PRESET, VOCABULARY, FACTS = (
 CARD = "README.md"
 FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD]
 """All files of a model."""
+TRAINED_IN = "trained_in"
+"""The key of `model.json` for the precision of the training, as the preset names precisions."""
 WEIGHTS_HASH, VOCABULARY_HASH = "weights_sha256", "vocabulary_sha256"
 _HASHES = {WEIGHTS: WEIGHTS_HASH, PRESET: "preset_sha256", VOCABULARY: VOCABULARY_HASH}
 _REMEDY = "Train the model again, or run 'dvc checkout --force'"

@@ -1,10 +1,15 @@
-"""The device that networks run on."""
+"""The device that networks run on, and what a CPU can do."""
 
 from __future__ import annotations
 
 import torch
 
 from manymatch.system.errors import ConfigError
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this CPU has instructions that multiply bfloat16, with twice the speed of float32."""
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
 def pick_device(name: str = "auto") -> torch.device:

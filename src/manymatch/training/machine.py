@@ -11,6 +11,7 @@ from torch import distributed
 
 from manymatch.config.preset import Precision, Training
 from manymatch.evaluation.embed import precision_on
+from manymatch.system.device import multiplies_bfloat16
 from manymatch.system.errors import ConfigError
 from manymatch.training.lightning import pl
 
@@ -56,15 +57,13 @@ class Machine:
 
 def description(training: Training, machine: Machine) -> str:
     """One line: the devices, and the precision with the reason for it."""
-    reason = {
-        "32-true": "bfloat16 speeds up only some methods on a CPU",
-        "bf16-mixed": "this GPU has bfloat16",
-        "16-mixed": "this GPU has no bfloat16",
-    }[machine.precision]
     if training.precision == machine.precision:
         reason = "the preset says so"
     elif training.precision != "auto":
         reason = f"a CPU has no {training.precision}"
+    else:
+        can = "multiplies" if machine.precision == "bf16-mixed" else "does not multiply"
+        reason = f"this {machine.accelerator.upper()} {can} bfloat16"
     devices = f"{machine.devices * machine.nodes} x {machine.accelerator}"
     return f"training on {devices}, precision {machine.precision} ({reason})"
 
@@ -107,8 +106,19 @@ def choose_machine(training: Training) -> Machine:
             f"equally among {devices * nodes} devices, each with training.accumulate: "
             f"{training.accumulate}. Set a multiple of {parts}."
         )
-    precision = precision_on("cuda" if gpus else "cpu", training.precision)
+    precision = training_precision("cuda" if gpus else "cpu", training.precision)
     return Machine("gpu" if gpus else "cpu", devices, precision, nodes)
+
+
+def training_precision(device: str, asked: Precision) -> Precision:
+    """The precision of a training on a device of the type `device`.
+
+    It is the precision in which the model embeds, except that "auto" trains in bf16-mixed on a CPU
+    that multiplies bfloat16.
+    """
+    if device == "cpu" and asked == "auto" and multiplies_bfloat16():
+        return "bf16-mixed"
+    return precision_on(device, asked)
 
 
 def _started() -> tuple[int, int]:

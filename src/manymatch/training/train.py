@@ -9,7 +9,7 @@ from manymatch.config.preset import Preset, Training
 from manymatch.encoders.cnn import CNN
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import save_model
+from manymatch.methods.checkpoint import TRAINED_IN, save_model
 from manymatch.shards.read import Index, read_index
 from manymatch.system.errors import ConfigError
 from manymatch.system.machine import Clock, record
@@ -207,6 +207,7 @@ def _write(
         "epochs": len(history.rows),
         "rsum": rsum,
         "precision": precision,
+        TRAINED_IN: machine.precision,
     }
     if source is not None:
         facts["warm_start_sha256"] = source.sha256

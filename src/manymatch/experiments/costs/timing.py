@@ -17,6 +17,7 @@ from torch import Tensor
 from manymatch.config.preset import Training
 from manymatch.methods.base import Method
 from manymatch.shards.batch import Batch
+from manymatch.training.machine import training_precision
 from manymatch.training.optimizer import make_optimizer
 from manymatch.training.run_context import deterministic
 
@@ -88,7 +89,7 @@ def training_step(
     method.start_epoch(training.epochs)
     method.start_step(training.epochs)
     optimizer = make_optimizer(method, training, fused=True)
-    mixed = device.type == "cuda" and training.precision in ("auto", "bf16-mixed")
+    mixed = training_precision(device.type, training.precision) == "bf16-mixed"
 
     def step(batch: Batch) -> Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=mixed):

@@ -143,9 +143,14 @@ def training_inputs(layout: Layout, dataset: str, preset: Preset) -> dict[str, s
 def on_any_machine(
     layout: Layout, dataset: str, preset: Preset, inputs: dict[str, Any]
 ) -> dict[str, Any]:
-    """`inputs` with the kind of the features in place of the hash of the shards, because processors
-    compute features with other last bits."""
-    return inputs | {"shards": read_index(layout.shards(dataset, preset.features)).attributes}
+    """`inputs` with what the method reads of the shards in place of their hash, because processors
+    compute features with other last bits: the kind of the features, and the hash of the graphs."""
+    same: dict[str, Any] = {
+        "shards": read_index(layout.shards(dataset, preset.features)).attributes
+    }
+    if method_class(preset.method).reads_graphs:
+        same["scene_graphs"] = files.sha256(layout.scene_graphs(dataset))
+    return inputs | same
 
 
 def training_run(

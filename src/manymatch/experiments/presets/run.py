@@ -16,7 +16,7 @@ from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.experiments.run_folder import Numbers
-from manymatch.methods.checkpoint import FACTS
+from manymatch.methods.checkpoint import FACTS, TRAINED_IN
 from manymatch.system.machine import MachineRecord
 from manymatch.training.train import train
 
@@ -66,6 +66,7 @@ def train_and_evaluate(
         "epoch": facts["epoch"],
         "epochs": facts["epochs"],
         "validation_rsum": facts["rsum"],
+        TRAINED_IN: facts.get(TRAINED_IN),
         **({"pairs": _read(sets)["pairs"]} if sets.exists() else {}),
         **{name: origin[name] for name in _FACTS.split()},
         "device": usage.device,
