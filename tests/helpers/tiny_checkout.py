@@ -58,6 +58,8 @@ def make_checkout(root: Path, work: Path) -> Checkout:
     layout.vocabulary("tiny").parent.mkdir()
     shutil.copy(data.vocabulary, layout.vocabulary("tiny"))
     shutil.copy(data.captions, layout.captions("tiny"))
+    layout.scene_graphs("tiny").parent.mkdir()
+    shutil.copy(data.graphs, layout.scene_graphs("tiny"))
     judged = [{"image_id": "test.0", "caption_id": "test.1#0"}]
     schema = RELEVANCE.with_metadata({"complete": "true"})
     pq.write_table(pa.Table.from_pylist(judged, schema=schema), layout.relevance("tiny"))

@@ -53,7 +53,12 @@ def preset(name: str) -> dict[str, Any]:
         "features": "grid",
         "model": small(name, DROPOUT.get(name)),
         "augmentation": drops,
-        "training": {"epochs": STEPS, "images_per_batch": 24, "optimizer": {"lr": 0.003}},
+        "training": {
+            "epochs": STEPS,
+            "images_per_batch": 24,
+            "optimizer": {"lr": 0.003},
+            "precision": "32-true",
+        },
     }
 
 

@@ -86,7 +86,7 @@ def test_batches_in_parts_train_like_whole_ones(new_run: NewRun) -> None:
     losses = []
     for count in (1, 4):
         run = new_run(str(count))
-        run.train(preset({"dropout": 0.0}, epochs=2, accumulate=count))
+        run.train(preset({"dropout": 0.0}, epochs=2, accumulate=count, precision="32-true"))
         losses.append(curve(run, "train/loss"))
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
@@ -353,6 +353,7 @@ def test_two_processes_end_like_one(new_run: NewRun) -> None:
         "weight_average": 0.5,
         "epochs": 3,
         "parameter_groups": groups,
+        "precision": "32-true",
     }
     alone.train(preset({"dropout": 0.0}, **settings))
     started = command(together, preset({"dropout": 0.0}, devices=2, accumulate=2, **settings))

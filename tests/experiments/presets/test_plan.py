@@ -11,12 +11,13 @@ from plans import plan_of
 from tiny_checkout import Checkout
 
 from manymatch.config.layout import Layout
-from manymatch.config.preset import preset_path
+from manymatch.config.preset import preset_path, read_preset
 from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
 from manymatch.experiments.plan import Point, points
-from manymatch.experiments.presets.experiment import preset_of
-from manymatch.system.errors import ConfigError
+from manymatch.experiments.presets.experiment import on_any_machine, preset_of
+from manymatch.experiments.run_folder import key_of
+from manymatch.system.errors import ConfigError, DataError
 
 
 def test_a_grid_has_every_combination_and_the_last_key_changes_fastest(
@@ -243,3 +244,19 @@ def test_a_faulty_setting_gets_the_nearest(
     with pytest.raises(ConfigError) as error:
         preset_of(checkout.layout, plan, points(plan)[0], seed=0)
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_scene_graphs_count_where_a_method_reads_them(checkout: Checkout) -> None:
+    layout = checkout.layout
+    presets = [read_preset(preset_path(layout.presets, "tiny", name)) for name in ("vsepp", "cora")]
+
+    def hashes() -> list[str]:
+        return [key_of(**on_any_machine(layout, "tiny", preset, {})) for preset in presets]
+
+    before = hashes()
+    graphs = layout.scene_graphs("tiny")
+    graphs.write_bytes(graphs.read_bytes() + b"\n")
+    assert [one == other for one, other in zip(before, hashes(), strict=True)] == [True, False]
+    graphs.unlink()
+    with pytest.raises(DataError, match="Run the stage 'scene-graphs' first"):
+        hashes()

@@ -144,12 +144,19 @@ def on_any_machine(
     layout: Layout, dataset: str, preset: Preset, inputs: dict[str, Any]
 ) -> dict[str, Any]:
     """`inputs` with what the method reads of the shards in place of their hash, because processors
-    compute features with other last bits: the kind of the features, and the hash of the graphs."""
+    compute features with other last bits: the kind of the features, and the hash of the graphs.
+
+    Raises:
+        DataError: the method reads scene graphs, and the table of the graphs is missing.
+    """
     same: dict[str, Any] = {
         "shards": read_index(layout.shards(dataset, preset.features)).attributes
     }
     if method_class(preset.method).reads_graphs:
-        same["scene_graphs"] = files.sha256(layout.scene_graphs(dataset))
+        graphs = layout.scene_graphs(dataset)
+        if not graphs.is_file():
+            raise DataError(f"{graphs}: no such file. Run the stage 'scene-graphs' first")
+        same["scene_graphs"] = files.sha256(graphs)
     return inputs | same
 
 
