@@ -7,18 +7,32 @@ from torch.nn import functional
 from manymatch.layers.dropout import Dropout
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (300, 301), (0, 4)])
-def test_keeps_where_the_next_float64_number_is_below_the_share(shape):
-    inputs = torch.randn(shape, requires_grad=True)
-    torch.manual_seed(1)
-    kept = torch.rand(shape, dtype=torch.float64) < 0.7
-    after = torch.rand(1)
-    torch.manual_seed(1)
-    outputs = Dropout(0.3)(inputs)
-    assert torch.equal(torch.rand(1), after)
-    assert torch.equal(outputs, inputs * (kept.float() / 0.7))
+@pytest.mark.parametrize("share", [0.3, 0.5, 1e-12])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
+def test_elements_are_zero_or_scaled_at_random_and_so_are_gradients(share, kind):
+    inputs = torch.ones(300, 301, dtype=kind, requires_grad=True)
+    outputs = Dropout(share)(inputs)
+    kept = outputs != 0
+    assert outputs.dtype == kind
+    assert (outputs[kept] == torch.ones((), dtype=kind) / (1 - share)).all()
+    spread = (share * (1 - share) / kept.numel()) ** 0.5
+    assert 1 - kept.float().mean().item() == pytest.approx(share, abs=4 * spread + 1e-6)
+    rows, columns = kept.float().mean(1), kept.float().mean(0)
+    assert max(rows.std(), columns.std()) < 1.3 * (share * (1 - share) / 300) ** 0.5 + 1e-6
     outputs.sum().backward()
-    assert torch.equal(inputs.grad, kept.float() / 0.7)
+    assert torch.equal(inputs.grad, outputs)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (0, 4), (2**15 + 1,)])
+def test_the_seed_decides_the_mask(shape):
+    dropout, inputs, masks = Dropout(0.5), torch.ones(shape), []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        masks.append([dropout(inputs), dropout(inputs)])
+    assert all(torch.equal(one, other) for one, other in zip(*masks[:2], strict=True))
+    if inputs.numel():
+        assert not torch.equal(masks[0][0], masks[0][1])
+        assert not torch.equal(masks[0][0], masks[2][0])
 
 
 def test_columns_are_dropped_as_torch_drops_them():

@@ -39,7 +39,7 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
     from sklearn.isotonic import IsotonicRegression  # takes a third of a second
 
     run = new_run("run")
-    run.train(preset(weight_average=0.0))
+    run.train(preset(weight_average=0.0, precision="32-true"))
     assert sorted(path.name for path in run.model.iterdir()) == [
         "README.md",
         "model.json",
@@ -48,7 +48,7 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
         "vocabulary.json",
     ]
     method, run_preset, vocabulary = load_model(run.model)
-    assert run_preset == preset(weight_average=0.0)
+    assert run_preset == preset(weight_average=0.0, precision="32-true")
     facts = json.loads((run.model / "model.json").read_text())
     result = validate(method, Data(tiny.shards, vocabulary), 4, torch.device("cpu"))
     assert result["rsum"] == pytest.approx(facts["rsum"])
@@ -80,6 +80,16 @@ def test_training_learns(new_run: NewRun) -> None:
     assert rsums[-1] > rsums[0] + 50
     terms = zip(curve(run, "train/texts"), curve(run, "train/spread"), strict=True)
     assert [sum(pair) for pair in terms] == pytest.approx(losses)
+
+
+def test_a_model_says_in_which_precision_it_was_trained(new_run: NewRun) -> None:
+    asked = {"32-true": "32-true", "bf16-mixed": "bf16-mixed", "16-mixed": "bf16-mixed"}
+    for precision, used in asked.items():
+        run = new_run(precision)
+        run.train(preset(epochs=1, precision=precision))
+        facts = json.loads((run.model / "model.json").read_text())
+        assert facts["trained_in"] == used
+        assert load_model(run.model)[0].precision == precision
 
 
 def test_batches_in_parts_train_like_whole_ones(new_run: NewRun) -> None:

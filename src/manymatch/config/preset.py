@@ -124,7 +124,7 @@ class Training(Strict):
     weights themselves."""
     precision: Precision = "auto"
     """`auto`: bf16-mixed on a GPU or CPU that multiplies bfloat16, 16-mixed on other GPUs, 32-true
-    on other CPUs. A CPU embeds in float32 nevertheless, after training and for validation."""
+    on other CPUs. A CPU embeds in float32 after training nevertheless."""
     devices: Count | Literal["auto"] = "auto"
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -10,10 +11,10 @@ _CHUNK = 2**15
 
 
 class Dropout(nn.Dropout):
-    """`nn.Dropout`, whose mask takes half the time on a CPU.
+    """`nn.Dropout`, whose mask takes a fifth of the time on a CPU.
 
-    An element is kept where the next float64 number in 0..1 of torch's generator is below 1 - p.
-    torch's kernel draws and compares one element at a time, with the same result.
+    Torch's generator draws the seed of a faster one, and this draws 32 bits for each element. The
+    element is kept if the bits, as a signed number, are below a limit.
     """
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -21,8 +22,10 @@ class Dropout(nn.Dropout):
         on_cpu = inputs.device.type == "cpu" and inputs.is_contiguous()
         if not (self.training and self.p and on_cpu):
             return super().forward(inputs)
+        generator = np.random.SFC64(int(torch.randint(2**63 - 1, ())))
+        limit = min(round((1 - self.p) * 2**32) - 2**31, 2**31 - 1)
         scale = torch.empty(inputs.shape, dtype=inputs.dtype)
-        drawn = torch.empty(min(_CHUNK, scale.numel()), dtype=torch.float64)
         for part in scale.view(-1).split(_CHUNK):
-            torch.lt(drawn[: len(part)].uniform_(), 1 - self.p, out=part)
+            drawn = torch.from_numpy(generator.random_raw((len(part) + 1) // 2).view(np.int32))
+            torch.lt(drawn[: len(part)], limit, out=part)
         return inputs * scale.div_(1 - self.p)

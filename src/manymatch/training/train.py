@@ -77,7 +77,9 @@ def train(
     store = Checkpoints(checkpoints, inputs)
     history = _history(store)
     resumed = bool(history.rows)
-    learner = Learner(_method(preset, data.vocabulary, index, source), preset, data)
+    method = _method(preset, data.vocabulary, index, source)
+    method.precision = machine.precision  # validation embeds as training does
+    learner = Learner(method, preset, data)
     if first_process():
         say(description(preset.training, machine))
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as live:
@@ -126,7 +128,6 @@ def _method(
     method = build_method(
         preset.method, preset.model, vocabulary=vocabulary, feature_width=index.width
     )
-    method.precision = preset.training.precision
     if index.dtype == "uint8" and not any(isinstance(part, CNN) for part in method.modules()):
         raise ConfigError(
             f"'{index.features}' are pixels, which only a CNN can read. Give the preset's images a "
@@ -197,6 +198,7 @@ def _write(
     store.load_best(learner.method, preset.method, best)
     rsum = history.rows[best][RSUM]
     images, device = preset.training.images_per_batch, machine.first_device
+    learner.method.precision = preset.training.precision  # searches embed as the preset says
     with deterministic(machine.accelerator == "cpu"):
         precision = precision_by_score(learner.method.to(device), learner.data, images, device)
     facts: dict[str, Any] = {
