@@ -11,7 +11,7 @@ _CHUNK = 2**15
 
 
 class Dropout(nn.Dropout):
-    """`nn.Dropout`, whose mask takes a quarter of the time on a CPU.
+    """`nn.Dropout`, whose mask takes a third of the time on a CPU.
 
     Torch's generator draws the seed of a faster one, and this draws 32 bits for each element. The
     element is kept if the bits, as a signed number, are below a limit.
