@@ -99,6 +99,13 @@ def test_finished_runs_are_never_trained_again(checkout: Checkout, worked: list[
     first = record(checkout, checkout.plan(over={"size": [4, 8]}))
     worked.clear()
     assert record(checkout, checkout.plan(over={"size": [4, 8]})) == first
+    # The same preset with its keys in another order.
+    preset = checkout.layout.presets / "tiny" / "vsepp.yaml"
+    stated = yaml.safe_load(preset.read_text())
+    in_reverse = {**stated, "model": dict(reversed(stated["model"].items()))}
+    assert list(in_reverse["model"]) != list(stated["model"])
+    preset.write_text(yaml.safe_dump(in_reverse, sort_keys=False))
+    assert record(checkout, checkout.plan(over={"size": [4, 8]})) == first
     assert worked == []
     # A value, a seed, and another ablation that has a point in common.
     extended = record(checkout, checkout.plan(over={"size": [8, 6]}, seeds=[0, 1]), "other")

@@ -55,7 +55,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
             if not path.is_file():
                 raise DataError(f"{path}: no such file. Run the stage 'captions' first")
         return {
-            "preset": settings.to_yaml(),
+            "preset": settings.model_dump(mode="json"),
             "split": self.split,
             **training_inputs(layout, dataset, settings),
             **{name: files.sha256(path) for name, path in tables.items()},
@@ -164,7 +164,7 @@ def training_run(
     layout: Layout, dataset: str, preset: Preset, inputs: dict[str, str], label: str = ""
 ) -> Run:
     """The run that only trains `preset`. `tune` does such runs, and keeps the best models."""
-    key = key_of(preset=preset.to_yaml(), inputs=inputs)
+    key = key_of(preset=preset.model_dump(mode="json"), inputs=inputs)
     return Run(
         label=label,
         settings=preset,

@@ -68,7 +68,7 @@ class Search:
         space = read_space(layout.search_space(dataset))
         inputs = training_inputs(layout, dataset, preset)
         stated = space.model_dump(mode="json", exclude={"repeats"})  # trials serve any repeats
-        same = {"preset": preset.to_yaml(), "space": stated}
+        same = {"preset": preset.model_dump(mode="json"), "space": stated}
         origin = key_of(**same, inputs=on_any_machine(layout, dataset, preset, inputs))
         search = cls(layout, dataset, name, space, key_of(**same, inputs=inputs), origin, inputs)
         search.check()
