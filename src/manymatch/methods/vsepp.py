@@ -12,7 +12,7 @@ The settings also allow another objective (InfoNCE), other poolings and dropout.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from manymatch.config.preset import Count, Probability
 from manymatch.encoders.cnn import CNN
+from manymatch.encoders.text import TextPooling
 from manymatch.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.encoders.words import WordEncoder
 from manymatch.layers.gru import Directions
@@ -45,7 +46,7 @@ class VSEPPSettings(MatchingSettings):
     word_size: Count = 300
     """Size of learned word vectors; GloVe's vectors have their own size."""
     directions: Directions = "average"
-    text_pooling: Literal["final"] | PoolingName = "final"
+    text_pooling: TextPooling = "final"
     """`final`: the GRU's final state; otherwise a pooling of the states of all words."""
     feature_dropout: Probability = 0.0
     word_dropout: Probability = 0.0
