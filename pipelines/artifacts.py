@@ -16,7 +16,7 @@ from manymatch.results.metrics import Headline
 from manymatch.results.runs import Run, read_runs
 from manymatch.system import files
 from pipelines import process
-from pipelines.graph import Stage
+from pipelines.graph import Stage, locked
 
 LAYOUT = Layout()
 METRICS = LAYOUT.reports / "metrics"
@@ -65,7 +65,9 @@ def _key(run: Run) -> str:
 
 def _difference() -> str:
     output: list[str] = []
-    if code := process.run(["dvc", "metrics", "diff", "--md"], output.append):
+    with locked(Path()):
+        code = process.run(["dvc", "metrics", "diff", "--md"], output.append)
+    if code:
         return f"The metrics could not be compared: {output[-1] if output else f'exit code {code}'}"
     head, *rows = [line for line in output if line.startswith("|")] or [""]
     return "\n".join([head, *rows]) if rows[1:] else "No metric differs from the last commit."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,10 +60,20 @@ class Graph:
         return [stage for stage in self.stages if stage.name in names]
 
 
+@contextlib.contextmanager
+def locked(root: Path) -> Iterator[Repo]:
+    """Hold DVC's lock of the checkout `root` during the block, after waiting for the lock.
+
+    DVC writes `dvc.lock` in place, so a reader without the lock may see half of the file.
+    """
+    with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
+        yield repo
+
+
 def read_graph(root: Path) -> Graph:
     """DVC's own graph of the checkout `root`; an error in dvc.yaml is a `ConfigError`."""
     try:
-        with Repo(str(root)) as repo:
+        with locked(root) as repo:
             graph = repo.index.graph
             # Edges lead from a stage to what it needs; `dvc repro` takes this same order.
             ordered = list(nx.dfs_postorder_nodes(graph))
@@ -77,7 +87,7 @@ def read_graph(root: Path) -> Graph:
 def is_unchanged(root: Path, name: str) -> bool:
     """Whether the stage has nothing to do; known even while other processes read its outputs."""
     try:
-        with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
+        with locked(root) as repo:
             (stage,) = repo.stage.collect(name)
             return not stage.changed()
     except DvcException:
@@ -98,7 +108,7 @@ def is_made(root: Path, name: str, pull: bool) -> bool:
         RemoteFailed: the remote cannot be reached or read.
     """
     try:
-        with Repo(str(root), _wait_for_lock=True) as repo, repo.lock:
+        with locked(root) as repo:
             (stage,) = repo.stage.collect(name)
             if not stage.changed():
                 return True

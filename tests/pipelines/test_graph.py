@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from dvc.repo.reproduce import plan_repro
 from manymatch.methods import METHODS
 from manymatch.system.errors import ConfigError
 from pipelines.gpus import WANTED
-from pipelines.graph import Graph, read_graph
+from pipelines.graph import Graph, locked, read_graph
 from pipelines.stage import NETWORK
 
 
@@ -34,6 +35,20 @@ def test_a_fault_in_dvc_yaml_is_one_line(tmp_path: Path) -> None:
         ConfigError, match=r"^dvc.yaml: [^\n]*validation failed: 2 errors; 'dvc status'[^\n]+$"
     ):
         read_graph(tmp_path)
+
+
+def test_a_lock_file_is_not_read_while_dvc_writes_it(tmp_path: Path) -> None:
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc" / "config").write_text("[core]\nno_scm = true\n")
+    (tmp_path / "dvc.yaml").write_text("stages:\n  train:\n    cmd: 'true'\n")
+    with ThreadPoolExecutor(1) as pool:
+        with locked(tmp_path):
+            (tmp_path / "dvc.lock").write_text("stages: {train: {cmd: 'tr")
+            reading = pool.submit(read_graph, tmp_path)
+            with pytest.raises(TimeoutError):
+                reading.result(timeout=1)
+            (tmp_path / "dvc.lock").write_text("schema: '2.0'\nstages: {train: {cmd: 'true'}}\n")
+        assert [stage.command for stage in reading.result(timeout=60).stages] == ["true"]
 
 
 def test_every_method_has_its_deployment(root: Path) -> None:
