@@ -80,7 +80,7 @@ def experiment(
     ] = False,
     extend: Annotated[
         bool,
-        typer.Option("--extend", help="Count the runs in the file of results as finished."),
+        typer.Option("--extend", help="Count the runs in files of results as finished."),
     ] = False,
 ) -> None:
     """Run every point of an experiment with every seed: one table of results.

@@ -6,6 +6,7 @@ plan -> points x seeds -> the runs that are not finished -> worker processes -> 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,11 @@ def perform(experiment: Experiment[Any, Any]) -> Path:
     ]
     all_runs = [run for _, runs in rows for run in runs]
     if experiment.options.extend:
-        for run, recorded in experiment.recorded(all_runs):
+        recorded = experiment.recorded(all_runs)
+        # Numbers of the present code come before numbers of other code.
+        for run, code, made in sorted(recorded, key=lambda each: each[1] != each[0].code):
             if run.numbers(experiment.options.accept_stale) is None:
-                run.finish(recorded)
+                replace(run, code=code).finish(made)
     numbers = _finish_all(experiment, all_runs)
     finished = [Row(point, [(run, numbers[run.folder]) for run in runs]) for point, runs in rows]
     result = experiment.result(finished)

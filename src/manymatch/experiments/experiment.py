@@ -37,7 +37,7 @@ class Options:
     accept_stale: bool = False
     """Whether results that other source code made count as finished."""
     extend: bool = False
-    """Whether the runs in the file of results count as finished."""
+    """Whether the runs in files of results count as finished."""
 
 
 DEFAULTS = Options()
@@ -116,9 +116,9 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
             DataError: an input is missing.
         """
 
-    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, Numbers]]:
-        """The runs that the file of results holds, each with its numbers and the hash of the code
-        that made these. A kind whose file leaves out numbers of a run returns none."""
+    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
+        """Those of `runs` that files of results hold, each with the hash of the code that made the
+        numbers and the numbers. A kind whose files leave out numbers of a run returns none."""
         return []
 
     @abstractmethod

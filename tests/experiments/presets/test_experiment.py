@@ -194,6 +194,29 @@ def test_another_machine_extends_the_file_of_results(
             assert len(worked) == 2
 
 
+def test_another_machine_takes_the_runs_of_another_experiment(
+    checkout: Checkout, worked: list[str]
+) -> None:
+    layout = checkout.layout
+    first = record(checkout, checkout.plan(over={"size": [4]}), "first")
+    shutil.rmtree(layout.experiment_runs("presets"))
+    # The same run by other code, in a file that comes before.
+    path = layout.reports / "ablations" / "tiny" / "first.json"
+    stale = json.loads(path.read_text())
+    stale["points"][0]["runs"][0].update(sources="other code", epochs=99)
+    path.with_name("earlier.json").write_text(json.dumps({**stale, "name": "earlier"}))
+    path.with_name("zz.json").write_text(json.dumps({**stale, "name": "zz"}))
+    for options in ({}, {"accept_stale": True}):
+        worked.clear()
+        plan = checkout.plan(over={"size": [4, 8]})
+        second = record(checkout, plan, "second", extend=True, **options)
+        assert worked == ([] if options else ["size=8, seed 0"])
+        assert second["points"][0]["runs"] == first["points"][0]["runs"]
+        # A file with numbers of other code never replaces those of the present code.
+        record(checkout, plan, "second", extend=True, **options)
+        assert worked == ([] if options else ["size=8, seed 0"])
+
+
 def test_models_stay_only_if_told_so(checkout: Checkout, worked: list[str]) -> None:
     record(checkout, checkout.plan(over={"size": [4]}))
     assert {path.name for path in checkout.runs[0].iterdir()} == {"result.json", "log.txt"}

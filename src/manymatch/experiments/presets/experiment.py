@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -61,19 +60,17 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
             **{name: files.sha256(path) for name, path in tables.items()},
         }
 
-    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, Numbers]]:
-        path = self.layout.reports / Ablation.path.format(dataset=self.plan.dataset, name=self.name)
-        if not path.is_file():
-            return []
-        points = Ablation.read(path).to_json()["points"]
-        finished = {run.get("origin"): run for point in points for run in point["runs"]}
+    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
+        pattern = Ablation.path.format(dataset=self.plan.dataset, name="*")
+        by_origin: dict[str, list[Numbers]] = {}
+        for path in sorted(self.layout.reports.glob(pattern)):
+            for point in Ablation.read(path).to_json()["points"]:
+                for made in point["runs"]:
+                    by_origin.setdefault(made.get("origin"), []).append(made)
         return [
-            (
-                replace(run, code=numbers["sources"]),
-                {key: numbers[key] for key in numbers if key != "seed"},
-            )
+            (run, made["sources"], {key: made[key] for key in made if key != "seed"})
             for run in runs
-            if (numbers := finished.get(self._origin(run.settings)))
+            for made in by_origin.get(self._origin(run.settings), ())
         ]
 
     def _origin(self, settings: Preset) -> str:
