@@ -61,16 +61,14 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         }
 
     def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
-        pattern = Ablation.path.format(dataset=self.plan.dataset, name="*")
-        by_origin: dict[str, list[Numbers]] = {}
-        for path in sorted(self.layout.reports.glob(pattern)):
-            for point in Ablation.read(path).to_json()["points"]:
-                for made in point["runs"]:
-                    by_origin.setdefault(made.get("origin"), []).append(made)
+        by_origin = {self._origin(run.settings): run for run in runs}
         return [
-            (run, made["sources"], {key: made[key] for key in made if key != "seed"})
-            for run in runs
-            for made in by_origin.get(self._origin(run.settings), ())
+            (by_origin[origin], made["sources"], {key: made[key] for key in made if key != "seed"})
+            for path in Ablation.paths(self.layout.reports)
+            if path.parent.name == self.plan.dataset
+            for point in Ablation.read(path).to_json()["points"]
+            for made in point["runs"]
+            if (origin := made.get("origin")) in by_origin
         ]
 
     def _origin(self, settings: Preset) -> str:
