@@ -273,6 +273,13 @@ def test_a_space_like_another_says_which_group_is_faulty(tmp_path: Path) -> None
         read_space(space)
 
 
+def test_settings_that_an_earlier_search_chose_too_are_tried_once(project: Checkout) -> None:
+    search(project, 1)  # the tuned preset is the preset
+    write_space(project, SPACE | {"set": {"training.epochs": 1}})
+    (result,) = search(project, 2)
+    assert result.trials[0].settings[LR] == 0.01 != result.trials[1].settings[LR]
+
+
 def test_other_data_or_another_space_is_another_search(project: Checkout) -> None:
     search(project, 2)
     write_space(project, SPACE | {"set": {"training.epochs": 1}})

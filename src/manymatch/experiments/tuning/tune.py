@@ -110,8 +110,12 @@ def _begin(search: Search, extend: bool) -> int:
     if all(trial.state == TrialState.FAIL for trial in study.get_trials(deepcopy=False)):
         if extend:
             _restore(search, study)
-        for parameters in search.first_parameters()[len(finished(study)) :]:
-            study.enqueue_trial(parameters)
+        restored_trials = study.get_trials(states=(TrialState.COMPLETE, TrialState.PRUNED))
+        tried = [trial.params for trial in restored_trials]
+        for parameters in search.first_parameters():
+            if parameters not in tried:
+                study.enqueue_trial(parameters)
+                tried.append(parameters)
     return len(finished(study))
 
 
