@@ -14,7 +14,8 @@ from manymatch.results.base import Count, Record, Result
 class TunedTrial(Record):
     """One training: the best validation `rsum` of its `epochs`, and the processor `seconds` (with
     a GPU, the seconds that passed). A diverged trial may have no rsum. `curve` is the rsum after
-    each epoch at the full rate. `repeats` are the rsums of the same settings with other seeds."""
+    each epoch at the full rate. `repeats` are the rsums of the same settings with the first seeds,
+    in longer trainings where the space asks for these."""
 
     state: Literal["complete", "pruned", "diverged"]
     settings: dict[str, Any]
@@ -32,10 +33,10 @@ class TunedTrial(Record):
 
     @property
     def mean(self) -> float:
-        """The mean rsum over the seeds; -1 for a trial that is not complete."""
+        """The mean rsum over the repeats; -1 for a trial that is not complete."""
         if self.state != "complete" or self.rsum is None:
             return -1.0
-        return fmean([self.rsum, *self.repeats])
+        return fmean(self.repeats or [self.rsum])
 
 
 class Tuning(Result):

@@ -142,11 +142,12 @@ def test_the_best_trials_are_repeated_with_other_seeds_and_the_mean_decides(
     tried.clear()
     (result,) = search(project, 4)
     ranked = sorted(range(4), key=lambda n: -single.trials[n].mean)
-    assert tried == [f"vsepp, trial {n + 1}, seed {seed}" for n in ranked[:2] for seed in (1, 2)]
+    assert tried == [f"vsepp, trial {n + 1}, seed {seed}" for n in ranked[:2] for seed in (0, 1, 2)]
     assert outcome(result.trials) == outcome(single.trials)  # no trial is done anew
     repeats = [trial.repeats for trial in result.trials]
-    assert [len(repeats[n]) for n in ranked] == [2, 2, 0, 0]
-    means = {n: (result.trials[n].rsum + sum(repeats[n])) / 3 for n in ranked[:2]}
+    assert [len(repeats[n]) for n in ranked] == [3, 3, 0, 0]
+    assert [repeats[n][0] for n in ranked[:2]] == [single.trials[n].rsum for n in ranked[:2]]
+    means = {n: sum(repeats[n]) / 3 for n in ranked[:2]}
     assert result.best == max(means, key=lambda n: means[n])
     assert result.rsum == pytest.approx(means[result.best])
     layout = project.layout
@@ -157,7 +158,30 @@ def test_the_best_trials_are_repeated_with_other_seeds_and_the_mean_decides(
     preset = preset_path(layout.presets, "tiny", "vsepp")
     preset.write_text(again.model_copy(update={"seed": 2}).to_yaml())
     (other,) = search(project, 1)
-    assert other.trials[0].rsum == repeats[result.best][1]
+    assert other.trials[0].rsum == repeats[result.best][2]
+
+
+def test_repeats_may_train_longer_than_the_trials(project: Checkout, tried: list[str]) -> None:
+    (short,) = search(project, 3)
+    epochs = "training.epochs"
+    longer = {"trials": 2, "seeds": 2, "set": {epochs: 5, "training.patience": None}}
+    write_space(project, SPACE | {"repeats": longer})
+    tried.clear()
+    (result,) = search(project, 3)
+    assert len(tried) == 4 and outcome(result.trials) == outcome(short.trials)
+    layout = project.layout
+    tuned = read_preset(layout.tuned_preset("tiny", "vsepp"))
+    assert tuned.training.epochs == 5
+    # A repeat is a training with the settings of the tuned preset.
+    write_space(project, SPACE | {"set": longer["set"]})
+    preset = preset_path(layout.presets, "tiny", "vsepp")
+    preset.write_text(tuned.to_yaml())
+    (other,) = search(project, 1)
+    assert other.trials[0].rsum == result.trials[result.best].repeats[0]
+    assert result.rsum == pytest.approx(sum(result.trials[result.best].repeats) / 2)
+    write_space(project, SPACE | {"repeats": longer | {"set": {"training.epoch": 5}}})
+    with pytest.raises(ConfigError, match=r"repeats\.set: .*epoch"):
+        search(project, 1)
 
 
 def test_every_preset_has_the_same_budget_and_trials_alternate(
@@ -345,7 +369,7 @@ def test_an_experiment_on_the_best_settings_uses_the_model_of_the_search(
     assert [run["seconds"] is None for run in first] == [True, True, False]
     rsums = [run["validation_rsum"] for run in first[:2]]
     best = result.trials[result.best]
-    assert rsums == pytest.approx([best.rsum, *best.repeats], abs=0.01)
+    assert rsums == pytest.approx(best.repeats, abs=0.01)
     for kind in ("tuning", "presets"):
         shutil.rmtree(layout.experiment_runs(kind))
     alone = runs("without")
@@ -356,12 +380,12 @@ def test_an_experiment_on_the_best_settings_uses_the_model_of_the_search(
 def test_the_results_are_written_before_the_repeats(project: Checkout) -> None:
     write_space(project, SPACE | {"repeats": {"trials": 2, "seeds": 2}})
     name = "manymatch.experiments.run_folder.Run.finish"
-    kill_during(lambda: search(project, 2), name, 4)  # the second repeat
+    kill_during(lambda: search(project, 2), name, 4)  # the second training of the repeats
     result = Tuning.read(project.layout.tuning("tiny", "vsepp"))
-    assert [trial.repeats for trial in result.trials] == [[], []]
+    assert [trial.repeats for trial in result.trials] == [[t.rsum] for t in result.trials]
     (whole,) = search(project, 2)
     assert outcome(whole.trials) == outcome(result.trials)
-    assert [len(trial.repeats) for trial in whole.trials] == [1, 1]
+    assert [len(trial.repeats) for trial in whole.trials] == [2, 2]
 
 
 @pytest.mark.slow

@@ -85,8 +85,9 @@ class Search:
         samples = {key: domain.samples(key) for key, domain in self.domains.items()}
         first = {key: settings for key, (settings, *_) in samples.items()}
         stated = read_preset(self._path)
-        changes = [(key, settings) for key, several in samples.items() for settings in several]
-        for key, settings in changes or [("set", {})]:
+        changes = [("set", {}), ("repeats.set", self.repeated({}))]
+        changes += [(key, settings) for key, several in samples.items() for settings in several]
+        for key, settings in changes:
             drawn = (first | {key: settings}).values()
             try:
                 preset = self.preset(reduce(or_, drawn))
@@ -120,6 +121,10 @@ class Search:
         preset = read_preset(self._path, full_keys(self.space.set | settings, self.method))
         check_run(preset)
         return preset
+
+    def repeated(self, settings: Settings) -> Settings:
+        """The settings of a repeat of the trial that has `settings`."""
+        return settings | (self.space.repeats.set if self.space.repeats else {})
 
     def run(self, number: int, preset: Preset) -> Run:
         """The run of the training of trial `number` with the settings of `preset`."""
@@ -199,11 +204,11 @@ def read_space(path: Path) -> Space:
     return validate(Space, stated, str(path))
 
 
-def best_presets(search: Search, trials: Sequence[TunedTrial]) -> dict[int, Preset]:
-    """The presets of the best complete trials by number: of those to repeat, or of the best one."""
+def best_trials(search: Search, trials: Sequence[TunedTrial]) -> list[int]:
+    """The numbers of the best complete trials: of those to repeat, or of the best one."""
     count = search.space.repeats.trials if search.space.repeats else 1
     best = sorted(range(len(trials)), key=lambda number: -trials[number].mean)[:count]
-    return {n: search.preset(trials[n].settings) for n in best if trials[n].mean >= 0}
+    return [number for number in best if trials[number].mean >= 0]
 
 
 def finished(study: optuna.Study) -> list[TunedTrial]:

@@ -128,11 +128,14 @@ class Pruning(Strict):
 
 
 class Repeats(Strict):
-    """After the last trial the best `trials` are trained again, until each of them has so many
-    `seeds`. The best mean decides: the best of many single trainings had luck too."""
+    """After the last trial the best `trials` are trained with so many `seeds` each. The best mean
+    decides: the best of many single trainings had luck too."""
 
     trials: Count = 3
     seeds: Annotated[int, Field(ge=2, le=100)] = 3
+    set: Settings = Field(default_factory=dict)
+    """The settings in which these trainings and the tuned preset differ from the trials, such as
+    more epochs."""
 
 
 class Space(Strict):

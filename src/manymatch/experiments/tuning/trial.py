@@ -22,7 +22,7 @@ from manymatch.experiments.tuning.search import (
     SECONDS,
     SETTINGS,
     Search,
-    best_presets,
+    best_trials,
     finished,
     hours,
     record,
@@ -95,9 +95,9 @@ def try_settings(slot: Slot) -> TunedTrial | None:
 def _keep_best_models(search: Search, study: optuna.Study) -> None:
     """Remove the models of all trials but the best: an experiment on the best does not train."""
     trials = finished(study)
-    best = {search.run(*trial).folder for trial in best_presets(search, trials).items()}
-    for number, trial in enumerate(trials):
-        run = search.run(number, search.preset(trial.settings))
+    runs = [search.run(n, search.preset(trial.settings)) for n, trial in enumerate(trials)]
+    best = {runs[number].folder for number in best_trials(search, trials)}
+    for run in runs:
         if run.folder not in best:
             files.remove(run.model)
 
@@ -137,14 +137,14 @@ class _Watch:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Repeat `count` (from 1) of trial `number` of a search: the settings of the trial, trained
-    with another seed."""
+    """Repeat `count` (from 0) of trial `number` of a search: the settings of the trial, trained
+    with the seed of this number."""
 
     search: Search
     number: int
     count: int
     preset: Preset
-    """The preset of the trial."""
+    """The preset of the first repeat."""
 
     @property
     def label(self) -> str:

@@ -22,7 +22,7 @@ from manymatch.experiments.tuning.search import (
     KIND,
     SETTINGS,
     Search,
-    best_presets,
+    best_trials,
     finished,
     restored,
 )
@@ -139,20 +139,21 @@ def _restore(search: Search, study: Study) -> None:
                 f"{path}: the settings of trial {number + 1} lie outside of the space. Leave out "
                 "--extend"
             ) from None
-        preset = search.preset(trial.settings)
-        for count, rsum in enumerate(trial.repeats, start=1):
+        preset = search.preset(search.repeated(trial.settings))
+        for count, rsum in enumerate(trial.repeats):
             Repeat(search, number, count, preset).run.finish({"rsum": rsum})
 
 
 def _repeats(search: Search) -> list[Repeat]:
-    """The trainings with other seeds of the best trials."""
+    """The trainings of the best trials with each seed."""
     wanted = search.space.repeats
     if wanted is None:
         return []
+    trials = finished(search.study())
     return [
-        Repeat(search, number, count, preset)
-        for number, preset in best_presets(search, finished(search.study())).items()
-        for count in range(1, wanted.seeds)
+        Repeat(search, number, count, search.preset(search.repeated(trials[number].settings)))
+        for number in best_trials(search, trials)
+        for count in range(wanted.seeds)
     ]
 
 
@@ -169,7 +170,7 @@ def _write(search: Search, budget: Budget) -> Tuning:
     trials = [trial.to_json() for trial in finished(search.study())]
     for again in _repeats(search):
         rsums = trials[again.number].setdefault("repeats", [])
-        if again.rsum is not None and again.count == len(rsums) + 1:
+        if again.rsum is not None and again.count == len(rsums):
             rsums.append(again.rsum)
     if not any(trial["state"] == "complete" for trial in trials):
         raise ManyMatchError(
@@ -190,7 +191,7 @@ def _write(search: Search, budget: Budget) -> Tuning:
         }
     )
     result.write(layout.tuning(dataset, search.name))
-    preset = search.preset(result.trials[result.best].settings)
+    preset = search.preset(search.repeated(result.trials[result.best].settings))
     tuned = layout.tuned_preset(dataset, search.name)
     stated = preset.model_dump(mode="json", exclude_unset=True)
     files.write_text(tuned, _head(result, tuned) + yaml.safe_dump(stated, sort_keys=False))
@@ -201,7 +202,7 @@ def _head(result: Tuning, tuned: Path) -> str:
     """Where the preset comes from, as a comment."""
     subject = f"{result.dataset} {result.preset}"
     repeats = len(result.trials[result.best].repeats)
-    seeds = f", the mean of {1 + repeats} seeds" if repeats else ""
+    seeds = f", the mean of {repeats} seeds" if repeats else ""
     return f"""\
 {_MARK} {subject}'. The next run of the command writes the file anew.
 #
