@@ -25,7 +25,7 @@ from manymatch.system.errors import ConfigError, DataError
 
 pytest.importorskip("optuna")
 
-from manymatch.experiments.tuning.search import Search, read_space
+from manymatch.experiments.tuning.search import Search, best_trials, read_space
 from manymatch.experiments.tuning.tune import Budget, tune
 
 ROOT = Path(__file__).parents[3]
@@ -302,6 +302,10 @@ def test_settings_that_an_earlier_search_chose_too_are_tried_once(project: Check
     write_space(project, SPACE | {"set": {"training.epochs": 1}})
     (result,) = search(project, 2)
     assert result.trials[0].settings[LR] == 0.01 != result.trials[1].settings[LR]
+    # If a later trial draws the settings of an earlier one, only one of both is repeated.
+    write_space(project, SPACE | {"repeats": {"trials": 2, "seeds": 2}})
+    one = Search.of(project.layout, "tiny", "vsepp")
+    assert best_trials(one, [*result.trials, *result.trials]) == best_trials(one, result.trials)
 
 
 def test_other_data_or_another_space_is_another_search(project: Checkout) -> None:

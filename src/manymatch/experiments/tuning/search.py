@@ -205,10 +205,14 @@ def read_space(path: Path) -> Space:
 
 
 def best_trials(search: Search, trials: Sequence[TunedTrial]) -> list[int]:
-    """The numbers of the best complete trials: of those to repeat, or of the best one."""
-    count = search.space.repeats.trials if search.space.repeats else 1
-    best = sorted(range(len(trials)), key=lambda number: -trials[number].mean)[:count]
-    return [number for number in best if trials[number].mean >= 0]
+    """The numbers of the best complete trials with different settings: of those to repeat, or of
+    the best one."""
+    best: list[int] = []
+    for number in sorted(range(len(trials)), key=lambda number: -trials[number].mean):
+        settings = [trials[other].settings for other in best]
+        if trials[number].mean >= 0 and trials[number].settings not in settings:
+            best.append(number)
+    return best[: search.space.repeats.trials if search.space.repeats else 1]
 
 
 def finished(study: optuna.Study) -> list[TunedTrial]:
