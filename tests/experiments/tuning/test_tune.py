@@ -297,6 +297,20 @@ def test_a_space_like_another_says_which_group_is_faulty(tmp_path: Path) -> None
         read_space(space)
 
 
+def test_a_search_starts_from_the_best_settings_of_another_preset(project: Checkout) -> None:
+    layout = project.layout
+    stated = preset_path(layout.presets, "tiny", "vsepp")
+    write_space(project, SPACE | {"starts_from": {"vsepp": "grid"}})
+    with pytest.raises(ConfigError, match="grid"):
+        search(project, 1)
+    stated.with_name("grid.yaml").write_bytes(stated.read_bytes())
+    search(project, 1)  # without a search of the other preset, nothing is taken over
+    layout.tuned_preset("tiny", "grid").write_text(read_preset(stated, {LR: 0.02}).to_yaml())
+    write_space(project, SPACE | {"starts_from": {"vsepp": "grid"}, "set": {"training.epochs": 1}})
+    (result,) = search(project, 2)
+    assert [trial.settings[LR] for trial in result.trials] == [0.01, 0.02]
+
+
 def test_settings_that_an_earlier_search_chose_too_are_tried_once(project: Checkout) -> None:
     search(project, 1)  # the tuned preset is the preset
     write_space(project, SPACE | {"set": {"training.epochs": 1}})

@@ -67,7 +67,8 @@ class Search:
         preset = read_preset(preset_path(layout.presets, dataset, name))
         space = read_space(layout.search_space(dataset))
         inputs = training_inputs(layout, dataset, preset)
-        stated = space.model_dump(mode="json", exclude={"repeats"})  # trials serve any repeats
+        # Trials serve any repeats and do not depend on which other preset gave settings to try.
+        stated = space.model_dump(mode="json", exclude={"repeats", "starts_from"})
         same = {"preset": preset.model_dump(mode="json"), "space": stated}
         origin = key_of(**same, inputs=on_any_machine(layout, dataset, preset, inputs))
         search = cls(layout, dataset, name, space, key_of(**same, inputs=inputs), origin, inputs)
@@ -151,9 +152,17 @@ class Search:
 
     def first_parameters(self) -> list[dict[str, Any]]:
         """The parameters of the first trials: the preset's own settings, the best settings of the
-        data set that the space is like, and those of an earlier search on this data set."""
-        searched = (self.space.like, self.dataset)
-        tuned = [self.layout.tuned_preset(dataset, self.name) for dataset in searched if dataset]
+        data set that the space is like, those of the preset that the search starts from, and those
+        of an earlier search on this data set.
+
+        Raises:
+            ConfigError: a preset that is named or tuned cannot be read.
+        """
+        names = [(self.space.like, self.name), (self.dataset, self.name)]
+        if other := self.space.starts_from.get(self.name):
+            read_preset(preset_path(self.layout.presets, self.dataset, other))
+            names.insert(1, (self.dataset, other))
+        tuned = [self.layout.tuned_preset(dataset, name) for dataset, name in names if dataset]
         best = [read_preset(path) for path in tuned if path.is_file()]
         return [self._parameters(preset) for preset in (self.preset({}), *best)]
 

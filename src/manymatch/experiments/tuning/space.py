@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from manymatch.config.names import Name
 from manymatch.config.preset import Count
 from manymatch.config.strict import Strict
 from manymatch.experiments.plan import Settings
@@ -147,6 +148,8 @@ class Space(Strict):
 
     like: str | None = None
     """The data set whose domains hold here too, and whose best settings are an early trial."""
+    starts_from: dict[Name, Name] = Field(default_factory=dict)
+    """For a preset, another preset of the data set whose best settings are an early trial."""
     set: Settings = Field(default_factory=dict)
     """The settings that all trials have."""
     pruning: Pruning = Pruning()
