@@ -158,11 +158,11 @@ class Search:
         Raises:
             ConfigError: a preset that is named or tuned cannot be read.
         """
-        names = [(self.space.like, self.name), (self.dataset, self.name)]
-        if other := self.space.starts_from.get(self.name):
+        other = self.space.starts_from.get(self.name)
+        if other is not None:
             read_preset(preset_path(self.layout.presets, self.dataset, other))
-            names.insert(1, (self.dataset, other))
-        tuned = [self.layout.tuned_preset(dataset, name) for dataset, name in names if dataset]
+        searched = [(self.space.like, self.name), (self.dataset, other), (self.dataset, self.name)]
+        tuned = [self.layout.tuned_preset(data, name) for data, name in searched if data and name]
         best = [read_preset(path) for path in tuned if path.is_file()]
         return [self._parameters(preset) for preset in (self.preset({}), *best)]
 
