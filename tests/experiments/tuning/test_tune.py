@@ -292,6 +292,9 @@ def test_a_space_like_another_says_which_group_is_faulty(tmp_path: Path) -> None
         space.write_text(f"like: base\n{text}\n")
         with pytest.raises(ConfigError, match=rf"space\.yaml: {words}"):
             read_space(space)
+    space.write_text("like: base\n")
+    base.write_text(yaml.safe_dump(SPACE | {"starts_from": {"other": "vsepp"}}))
+    assert not read_space(space).starts_from  # these are presets of the other data set
     base.write_text(yaml.safe_dump(SPACE | {"like": "other"}))
     with pytest.raises(ConfigError, match="has a 'like' itself"):
         read_space(space)
@@ -300,8 +303,11 @@ def test_a_space_like_another_says_which_group_is_faulty(tmp_path: Path) -> None
 def test_a_search_starts_from_the_best_settings_of_another_preset(project: Checkout) -> None:
     layout = project.layout
     stated = preset_path(layout.presets, "tiny", "vsepp")
+    write_space(project, SPACE | {"starts_from": {"vsep": "vsepp"}})
+    with pytest.raises(ConfigError, match=r"tiny\.yaml: starts_from: .*did you mean 'vsepp'"):
+        search(project, 1)
     write_space(project, SPACE | {"starts_from": {"vsepp": "grid"}})
-    with pytest.raises(ConfigError, match="grid"):
+    with pytest.raises(ConfigError, match=r"tiny\.yaml: starts_from: .*grid\.yaml"):
         search(project, 1)
     stated.with_name("grid.yaml").write_bytes(stated.read_bytes())
     search(project, 1)  # without a search of the other preset, nothing is taken over

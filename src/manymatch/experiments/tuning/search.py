@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import chain
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -80,9 +81,15 @@ class Search:
         """Check the settings that trials may draw, so that no trial fails.
 
         Raises:
-            ConfigError: a key is unknown, a value does not fit, or the data would be others.
+            ConfigError: a key or preset is unknown, a value does not fit, or the data would be
+                others.
         """
         path = self.layout.search_space(self.dataset)
+        for name in chain.from_iterable(self.space.starts_from.items()):
+            try:
+                preset_path(self.layout.presets, self.dataset, name)
+            except ConfigError as fault:
+                raise ConfigError(f"{path}: starts_from: {fault}") from None
         samples = {key: domain.samples(key) for key, domain in self.domains.items()}
         first = {key: settings for key, (settings, *_) in samples.items()}
         stated = read_preset(self._path)
@@ -156,11 +163,9 @@ class Search:
         of an earlier search on this data set.
 
         Raises:
-            ConfigError: a preset that is named or tuned cannot be read.
+            ConfigError: a tuned preset cannot be read.
         """
         other = self.space.starts_from.get(self.name)
-        if other is not None:
-            read_preset(preset_path(self.layout.presets, self.dataset, other))
         searched = [(self.space.like, self.name), (self.dataset, other), (self.dataset, self.name)]
         tuned = [self.layout.tuned_preset(data, name) for data, name in searched if data and name]
         best = [read_preset(path) for path in tuned if path.is_file()]
@@ -192,8 +197,9 @@ class Search:
 def read_space(path: Path) -> Space:
     """The search space in the file `path`.
 
-    With the key `like: NAME`, the keys of NAME.yaml in the same folder hold besides. Of `set`,
-    `shared`, `domains` and `methods` the parts hold that the file does not state itself.
+    With the key `like: NAME`, the keys of NAME.yaml in the same folder hold besides, except
+    `starts_from`, which names presets of the other data set. Of `set`, `shared`, `domains` and
+    `methods` the parts hold that the file does not state itself.
 
     Raises:
         ConfigError: a file is missing or faulty.
@@ -204,6 +210,7 @@ def read_space(path: Path) -> Space:
         other = read_yaml(path.with_name(f"{checked_name(str(like), f'{path}: like')}.yaml"))
         if "like" in other:
             raise ConfigError(f"{path}: like: {like}.yaml has a 'like' itself. Name another space")
+        other.pop("starts_from", None)
         groups = [
             key
             for key, value in other.items()
