@@ -45,7 +45,7 @@ def test_each_figure_has_the_methods_with_its_values(reports: Path) -> None:
     assert others.count(">14.2 ± 0.7<") == others.count(">12.2 ± 0.0<") == 2  # both directions
     assert others.count(">12.2<") == 2, "a run of the leaderboard"
     ambiguity = section_of(page, "ambiguity")
-    assert "dive: 2.0 ± 0.7 from 2 true items on" in ambiguity
+    assert "dive: 2.0 ± 0.7 from 2 true items on (40 queries)" in ambiguity
     assert "vse_infinity:" not in ambiguity and "cora:" not in ambiguity
     meanings = section_of(page, "meanings")
     assert meanings.count(">9.5 ± 0.0<") == 1 and "vse_infinity" not in meanings

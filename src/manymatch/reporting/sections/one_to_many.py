@@ -23,8 +23,8 @@ from manymatch.results.runs import WAYS, Direction
 Presets = Mapping[str, Sequence[Metrics | AblationMetrics]]
 """The metrics of each preset, one for each seed."""
 
-Precisions = dict[int, list[float]]
-"""mAP@R with each seed by the least number of true items."""
+Precisions = dict[tuple[int, int], list[float]]
+"""mAP@R with each seed, by the least number of true items and the number of queries."""
 
 _BASELINES = ("vse_infinity", "vsepp")
 """Methods with one vector for each item, the better first."""
@@ -61,7 +61,8 @@ def ambiguity(results: AllResults) -> View | None:
         "Ambiguity",
         "The value is mAP@R of a method of sets minus mAP@R of the baseline with one vector, in "
         "percentage points, for queries with 1, with 2 to 3, with 4 to 7 ... true items. If sets "
-        "help because a query has several meanings, the gain grows with the number of true items.",
+        "help because a query has several meanings, the gain grows with the number of true items. "
+        "A gain of few queries is uncertain.",
         charts,
     )
 
@@ -134,21 +135,24 @@ def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
         series = [
             _gain(name, style % STYLES, known[name], baseline) for style, name in enumerate(of_sets)
         ]
-        axis = CategoryAxis([*baseline])
+        axis = CategoryAxis([least for least, _ in baseline])
         unit = "true items or more"
         yield line_chart(f"{title}: gain over {baselines[0]}", series, unit, x_axis=axis)
 
 
 def _gain(name: str, style: int, precisions: Precisions, baseline: Precisions) -> Series:
     gains = {
-        least: Estimate.of([a - b for a, b in zip(values, baseline[least], strict=False)])
-        for least, values in precisions.items()
+        group: Estimate.of([a - b for a, b in zip(values, baseline[group], strict=False)])
+        for group, values in precisions.items()
     }
-    labels = [f"{gain.text()} from {least} true items on" for least, gain in gains.items()]
+    labels = [
+        f"{gain.text()} from {least} true items on ({queries} queries)"
+        for (least, queries), gain in gains.items()
+    ]
     return Series(
         name,
         style,
-        [(least, gain.mean) for least, gain in gains.items()],
+        [(least, gain.mean) for (least, _), gain in gains.items()],
         labels[-1],
         labels,
         [gain.deviation or 0.0 for gain in gains.values()],
@@ -162,6 +166,7 @@ def _precisions(metrics: Iterable[Metrics | AblationMetrics], way: Direction) ->
         groups = getattr(run.multi, way).by_positives if run.multi else None
         if groups is None:
             return {}
-        for least, precision in zip(groups.least, groups.map_at_r, strict=True):
-            values.setdefault(least, []).append(precision)
+        keys = zip(groups.least, groups.queries, strict=True)
+        for key, precision in zip(keys, groups.map_at_r, strict=True):
+            values.setdefault(key, []).append(precision)
     return values
