@@ -64,5 +64,22 @@ def test_an_ensemble_is_no_baseline(reports: Path) -> None:
     assert "gain over vse_infinity<" in ambiguity and "+dive" not in ambiguity
 
 
+def test_gains_are_over_the_same_queries(reports: Path) -> None:
+    path = write_ablation(reports, "scenes-study", {"preset": [*NAMES]})
+
+    def change(study: dict[str, Any]) -> None:
+        for point in study["points"]:
+            for run in point["runs"]:
+                judge(run["metrics"], gain=1.0)
+                if point["label"] == "dive":
+                    run["metrics"]["sets"] = set_metrics(4, alive=True)
+                    for way in run["metrics"]["multi"].values():
+                        way["by_positives"]["queries"] = [40, 39]
+
+    edit(path, change)
+    ambiguity = section_of(pages_of(reports)["scenes-one-to-many"], "ambiguity")
+    assert "from 1 true items on (40 queries)" in ambiguity and "from 2 true" not in ambiguity
+
+
 def test_results_without_these_values_have_no_such_page(reports: Path) -> None:
     assert not [name for name in pages_of(reports) if "one-to-many" in name]

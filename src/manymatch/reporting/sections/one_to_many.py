@@ -129,7 +129,7 @@ def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
     of_sets = [
         name
         for name, precisions in known.items()
-        if precisions and all(metrics.sets for metrics in presets[name])
+        if precisions.keys() & baseline.keys() and all(metrics.sets for metrics in presets[name])
     ]
     if of_sets:
         series = [
@@ -144,6 +144,7 @@ def _gain(name: str, style: int, precisions: Precisions, baseline: Precisions) -
     gains = {
         group: Estimate.of([a - b for a, b in zip(values, baseline[group], strict=False)])
         for group, values in precisions.items()
+        if group in baseline  # other judged pairs make other groups
     }
     labels = [
         f"{gain.text()} from {least} true items on ({queries} queries)"
