@@ -34,6 +34,7 @@ FORMS: list[dict[str, Any]] = [
     {"form": "joint", "object_edges": "subject_to_object"},
     {"form": "joint", "fully_connected": True},
     {"form": "sums"},
+    {"form": "phrases"},
 ]
 forms = pytest.mark.parametrize("form", FORMS, ids=str)
 
@@ -63,7 +64,7 @@ class Half(nn.Module):
 
 
 def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Tensor]:
-    """Entities and objects of one caption, edge by edge."""
+    """Entities and pooled nodes of one caption, edge by edge."""
 
     def concept(phrase: tuple[int, ...]) -> Tensor:
         return encoder.dropout(encoder.concepts.words.weight[list(phrase)].mean(0))
@@ -111,10 +112,13 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
             result.append(encoder.dropout(sum(parts, entity)))
         return result
 
-    if encoder.form == "sums":
+    if encoder.form in ("sums", "phrases"):
         entities = list(objects)
         for owner, attribute in held:
             entities[owner] = entities[owner] + attributes[attribute]
+        if encoder.form == "phrases":
+            labels = [concept(label) for _, label, _ in graph.relations]
+            return torch.stack(entities), torch.stack([*objects, *attributes, *labels])
         summed = list(entities)
         for subject, label, _ in graph.relations:
             summed[subject] = summed[subject] + concept(label)
@@ -132,10 +136,15 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
 @forms
 def test_each_form_is_what_a_walk_through_the_captions_finds(form: dict[str, Any]) -> None:
     encoder = build(form)
-    result = encoder(collate_graphs(GRAPHS))
+    entities, nodes, padding = encoder(collate_graphs(GRAPHS))
     expected = [naive(encoder, graph) for graph in GRAPHS]
-    for got, parts in zip(result, zip(*expected, strict=True), strict=True):
+    for got, parts in zip((entities, nodes), zip(*expected, strict=True), strict=True):
         torch.testing.assert_close(got, torch.cat(parts), atol=1e-9, rtol=0)
+    captions = torch.arange(len(GRAPHS)).repeat_interleave(
+        torch.tensor([len(nodes) for _, nodes in expected])
+    )
+    torch.testing.assert_close(padding.mask.nonzero()[:, 0], captions)
+    torch.testing.assert_close(padding.rows, padding.mask.flatten().nonzero()[:, 0])
 
 
 @forms
@@ -143,10 +152,10 @@ def test_dropout_acts_on_phrases_edges_and_between_layers(form: dict[str, Any]) 
     encoder = build({**form, "dropout": 0.5})
     assert encoder.dropout.p == 0.5
     encoder.dropout = Half()
-    if encoder.form != "sums":
+    if encoder.form not in ("sums", "phrases"):
         assert encoder.edge_context.dropout.p == 0.5
         encoder.edge_context.dropout = Half()
-    result = encoder(collate_graphs(GRAPHS))
+    result = encoder(collate_graphs(GRAPHS))[:2]
     expected = zip(*(naive(encoder, graph) for graph in GRAPHS), strict=True)
     for got, parts in zip(result, expected, strict=True):
         torch.testing.assert_close(got, torch.cat(parts), atol=1e-9, rtol=0)
@@ -155,23 +164,24 @@ def test_dropout_acts_on_phrases_edges_and_between_layers(form: dict[str, Any]) 
 @forms
 def test_each_form_learns_as_the_walk_does(form: dict[str, Any]) -> None:
     encoder = build(form)
-    weights = torch.randn(2, 6, SIZE, generator=torch.Generator().manual_seed(1)).double()
+    weights = torch.randn(6 + 14, SIZE, generator=torch.Generator().manual_seed(1)).double()
 
-    def gradients(entities: Tensor, objects: Tensor) -> list[Tensor]:
-        loss = (weights * torch.stack([entities, objects])).sum()
+    def gradients(entities: Tensor, nodes: Tensor) -> list[Tensor]:
+        parts = torch.cat([entities, nodes])
+        loss = (weights[: len(parts)] * parts).sum()
         result = torch.autograd.grad(loss, list(encoder.parameters()), allow_unused=True)
         return [part for part in result if part is not None]
 
     parts = zip(*(naive(encoder, graph) for graph in GRAPHS), strict=True)
     expected = gradients(*(torch.cat(part) for part in parts))
-    result = gradients(*encoder(collate_graphs(GRAPHS)))
+    result = gradients(*encoder(collate_graphs(GRAPHS))[:2])
     torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
 
 
 def test_captions_without_relations_have_no_edges_between_objects() -> None:
     encoder = build({})
-    alone = encoder(collate_graphs(GRAPHS[1:2])).objects
-    torch.testing.assert_close(alone, encoder(collate_graphs(GRAPHS)).objects[3:4])
+    alone = encoder(collate_graphs(GRAPHS[1:2])).nodes
+    torch.testing.assert_close(alone, encoder(collate_graphs(GRAPHS)).nodes[3:4])
 
 
 def test_a_joint_graph_has_as_many_layers() -> None:

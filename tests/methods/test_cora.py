@@ -94,7 +94,7 @@ def test_cora_needs_a_loss_that_matches(build):
 def test_cora_without_the_last_activation_uses_all_directions(build, make_batch):
     batch = make_batch([0, 1, 2])
     objects = {
-        kept: build("cora", {"last_activation": kept}).eval().graph(batch.graphs).objects
+        kept: build("cora", {"last_activation": kept}).eval().graph(batch.graphs).nodes
         for kept in (True, False)
     }
     assert objects[True].min() == 0 and objects[False].min() < 0

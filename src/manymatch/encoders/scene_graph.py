@@ -16,22 +16,26 @@ from manymatch.layers.segments import segment_mean, segment_sum
 from manymatch.pooling.graph_attention import GraphAttention
 from manymatch.pooling.masked import MeanPooling
 from manymatch.shards.batch import Graphs
-from manymatch.shards.padding import Sequences
+from manymatch.shards.padding import PaddedRows, Sequences
 
 EdgeForm = Literal["paper", "code"]
 ObjectEdges = Literal["both_ways", "subject_to_object"]
-GraphForm = Literal["steps", "joint", "sums"]
+GraphForm = Literal["steps", "joint", "sums", "phrases"]
 
 _LENGTHS = (0, 1, 2, 4, 8)
 """Phrases whose lengths are between two neighbours of this list are read together."""
 
 
 class Encoded(NamedTuple):
-    """`entities (V, D)`: objects with their attributes. `objects (V, D)`: objects in the context of
-    the whole graph. Both are flat, in the order of `Graphs.objects`."""
+    """`entities (V, D)`: objects with their attributes, in the order of `Graphs.objects`.
+
+    `nodes` are what a caption consists of, and `padding` has their places in the caption: `(V, D)`
+    objects in the context of the whole graph, or all phrases in the order of `Graphs.by_caption`.
+    """
 
     entities: Tensor
-    objects: Tensor
+    nodes: Tensor
+    padding: PaddedRows
 
 
 class ConceptEncoder(nn.Module):
@@ -144,13 +148,14 @@ class SceneGraphEncoder(nn.Module):
         form: `steps`, the two steps. `joint`: the same number of layers over objects and
             attributes together, after edge context; entities and objects are then the same.
             `sums`: no attention; an entity is the sum of its phrases, and an object the sum of its
-            entity and the labels of the relations whose subject it is.
+            entity and the labels of the relations whose subject it is. `phrases`: no graph; a
+            caption consists of all its phrases, and an entity is the sum of its phrases.
         fully_connected: attention along all pairs of objects, and of objects and attributes, of a
             caption instead of the parsed edges. Relations still give edge context.
 
     References:
         Pham et al., CORA, CVPR 2024, section 3.2; table 3 for `joint` and `fully_connected`.
-        `sums` is not in the paper.
+        `sums` and `phrases` are not in the paper.
     """
 
     def __init__(
@@ -171,7 +176,7 @@ class SceneGraphEncoder(nn.Module):
         self.concepts, self.dropout = concepts, Dropout(dropout)
         self.object_edges = object_edges
         self.form, self.fully_connected = form, fully_connected
-        if form == "sums":
+        if form in ("sums", "phrases"):
             return
         first, second = attribute_layers, object_layers
         if form == "joint":
@@ -182,8 +187,8 @@ class SceneGraphEncoder(nn.Module):
 
     def forward(self, graphs: Graphs) -> Encoded:
         concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_words))
-        if self.form == "sums":
-            return _sums(graphs, concepts)
+        if self.form in ("sums", "phrases"):
+            return _without_attention(graphs, concepts, self.form)
         if self.form == "joint":
             return self._joint(graphs, concepts)
         return self._two_steps(graphs, concepts)
@@ -194,7 +199,8 @@ class SceneGraphEncoder(nn.Module):
         nodes = self._through(self.object_attribute, nodes, self._binding(graphs))
         entities = nodes[: len(graphs.objects)]
         objects = self._in_context(graphs, labels, entities)
-        return Encoded(entities, self._through(self.object_object, objects, self._between(graphs)))
+        objects = self._through(self.object_object, objects, self._between(graphs))
+        return Encoded(entities, objects, graphs.caption_objects)
 
     def _joint(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """All nodes exchange along all edges at once."""
@@ -202,7 +208,7 @@ class SceneGraphEncoder(nn.Module):
         objects = self._in_context(graphs, labels, nodes[:n_objects])
         edges = torch.cat([self._binding(graphs), self._between(graphs)], 1)
         nodes = self._through(self.object_object, torch.cat([objects, nodes[n_objects:]]), edges)
-        return Encoded(nodes[:n_objects], nodes[:n_objects])
+        return Encoded(nodes[:n_objects], nodes[:n_objects], graphs.caption_objects)
 
     def _in_context(self, graphs: Graphs, labels: Tensor, objects: Tensor) -> Tensor:
         ends = graphs.relation_subject, graphs.relation_object
@@ -226,14 +232,17 @@ class SceneGraphEncoder(nn.Module):
         return graphs.edges.subject_to_object
 
 
-def _sums(graphs: Graphs, concepts: Tensor) -> Encoded:
-    """Each object with its attributes, then with the labels of the relations that start at it."""
+def _without_attention(graphs: Graphs, concepts: Tensor, form: GraphForm) -> Encoded:
+    """Sums: each object with its attributes, then with the labels of its relations as a subject."""
     (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
     source, target = graphs.edges.binding
     bound = nodes + segment_sum(nodes.index_select(0, source), target, len(nodes))
     entities = bound[:n_objects]
+    if form == "phrases":
+        phrases = torch.cat([nodes, labels]).index_select(0, graphs.by_caption)
+        return Encoded(entities, phrases, graphs.caption_nodes)
     of_relations = segment_sum(labels, graphs.relation_subject, n_objects)
-    return Encoded(entities, entities + of_relations)
+    return Encoded(entities, entities + of_relations, graphs.caption_objects)
 
 
 def _nodes(graphs: Graphs, concepts: Tensor) -> tuple[Tensor, Tensor]:

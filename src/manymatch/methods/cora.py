@@ -71,7 +71,8 @@ class CORASettings(Strict):
     bert: BertSettings = BertSettings(tuning="prefix")
     graph: GraphForm = "steps"
     """`steps`: attributes to objects, then objects to objects. `joint`: the whole graph at once.
-    `sums`, not in the paper: no graph attention; an object is the sum of its phrases."""
+    Not in the paper: `sums`, no graph attention, an object is the sum of its phrases; `phrases`, no
+    graph, GPO reads all phrases instead of the objects."""
     fully_connected: bool = False
     """Attention along all pairs of nodes instead of the parsed edges."""
     attribute_layers: Count = 1
@@ -145,9 +146,9 @@ class CORA(Method):
     def encode_texts(self, batch: Batch) -> Embeddings:
         graphs = _graphs(batch)
         encoded = self.graph(graphs)
-        objects = scattered(encoded.objects, graphs.caption_objects)
+        nodes = scattered(encoded.nodes, encoded.padding)
         return Embeddings(
-            vectors=self._normalised(self.pool_objects(objects, graphs.caption_objects)),
+            vectors=self._normalised(self.pool_objects(nodes, encoded.padding)),
             entities=self._normalised(encoded.entities),
             entity_caption=graphs.object_caption,
             entity_names=graphs.object_names,

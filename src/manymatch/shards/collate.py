@@ -18,7 +18,7 @@ from torch.utils.data import get_worker_info
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
 from manymatch.shards.batch import Batch, Edges, Graphs
 from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Phrase
-from manymatch.shards.padding import padded_rows, padded_sequences, sequences
+from manymatch.shards.padding import PaddedRows, padded_rows, padded_sequences, sequences
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,9 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
     attribute_rows, attribute_object, attribute_names = _columns(attributes)
     relation_rows, relation_subject, relation_object = _columns(relations)
     object_caption = torch.repeat_interleave(counts)
+    node_object = torch.cat([torch.arange(len(objects)), attribute_object, relation_subject])
+    node_caption = object_caption[node_object]
+    node_counts = torch.bincount(node_caption, minlength=len(counts))
     return Graphs(
         phrases=phrases,
         phrase_words=sequences(lengths, phrases.shape[1]),
@@ -147,13 +150,19 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
         object_names=_numbers([name for graph in graphs for name in graph.names]),
         object_attributes=_table(attribute_names, attribute_object, len(objects)),
         object_caption=object_caption,
-        caption_objects=padded_rows(torch.arange(int(counts.max())) < counts[:, None]),
+        caption_objects=_side_by_side(counts),
+        by_caption=node_caption.argsort(stable=True),
+        caption_nodes=_side_by_side(node_counts),
         attributes=attribute_rows,
         relations=relation_rows,
         relation_subject=relation_subject,
         relation_object=relation_object,
         edges=_edges(object_caption, attribute_object, relation_subject, relation_object),
     )
+
+
+def _side_by_side(counts: Tensor) -> PaddedRows:
+    return padded_rows(torch.arange(int(counts.max())) < counts[:, None])
 
 
 def _table(names: Tensor, owner: Tensor, count: int) -> Tensor:
