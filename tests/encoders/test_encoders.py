@@ -164,6 +164,19 @@ def test_a_concept_is_the_last_state_of_a_gru_read_word_by_word():
     assert_same(result, torch.stack(expected), leaves, atol=1e-12)
 
 
+def test_a_concept_without_a_gru_is_the_mean_of_the_word_vectors():
+    words = word_embedding("learned", vocabulary("a", "b"), 7)
+    encoder = ConceptEncoder(words, hidden=None, size=8).double()
+    phrases, lengths = torch.tensor([[3, 4, 3], [4, 0, 0]]), torch.tensor([3, 1])
+    expected = [
+        encoder.project.weight @ (sum(words.weight[word] for word in phrase[:length]) / length)
+        + encoder.project.bias
+        for phrase, length in zip(phrases, lengths, strict=True)
+    ]
+    result, leaves = encoder(phrases, sequences(lengths, 3)), list(encoder.parameters())
+    assert_same(result, torch.stack(expected), leaves, atol=1e-12)
+
+
 @pytest.mark.parametrize("form", ["paper", "code"])
 def test_edge_context_equals_the_naive_loop(form):
     torch.manual_seed(0)

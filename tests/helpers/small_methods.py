@@ -93,6 +93,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("cora", {"graph": "joint", "object_edges": "subject_to_object"}),
     ("cora", {"fully_connected": True, "attribute_layers": 2}),
+    ("cora", {"graph": "phrases", "concept_encoder": "mean"}),
     ("cora", {"concept_encoder": "bert", "graph_dropout": 0.1}),
     ("dive", {"text": {"encoder": "bert"}}),
     ("msrm", {"text": {"encoder": "bert", "bert": {"tuning": "prefix"}}}),

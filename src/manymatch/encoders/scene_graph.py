@@ -43,7 +43,8 @@ class ConceptEncoder(nn.Module):
 
     Args:
         words: the word vectors.
-        hidden: size of the final state, both directions together (CORA: 300).
+        hidden: size of the final state, both directions together (CORA: 300). None, not in the
+            paper: no GRU; the mean of the word vectors takes the place of the final state.
         size: D.
         directions: of the GRU (CORA: forward).
         dropout: of the word vectors' elements.
@@ -55,7 +56,7 @@ class ConceptEncoder(nn.Module):
     def __init__(
         self,
         words: nn.Embedding,
-        hidden: int,
+        hidden: int | None,
         size: int,
         directions: Directions = "forward",
         dropout: float = 0.0,
@@ -63,12 +64,17 @@ class ConceptEncoder(nn.Module):
         super().__init__()
         self.words = words
         self.dropout = Dropout(dropout)
-        self.gru = BiGRU(words.embedding_dim, hidden, directions)
-        self.project = glorot_linear(hidden, size)
+        width = words.embedding_dim
+        self.gru = BiGRU(width, hidden, directions) if hidden else None
+        self.pool = MeanPooling()
+        self.project = glorot_linear(hidden or width, size)
 
     def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
         """`phrases (P, T)` word ids, each with a word -> `(P, D)`."""
-        return self.project(self.gru(self.dropout(self.words(phrases)), words).final)
+        vectors = self.dropout(self.words(phrases))
+        if self.gru is None:
+            return self.project(self.pool(vectors, words.mask)[:, 0])
+        return self.project(self.gru(vectors, words).final)
 
 
 class BertConceptEncoder(nn.Module):

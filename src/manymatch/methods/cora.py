@@ -59,7 +59,8 @@ class CORASettings(Strict):
     size: Count = 1024
     heads: Count = 16
     """Number of heads of every attention; divides `size`."""
-    concept_encoder: Literal["gru", "bert"] = "gru"
+    concept_encoder: Literal["gru", "bert", "mean"] = "gru"
+    """What reads a phrase. `mean`, not in the paper: the mean of its word vectors."""
     word_vectors: WordVectors = "glove"
     word_size: Count = 300
     """Size of learned word vectors and of the vectors in `glove_file`."""
@@ -249,4 +250,5 @@ def _concept_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> nn.Mo
     words = word_embedding(
         settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
     )
-    return ConceptEncoder(words, settings.concept_size, size, settings.concept_directions, dropout)
+    hidden = settings.concept_size if settings.concept_encoder == "gru" else None
+    return ConceptEncoder(words, hidden, size, settings.concept_directions, dropout)
