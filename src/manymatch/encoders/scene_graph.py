@@ -239,7 +239,8 @@ class SceneGraphEncoder(nn.Module):
 
 
 def _without_attention(graphs: Graphs, concepts: Tensor, form: GraphForm) -> Encoded:
-    """Sums: each object with its attributes, then with the labels of its relations as a subject."""
+    """An entity is the sum of an object and its attributes. A node is the sum of an entity and the
+    labels of the relations whose subject it is, or any phrase of the caption."""
     (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
     source, target = graphs.edges.binding
     bound = nodes + segment_sum(nodes.index_select(0, source), target, len(nodes))

@@ -140,9 +140,8 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
     attribute_rows, attribute_object, attribute_names = _columns(attributes)
     relation_rows, relation_subject, relation_object = _columns(relations)
     object_caption = torch.repeat_interleave(counts)
-    node_object = torch.cat([torch.arange(len(objects)), attribute_object, relation_subject])
-    node_caption = object_caption[node_object]
-    node_counts = torch.bincount(node_caption, minlength=len(counts))
+    owner = torch.cat([attribute_object, relation_subject])
+    node_caption = torch.cat([object_caption, object_caption[owner]])
     return Graphs(
         phrases=phrases,
         phrase_words=sequences(lengths, phrases.shape[1]),
@@ -152,7 +151,7 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
         object_caption=object_caption,
         caption_objects=_side_by_side(counts),
         by_caption=node_caption.argsort(stable=True),
-        caption_nodes=_side_by_side(node_counts),
+        caption_nodes=_side_by_side(torch.bincount(node_caption, minlength=len(counts))),
         attributes=attribute_rows,
         relations=relation_rows,
         relation_subject=relation_subject,
@@ -162,6 +161,7 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
 
 
 def _side_by_side(counts: Tensor) -> PaddedRows:
+    """The places of each caption's rows, of which there are `counts (m,)`."""
     return padded_rows(torch.arange(int(counts.max())) < counts[:, None])
 
 
