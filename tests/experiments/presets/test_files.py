@@ -98,7 +98,9 @@ def encoding_cost(preset: Preset, change: dict[str, int]) -> int:
     sides = (
         (
             method.encode_images,
-            SimpleNamespace(features=regions, region_padding=all_real(1, 36, regions.device)),
+            SimpleNamespace(
+                features=regions, region_padding=all_real(1, 36, regions.device), boxes=None
+            ),
         ),
         (
             method.encode_texts,
