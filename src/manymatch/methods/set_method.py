@@ -42,8 +42,8 @@ class SetMethodSettings(Grouped):
     similarity: SimilaritySettings
     margin: Positive
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
-    """Number of first epochs in which the triplet loss sums over all negatives: the hardest
-    negatives alone can make fresh weights collapse."""
+    """Number of first epochs in which the triplet loss is a mean over all negatives: the hardest
+    negatives alone can make fresh weights collapse. A sum over them would drown the other terms."""
     triplet_weight: NonNegative = 1.0
     contrastive_weight: NonNegative = 0.0
     """Weight of InfoNCE over the scores."""
@@ -100,7 +100,7 @@ class SetMethod(Method):
         return self.similarity(images.vectors, texts.vectors, images.mask, texts.mask)
 
     def start_epoch(self, epoch: int) -> None:
-        self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs)
+        self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs, first="mean")
 
     def matching_terms(
         self, images: Embeddings, texts: Embeddings, image_index: Tensor
