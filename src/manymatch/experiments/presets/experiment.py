@@ -184,7 +184,7 @@ def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Pres
     stated = read_preset(path)
     method = str(settings.get("method", stated.method))
     overrides = full_keys(plan.set, method) | full_keys(point.settings, method)
-    preset = read_preset(path, {**overrides, "seed": seed})
+    preset = read_preset(path, {**overrides, "seed": seed}, check_model)
     if plan.dataset in plan.published:
         preset = preset.model_copy(update={"setting": stated.setting})
     check_run(preset)
