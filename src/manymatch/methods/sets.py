@@ -56,9 +56,9 @@ class SimilaritySettings(Strict):
     name: SimilarityName
     alpha: Positive = 16.0
     """Sharpness of smooth-Chamfer."""
-    scale: Positive = 15.0
+    scale: Positive = 1.0
     """`mp` is `sigmoid(scale c + shift)`: where the learned scale and shift start."""
-    shift: float = -7.5
+    shift: float = 0.0
     inference: InferenceRule | None = None
     """The rule by which MaxMatch ranks; null: `topk`."""
 
