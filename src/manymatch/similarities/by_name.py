@@ -36,9 +36,9 @@ class SetSimilarity(nn.Module):
         alpha: > 0, sharpness of smooth-Chamfer.
         scale, shift: of `mp`, `sigmoid(scale c + shift)`, where learning starts. The defaults are
             those of DivE's released code.
-        inference: what `max_match` ranks by: its own `matching`; the best of all cosines, as many
-            as the smaller set has elements (`topk`, which None stands for) or the best one
-            (`max`); or `smooth_chamfer`.
+        inference: what `max_match` ranks by: its own `matching`; `exp(c) - 1` of the best of all
+            cosines, the mean of as many as the smaller set has elements (`topk`, which None stands
+            for) or the best one (`max`); or `smooth_chamfer`.
 
     Raises:
         ValueError: a similarity other than `max_match` has no inference rule.
