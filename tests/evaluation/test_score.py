@@ -361,7 +361,7 @@ def _faults(files):
     }
     ids = {
         "unknown": (txt("u.txt", [*IMAGES[:4], "other"]), "image 'other' is not in the split"),
-        "twice": (txt("d.txt", [*IMAGES[:4], "i0"]), r"image 'i0' twice \(row 5, first),
+        "twice": (txt("d.txt", [*IMAGES[:4], "i0"]), r"image 'i0' twice \(row 5, first in row 1\)"),
         "no ids": (files.folder / "no.txt", "no such file"),
         "zip of ids": (files.folder / "zip.npy", "zip.npy: an archive of arrays"),
     }
