@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from manymatch.cli import project
 from manymatch.cli.options import PartName, Split, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
@@ -21,24 +22,41 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 
+def _target(to: Path | None, name: str | None) -> Path:
+    """The index that a command writes: the folder `--to`, or that of an index of params.yaml."""
+    if (to is None) == (name is None):
+        raise ConfigError(
+            "give SOURCE, --model and --to, or else --name with the name of an index in params.yaml"
+        )
+    return to or (LAYOUT.indexes / str(name)).resolve()
+
+
 @commands.command()
-@writes(lambda to: to)
+@writes(_target)
 def index(
     source: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             help="A folder of pictures or of shards, a feature store (.h5), or a text file with "
             "one caption a line (.txt)."
         ),
-    ],
+    ] = None,
     model: Annotated[
-        str,
+        str | None,
         typer.Option(metavar="FOLDER", help="A trained model, such as models/scenes/cora."),
-    ],
+    ] = None,
     to: Annotated[
-        Path,
+        Path | None,
         typer.Option(metavar="FOLDER", resolve_path=True, help="The index to write or to update."),
-    ],
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            callback=check_name,
+            metavar="NAME",
+            help="An index of params.yaml, which gives SOURCE, --model and --to.",
+        ),
+    ] = None,
     table: Annotated[
         Path | None,
         typer.Option(
@@ -56,6 +74,12 @@ def index(
 
     if part and table:
         raise ConfigError("--table: a part holds no facts. Give the table without --part.")
+    to = _target(to, name)
+    if name is not None and source is model is None:
+        listed = project.params().index(name)
+        source, model = Path(listed.source), str(LAYOUT.models / listed.model)
+    elif name is not None or source is None or model is None:
+        raise ConfigError("give all of SOURCE, --model and --to, or --name alone")
     items = source_of(source, split)
     loaded = load(model, device)
     parts = Parts(_parts(to), None if part is None else Part.read(part))
