@@ -9,6 +9,7 @@ import pytest
 from manymatch.config.params import Params, read_params
 from manymatch.config.preset import preset_path, read_preset
 from manymatch.config.strict import read_yaml, validate
+from manymatch.methods import check_model
 from manymatch.system.errors import ConfigError
 
 BILLION = "a0: &a0 [x, x]\n" + "".join(
@@ -120,6 +121,25 @@ def test_only_the_preset_as_it_stands_is_reproduced(
     text = "method: vsepp\nfeatures: lite0\nsetting: reproduced\nmodel: {size: 1024}\n"
     path = preset_file(tmp_path, text)
     assert read_preset(path, overrides).setting == setting
+
+
+@pytest.mark.parametrize(
+    ("overrides", "setting"),
+    [
+        ({"model.similarity.alpha": 16}, "reproduced"),
+        ({"model.similarity.alpha": 8}, "small-scale"),
+        ({"model.sets.size": 4, "model.sets.iterations": 4}, "reproduced"),
+        ({"model.similarity": {"name": "smooth_chamfer"}, "seed": 2}, "reproduced"),
+        ({"model.similarity.alpha": 16, "training.epochs": 1}, "small-scale"),
+        ({"method": "maxmatch"}, "small-scale"),
+    ],
+)
+def test_a_default_that_is_stated_is_no_change(
+    tmp_path: Path, overrides: dict[str, object], setting: str
+) -> None:
+    text = "method: dive\nfeatures: butd\nsetting: reproduced\nmodel: {sets: {size: 4}}\n"
+    path = preset_file(tmp_path, text)
+    assert read_preset(path, overrides, check_model).setting == setting
 
 
 def test_no_override_makes_a_preset_reproduced(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ SETS = {
     "wide slots": lambda: SlotAttention(WIDTH, SIZE, 4, 4, heads=4, attention_size=12),
     "one slot": lambda: SlotAttention(WIDTH, SIZE, 1, 3, heads=2),
     "one pass": lambda: SlotAttention(WIDTH, SIZE, 3, 1, heads=1),
-    "slots in order": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, position_code=True),
+    "slots in order": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, position_code="sequence"),
     "random slots": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, start="random").eval(),
     "slots by gru": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, update="gru"),
     "pie_net": lambda: PIENet(WIDTH, SIZE, 3),

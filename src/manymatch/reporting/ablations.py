@@ -75,7 +75,7 @@ def table(ablation: Ablation) -> Table:
     points = ranked_points(ablation)
     best = {
         measure: best_value(_mean(point, measure.key) for point in points)
-        for measure in MEASURES
+        for measure in [*MEASURES, *_selected(ablation)]
         if ablation.of_methods or measure.key != _INTERVAL
     }
     heads = ["Method"] if ablation.of_methods else ablation.keys or ["Setting"]
@@ -96,6 +96,19 @@ def table(ablation: Ablation) -> Table:
             for point in points
         ],
     ).without_empty_columns()
+
+
+def _selected(ablation: Ablation) -> list[Measure]:
+    """The rsums of selections of several set elements, which the plan asks for (`elements`)."""
+    sides = (("images", "image elements"), ("texts", "caption elements"))
+    start = {side: f"sets.{side}.rsum_of." for side, _ in sides}
+    keys = {key for point in ablation.points for run in point.runs for key in run.metrics.numbers()}
+    return [
+        Measure(key, f"rsum, {shown} {key.removeprefix(start[side])} only", ranked=False)
+        for side, shown in sides
+        for key in sorted(keys)
+        if key.startswith(start[side]) and "+" in key
+    ]
 
 
 def point_names(ablation: Ablation, point: AblationPoint) -> list[str]:

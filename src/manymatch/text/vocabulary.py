@@ -56,6 +56,8 @@ class Vocabulary:
 
     PAD, UNK, MASK = 0, 1, 2
     SPECIAL = ("<pad>", "<unk>", "<mask>")
+    continuing: frozenset[int] = frozenset()
+    """The ids that continue the word before them: none, unlike among wordpieces."""
 
     def __init__(self, words: Sequence[str], trained: bool = False) -> None:
         """`words`: all words in the order of their ids, the special words first."""

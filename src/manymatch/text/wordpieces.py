@@ -45,6 +45,7 @@ class WordPieces:
     Attributes:
         PAD, UNK, CLS, SEP, MASK: the BERT's own ids.
         words: all pieces in the order of their ids.
+        continuing: the ids of the pieces that continue a word ("##s").
         network: the keys `NETWORK` of the BERT's configuration, from which the network is built.
         pretrained: the folder of the weights, or None if a trained model contains the weights.
     """
@@ -73,6 +74,10 @@ class WordPieces:
         self.words = tuple(sorted(pieces, key=pieces.__getitem__))
         self.ordinary: Sequence[int] = sorted(
             number for piece, number in pieces.items() if not _SPECIAL_PIECE.fullmatch(piece)
+        )
+        prefix = self._tokenizer.model.continuing_subword_prefix
+        self.continuing = frozenset(
+            number for piece, number in pieces.items() if piece.startswith(prefix)
         )
         # The network adds [CLS] and [SEP].
         self._max_pieces = network.get("max_position_embeddings", 512) - 2

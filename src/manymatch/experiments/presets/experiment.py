@@ -53,7 +53,9 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         for path in (*tables.values(), layout.vocabulary(dataset)):
             if not path.is_file():
                 raise DataError(f"{path}: no such file. Run the stage 'captions' first")
+        elements = self.plan.elements.model_dump(mode="json", exclude_defaults=True)
         return {
+            **({"elements": elements} if elements else {}),
             "preset": settings.model_dump(mode="json"),
             "split": self.split,
             **training_inputs(layout, dataset, settings),
@@ -86,7 +88,10 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         tuned = training_run(layout, dataset, settings, training_inputs(layout, dataset, settings))
         known = tuned.numbers(self.options.accept_stale, with_model=True) is not None
         trained = tuned.model if known and not self.options.keep else None
-        numbers = train_and_evaluate(settings, layout, dataset, self.split, folder, trained)
+        elements = self.plan.elements
+        numbers = train_and_evaluate(
+            settings, layout, dataset, self.split, folder, trained, elements
+        )
         return {**numbers, "sources": self.code(settings), "origin": self._origin(settings)}
 
     def headline(self, numbers: Numbers) -> str:
@@ -184,7 +189,7 @@ def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Pres
     stated = read_preset(path)
     method = str(settings.get("method", stated.method))
     overrides = full_keys(plan.set, method) | full_keys(point.settings, method)
-    preset = read_preset(path, {**overrides, "seed": seed})
+    preset = read_preset(path, {**overrides, "seed": seed}, check_model)
     if plan.dataset in plan.published:
         preset = preset.model_copy(update={"setting": stated.setting})
     check_run(preset)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from manymatch.config.layout import Layout, ResultFiles
+from manymatch.config.params import Elements
 from manymatch.config.preset import Preset
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.evaluation.outcome import EvaluationOptions
@@ -31,6 +32,7 @@ def train_and_evaluate(
     split: str,
     folder: Path,
     trained: Path | None = None,
+    elements: Elements = Elements(),  # noqa: B008  frozen
 ) -> Numbers:
     """Train `preset` on `dataset` and evaluate the model on `split`.
 
@@ -38,6 +40,7 @@ def train_and_evaluate(
 
     Args:
         trained: the model, if the training has been done.
+        elements: selections of set elements to evaluate besides each single element.
 
     Returns:
         The metrics with the `hits` of the queries and the facts of training and evaluation.
@@ -56,7 +59,7 @@ def train_and_evaluate(
         seconds = None if resumed else round(time.monotonic() - started, 1)
     tables = layout.relevance(dataset), layout.captions(dataset)
     options = EvaluationOptions(*tables, split, depth=0, samples=0)
-    ranked = evaluate(model, shards, written, options)
+    ranked = evaluate(model, shards, written, options, elements)
     facts, origin, sets = _read(model / FACTS), _read(written.provenance), written.run / "sets.json"
     usage = MachineRecord.read(written.machine).root["evaluate"]
     return {

@@ -126,7 +126,8 @@ class Search:
         Raises:
             ConfigError: a key is unknown or a value does not fit.
         """
-        preset = read_preset(self._path, full_keys(self.space.set | settings, self.method))
+        changes = full_keys(self.space.set | settings, self.method)
+        preset = read_preset(self._path, changes, check_model)
         check_run(preset)
         return preset
 
