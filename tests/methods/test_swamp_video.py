@@ -12,10 +12,11 @@ from small_methods import WIDTH, encode
 
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, WarmStart
+from manymatch.encoders.word2vec_file import read_word2vec
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
-from manymatch.methods import build_method
+from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.howto100m import import_howto100m
 from manymatch.methods.swamp_video import WordMaximum
 from manymatch.system.errors import DataError, ManyMatchError
@@ -70,6 +71,19 @@ def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: P
     method = build("swamp_video", {"word_vectors": "word2vec", "word2vec_file": str(file)})
     trained = {name for name, value in method.named_parameters() if value.requires_grad}
     assert "text.words.weight" not in trained and "text.linear.weight" in trained
+
+
+def test_words_outside_the_training_captions_keep_vectors_that_are_not_learned(tmp_path) -> None:
+    file, words = tmp_path / "words.bin", Vocabulary.from_captions(["a dog"])
+    write_word2vec(file, ["dog", "wolf"], WORD_SIZE)
+    settings = {"size": SIZE, "word_size": WORD_SIZE, "word2vec_file": str(file)}
+    known = vocabulary_of("swamp_video", settings, words, ["a wolf", "a wug"])
+    method = build_method("swamp_video", settings, vocabulary=known, feature_width=WIDTH).eval()
+    wolf, wug = (method.text.words.weight[row] for row in known.ids(["wolf", "wug"]))
+    assert (wolf == torch.from_numpy(read_word2vec(file, ["wolf"], WORD_SIZE)["wolf"])).all()
+    assert not wug.any()
+    learned = settings | {"word_vectors": "learned"}
+    assert vocabulary_of("swamp_video", learned, words, ["a wolf"]).words == words.words
 
 
 SIZE, WORD_SIZE = 6, 4

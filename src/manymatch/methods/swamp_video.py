@@ -11,6 +11,7 @@ every pair with all other pairs of the batch. The second loss is SwAMP's, as in 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -27,6 +28,7 @@ from manymatch.pooling.gated_embedding import GatedEmbedding
 from manymatch.pooling.masked import MaxPooling
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
+from manymatch.text.vocabulary import Vocabulary
 from manymatch.text.wordpieces import AnyVocabulary
 
 
@@ -37,8 +39,8 @@ class SwAMPVideoSettings(LabelSettings):
     size: Count = 4096
     """Size of captions before the gated unit, and of both embeddings."""
     word_vectors: Literal["word2vec"] | WordVectors = "word2vec"
-    """Vectors of word2vec are fixed, and words without a vector are ignored; other vectors are
-    trained."""
+    """Vectors of word2vec are fixed, also those of words that no training caption has, and words
+    without a vector are ignored; other vectors are trained."""
     word_size: Count = 300
     word2vec_file: str | None = None
     """A binary file such as GoogleNews-vectors-negative300.bin."""
@@ -67,6 +69,12 @@ class SwAMPVideo(Method):
         self.image_unit = GatedEmbedding(feature_width, settings.size)
         self.text_unit = GatedEmbedding(settings.size, settings.size)
         self.labels = swapped_labels(settings, settings.size)
+
+    @classmethod
+    def vocabulary(
+        cls, settings: SwAMPVideoSettings, words: Vocabulary, captions: Iterable[str]
+    ) -> Vocabulary:
+        return words.with_words_of(captions) if settings.word_vectors == "word2vec" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
         clips = self.pool(batch.features, batch.region_padding)[:, 0]
