@@ -15,6 +15,7 @@ higher than each of its own entities.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -137,7 +138,9 @@ class CORA(Method):
         self.warm_up = 1.0
 
     @classmethod
-    def vocabulary(cls, settings: CORASettings, words: Vocabulary) -> AnyVocabulary:
+    def vocabulary(
+        cls, settings: CORASettings, words: Vocabulary, captions: Iterable[str]
+    ) -> AnyVocabulary:
         return bert_vocabulary(settings.bert) if settings.concept_encoder == "bert" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:

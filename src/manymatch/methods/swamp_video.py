@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.encoders.fixed_words import fixed_embedding
 from manymatch.encoders.word_vectors import WordTable, WordVectors, word_embedding
-from manymatch.losses.swapped_labels import objective
+from manymatch.losses.swapped_labels import Reduction, objective
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
@@ -48,6 +48,8 @@ class SwAMPVideoSettings(LabelSettings):
     negatives: Literal["mean", "hardest"] = "mean"
     """`mean`: in each direction the mean hinge over all wrong pairs of the batch (HowTo100M).
     `hardest`: the largest hinge alone."""
+    contrastive: Reduction = "mean"
+    """L_c is the mean over the pairs of the batch, as HowTo100M's loss, or their sum, as eq. 1."""
     n_classes: Count = 500
     queue: Annotated[int, Field(ge=0)] = 2048
     tau: Positive = 0.25
@@ -93,7 +95,7 @@ class SwAMPVideo(Method):
         }
         # A pair is a caption and its clip: a clip with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
-        return objective(contrastive, self.labels, *pairs)
+        return objective(contrastive, self.labels, *pairs, settings.contrastive)
 
 
 def _table(settings: SwAMPVideoSettings, vocabulary: AnyVocabulary) -> WordTable:
