@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
@@ -39,9 +39,10 @@ class Method(nn.Module, ABC):
         super().__init__()
 
     @classmethod
-    def vocabulary(cls, settings: Any, words: Vocabulary) -> AnyVocabulary:
+    def vocabulary(cls, settings: Any, words: Vocabulary, captions: Iterable[str]) -> AnyVocabulary:
         """The vocabulary that numbers captions: the `words` of the training captions, or the
-        wordpieces of the BERT that `settings.text` names."""
+        wordpieces of the BERT that `settings.text` names. Only a method whose word vectors are not
+        learned may read the words of `captions`, the captions of all splits."""
         text = getattr(settings, "text", None)
         return text_vocabulary(text, words) if isinstance(text, TextSettings) else words
 

@@ -10,7 +10,7 @@ from manymatch.encoders.cnn import CNN
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import TRAINED_IN, save_model
-from manymatch.shards.read import Index, read_index
+from manymatch.shards.read import Index, caption_texts, read_index
 from manymatch.system.errors import ConfigError
 from manymatch.system.machine import Clock, record
 from manymatch.system.progress import say
@@ -68,7 +68,9 @@ def train(
     clock = Clock()
     index = _checked_index(preset, shards)
     machine = choose_machine(preset.training)
-    words = vocabulary_of(preset.method, preset.model, Vocabulary.load(vocabulary))
+    words = vocabulary_of(
+        preset.method, preset.model, Vocabulary.load(vocabulary), caption_texts(shards)
+    )
     data = Data(shards, words)
     source = find_source(preset, models)
     inputs = fingerprint(
