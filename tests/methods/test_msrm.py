@@ -44,9 +44,12 @@ def naive_one_way(method, queries, candidates, match):
         total = 0.0
         for i in range(q):
             weights = [torch.exp(z) for z in logits[i]]
+            others = sum(weights[k] for k in range(c) if not match[i, k])
             for k in range(c):
-                p = weights[k] / sum(weights)
-                total = total - torch.log(p if match[i, k] else 1 - p)
+                if match[i, k]:
+                    total = total - torch.log(weights[k] / (weights[k] + others))
+                else:
+                    total = total - torch.log(1 - weights[k] / sum(weights))
         return total / (q * c)
 
     graph = method.hypergraph
