@@ -92,9 +92,10 @@ class MSRM(Method):
         return self._with_candidates(self.text(batch.words, batch.word_padding))
 
     def _with_candidates(self, embeddings: Embeddings) -> Embeddings:
-        if self.training or self.settings.inference != "hypergraph":
+        if self.settings.inference != "hypergraph":
             return embeddings
-        return replace(embeddings, candidate=self.hypergraph.alone(embeddings.vectors[:, 0]))
+        with torch.no_grad():  # the losses have the candidates of a whole batch
+            return replace(embeddings, candidate=self.hypergraph.alone(embeddings.vectors[:, 0]))
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return self._rank(images, texts)
