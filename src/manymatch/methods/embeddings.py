@@ -46,6 +46,8 @@ class Embeddings:
         vectors: `(n, K, D)`; the method L2-normalises the vectors if the score expects unit
             vectors.
         log_variance: `(n, D)`, of diagonal Gaussians.
+        candidate: `(n, D)`, L2-normalised, what a sample is as an answer where this differs from
+            what the sample is as a query (MSRM).
         globals: `(n, D)` global features.
         slots: `(n, K, D)`, what sets the elements of a set apart, for diversity losses.
         attention: `(n, K, R)`, how much each element looks at each region or word. It is given
@@ -60,6 +62,7 @@ class Embeddings:
 
     vectors: Tensor = field(metadata=PER_ELEMENT)
     log_variance: Tensor | None = None
+    candidate: Tensor | None = None
     globals: Tensor | None = field(default=None, metadata=UNSCORED)
     slots: Tensor | None = field(default=None, metadata=PER_ELEMENT | UNSCORED)
     attention: Tensor | None = field(default=None, metadata=PER_ELEMENT | UNSCORED)
@@ -99,6 +102,13 @@ class Embeddings:
             name: None for name in self.parts() if not self._declared(name).get("scored", True)
         }
         return replace(self, **unread)
+
+    def as_items(self) -> Self:
+        """Queries as they are compared with items of their own side: what a sample is as an answer
+        takes the place of what the sample is as a query."""
+        if self.candidate is None:
+            return self
+        return replace(self, vectors=self.candidate[:, None])
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The embeddings with `change(part)` in place of every part."""

@@ -203,7 +203,10 @@ class Index:
             raise ConfigError(f"least = {least}: the least score must be a finite number.")
         scanner = self._loaded[1][query.side]
         start = time.perf_counter()
-        hits = scanner.top(query.embeddings, min(k, len(self)), selected, least)
+        embeddings = query.embeddings
+        if query.side == self.manifest.side:
+            embeddings = embeddings.as_items()
+        hits = scanner.top(embeddings, min(k, len(self)), selected, least)
         times = Milliseconds(
             parse=round(1000 * query.parse, 3),
             encode=round(1000 * query.encode, 3),

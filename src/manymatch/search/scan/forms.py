@@ -81,6 +81,8 @@ def form_of(method: Method, side: str, beta: float | None = None) -> Form | None
         return Form(_vectors, partial(_ask_set, method.similarity))
     if isinstance(method, MSRM) and method.settings.inference == "intact":
         return Form(_squares, _ask_gaussian)
+    if isinstance(method, MSRM) and method.settings.inference == "hypergraph":
+        return Form(_candidates, _ask_cosine)
     if isinstance(method, PCME) and method.settings.inference == "samples":
         item, query = method.noise.cpu() if side == "images" else method.noise.cpu().flip(0)
         drawn = partial(_samples, item)
@@ -94,6 +96,11 @@ def form_of(method: Method, side: str, beta: float | None = None) -> Form | None
 
 def _vectors(items: Embeddings) -> Tensor:
     return items.vectors
+
+
+def _candidates(items: Embeddings) -> Tensor:
+    assert items.candidate is not None
+    return items.candidate[:, None]
 
 
 def _largest_product(vectors: Tensor, longest: float) -> float:
