@@ -174,7 +174,7 @@ BIG = b"a bird " * 750_000
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 FAULTS: dict[str, tuple[Damage, str]] = {
     "no captions": (text("file_name,size\na.jpg,3\n"), "no column of captions.*--text"),
-    "no names": (text("picture,caption\na.jpg,b\n"), "no column of file names.*picture"),
+    "no names": (text("thing,caption\na.jpg,b\n"), "no column of file names.*thing.*--file"),
     "no such column": (lambda b: (table(str)(b), {"text": ["title"]})[1], "no column 'title'"),
     "delimiter": (table(lambda rows: rows.replace(",", "#")), "no column of file names"),
     "UTF-16": (table(lambda rows: rows.encode("utf-16")), "UTF-16"),
