@@ -194,8 +194,6 @@ def read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:
     """
     if not key.isprintable() or len(key.split()) != 1:
         raise UnusableSample("a key that is not one printable word")
-    if not all(str(path).isprintable() for path in files.values()):
-        raise UnusableSample("a folder whose name cannot be printed")
     image = next((files[suffix] for suffix in IMAGE_SUFFIXES if suffix in files), None)
     if image is None:
         raise UnusableSample("no image")
