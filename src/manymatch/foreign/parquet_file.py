@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,12 @@ from manymatch.system.errors import DataError, first_line
 _MARK = b"manymatch-sha256:"
 _HASH_BYTES = 64  # hexadecimal
 _PIECE = 2**20
+_MOST_ROWS, _MOST_BYTES = 64, 2**22
+"""Of another program's table, in memory."""
+_UNPACKED, _RATIO = 2**26, 100
+"""A column of pictures or captions unpacks to this number of bytes, or to this multiple."""
+_REPEATED = 20
+"""A column that unpacks to more than this multiple may have very large equal cells."""
 _FOOTER_END = 8  # the length of the footer in four bytes, and "PAR1"
 
 
@@ -87,6 +93,46 @@ def python_cells(rows: pa.Table, path: Path) -> pa.Table:
             times = rows[number].cast(pa.timestamp("us", field.type.tz), safe=False)
             rows = rows.set_column(number, field.name, times)
     return rows
+
+
+def foreign_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of another program's table, one at a time, as Python values.
+
+    Memory holds the cells of at most 64 rows, and of fewer rows if the cells are large.
+
+    Raises:
+        DataError: the table is damaged, or a few bytes unpack to very large cells.
+    """
+    try:
+        with regular_path(path) as name, pq.ParquetFile(name, pre_buffer=False) as table:
+            cell = _largest_cell(table.metadata, path)
+            rows_at_once = max(1, min(_MOST_ROWS, _MOST_BYTES // cell))
+            for batch in table.iter_batches(rows_at_once, use_threads=False):
+                yield from python_cells(pa.Table.from_batches([batch]), path).to_pylist()
+    except (OSError, ValueError, OverflowError, MemoryError, pa.ArrowException) as error:
+        raise DataError(f"{path}: not a Parquet table ({first_line(error)})") from None
+
+
+def _largest_cell(stored: pq.FileMetaData, path: Path) -> int:
+    """An estimate of the bytes of the largest text or picture, from the sizes of the columns.
+
+    A column whose equal cells are stored once may hold a single cell.
+    """
+    largest = 1
+    for column in range(stored.num_columns):
+        if stored.schema.column(column).physical_type != "BYTE_ARRAY":
+            continue
+        for group in map(stored.row_group, range(stored.num_row_groups)):
+            chunk = group.column(column)
+            packed, unpacked = chunk.total_compressed_size, chunk.total_uncompressed_size
+            if unpacked > max(_UNPACKED, _RATIO * packed):
+                raise DataError(
+                    f"{path}: the column {chunk.path_in_schema} unpacks from {packed:,} to "
+                    f"{unpacked:,} bytes, which no pictures or captions do. Write the table again"
+                )
+            once = chunk.has_dictionary_page and unpacked > _REPEATED * packed
+            largest = max(largest, unpacked if once else unpacked // max(1, group.num_rows))
+    return largest
 
 
 @contextlib.contextmanager

@@ -14,8 +14,16 @@ from typing import BinaryIO
 
 from manymatch.system.errors import DataError
 
-PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+PICTURES = (
+    *(".jpg", ".jpeg", ".jpe", ".jfif"),
+    *(".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"),
+)
 """Endings of the pictures that `foreign.images` reads, which loads NumPy."""
+UNREADABLE = (
+    *(".heic", ".heif", ".avif", ".jxl", ".jp2", ".svg", ".psd"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
+)
+"""Endings of pictures that `foreign.images` does not read. They are named where they are found."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",

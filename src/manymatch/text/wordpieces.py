@@ -170,6 +170,9 @@ def _from_list(folder: Path) -> str:
     settings = folder / "tokenizer_config.json"
     lowercase = not settings.is_file() or read_object(settings).get("do_lower_case", True)
     ids = {piece: number for number, piece in enumerate(pieces)}
+    if len(ids) < len(pieces):
+        repeated = next(piece for piece in pieces if pieces.count(piece) > 1)
+        raise DataError(f"{folder / 'vocab.txt'}: the piece {repeated!a:.60} stands twice")
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer(lowercase=bool(lowercase))
     tokenizer.pre_tokenizer = BertPreTokenizer()

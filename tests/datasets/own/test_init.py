@@ -34,7 +34,13 @@ def test_init_adds_the_source_and_presets_and_nothing_else(
     run(INIT, monkeypatch)
     said = capfd.readouterr().err
     assert re.search(r"60 pictures \(48 train, 6 validation, 6 test\)", said)
-    assert "about" in said and "dvc repro" in said and "or dive" in said
+    assert (
+        "about" in said
+        and "dvc repro" in said
+        and re.search(r"\d more presets are ready: .*dive", said)
+    )
+    assert "  dvc repro evaluate@birds-vsepp\n" in said
+    assert "  manymatch index photos --model models/birds/vsepp --to data/indexes/birds\n" in said
     after = Path("params.yaml").read_text()
     changed = [
         line
