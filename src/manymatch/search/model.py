@@ -18,8 +18,9 @@ from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite, inference
 from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK, Score
-from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
+from manymatch.methods.checkpoint import FILES, load_model
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.facts import FACTS, facts
 from manymatch.scene_graphs.graph import NO_GRAPH
 from manymatch.search.answer import Explanation
 from manymatch.search.explanation import explanation
