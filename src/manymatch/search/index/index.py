@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from manymatch.search.scan.scanner import Scanner
 
 
+_OF_PICTURES = ("row", "path", "split")
+"""The columns that a source needs to find a picture."""
+
+
 class Index:
     """The embeddings of many pictures or captions, to be searched; `Index.open` makes one.
 
@@ -162,7 +166,7 @@ class Index:
         Raises:
             DataError: the index has no such item.
         """
-        values = self._values(self._row(id))
+        values = self._values(self._row(id), self._stored.items.column_names)
         own = {name: values.pop(name) for name in OWN}
         return Item(**own, facts=values)
 
@@ -173,7 +177,8 @@ class Index:
             DataError: the index has no such item, or the item's file is no longer a regular file in
                 the folder that was indexed.
         """
-        return self._source.picture(self._values(self._row(id)))
+        known = [name for name in _OF_PICTURES if name in self._stored.items.column_names]
+        return self._source.picture(self._values(self._row(id), known))
 
     def _encoded_texts(self, texts: list[Any]) -> _Encoded:
         from manymatch.system.parallel_map import on_one_core
@@ -274,8 +279,9 @@ class Index:
             raise DataError(f"{self.folder}: no item '{id}'. Name the id of a result")
         return self._rows[id]
 
-    def _values(self, row: int) -> dict[str, Any]:
-        (values,) = python_cells(self._stored.items.slice(row, 1), self.folder).to_pylist()
+    def _values(self, row: int, columns: list[str]) -> dict[str, Any]:
+        cells = self._stored.items.select(columns).slice(row, 1)
+        (values,) = python_cells(cells, self.folder).to_pylist()
         return values
 
 
