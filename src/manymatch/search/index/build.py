@@ -21,10 +21,9 @@ from manymatch.methods import entry_point
 from manymatch.search.index.changes import Changes
 from manymatch.search.index.facts import with_facts
 from manymatch.search.index.items import Entry, Loaded, Source
-from manymatch.search.index.manifest import NAME, Manifest, model_identity, relative
+from manymatch.search.index.manifest import CODES, NAME, Manifest, model_identity, relative
 from manymatch.search.index.parts import UnfinishedParts
 from manymatch.search.index.stored import (
-    CODES,
     Row,
     Stored,
     gather,
@@ -36,7 +35,7 @@ from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.forms import form_of
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError, StorageError
-from manymatch.system.files import has_sha256, replacing, sha256
+from manymatch.system.files import replacing, sha256
 from manymatch.system.parts import Parts, identity_of
 from manymatch.system.progress import say, track
 
@@ -94,7 +93,7 @@ def build(
         if earlier is None or not (
             items.equals(earlier.items)
             and manifest == (former := Manifest.read(target)).model_copy(update={"files": {}})
-            and _damaged(target, former, codes=True) is None
+            and _whole(target, former)
         ):
             _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
     unfinished.remove()
@@ -184,8 +183,7 @@ def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
         manifest = Manifest.read(target)
         manifest.check_model(model, target)
         stored = Stored.open(target)
-        if damaged := _damaged(target, manifest, codes=False):
-            raise DataError(f"{target / damaged}: damaged")
+        manifest.check_files(target, codes=False)
     except DataError as error:
         say(f"{error}: every item is embedded anew")
         return None
@@ -199,12 +197,12 @@ def _items(folder: Path) -> pa.Table | None:
     return None
 
 
-def _damaged(folder: Path, manifest: Manifest, *, codes: bool) -> str | None:
-    """The first file of the codes, or of the embeddings, that does not have its hash."""
-    for name, expected in manifest.files.items():
-        if name.startswith(f"{CODES}/") == codes and not has_sha256(folder / name, expected):
-            return name
-    return None
+def _whole(folder: Path, manifest: Manifest) -> bool:
+    """Whether all files of codes have their hashes."""
+    with contextlib.suppress(DataError):
+        manifest.check_files(folder, codes=True)
+        return True
+    return False
 
 
 def _known_rows(

@@ -20,7 +20,7 @@ from manymatch.search.answer import Answer, Item, Milliseconds, Result, Side
 from manymatch.search.index.items import Source
 from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import source_at
-from manymatch.search.index.stored import CODES, OWN, Stored
+from manymatch.search.index.stored import OWN, Stored
 from manymatch.search.index.where import included
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.text.caption_text import caption_fault
@@ -81,10 +81,20 @@ class Index:
             raise ConfigError(f"beta = {beta}: {path} holds captions, and beta ranks pictures.")
         if model is not None:
             manifest.check_model(model, path)
-        return cls(path, manifest, Stored.open(path), model, beta)
+        stored = Stored.open(path)
+        stored.check(manifest)
+        return cls(path, manifest, stored, model, beta)
 
     def __len__(self) -> int:
         return len(self._stored)
+
+    def check(self) -> None:
+        """Compare the embeddings with their hashes, which reads them all.
+
+        Raises:
+            DataError: a file is damaged.
+        """
+        self.manifest.check_files(self.folder, codes=False)
 
     @property
     def model(self) -> Model:
@@ -246,23 +256,10 @@ class Index:
 
     @cached_property
     def _model_and_scanners(self) -> tuple[Model, dict[Side, Scanner]]:
-        from manymatch.search.model import load  # torch takes a second to import
-        from manymatch.search.scan.codes import Codes
-        from manymatch.search.scan.scanner import Scanner
+        from manymatch.search.index.loading import model_of, scanners  # imports torch: a second
 
-        model = self._given
-        if model is None:
-            local = self.folder / self.manifest.model
-            model = load(local if local.is_dir() else self.manifest.model)
-            self.manifest.check_model(model, self.folder)
-        folder = self.folder / CODES
-        codes = Codes(folder) if folder.is_dir() else None
-        if Manifest.read(self.folder) != self.manifest:
-            raise DataError(f"{self.folder}: was replaced while it was opened. Open it again")
-        gallery = self._stored.embeddings(), codes, self.manifest.side
-        plain = Scanner(model, *gallery)
-        texts = plain if self._beta is None else Scanner(model, *gallery, self._beta)
-        return model, {"images": plain, "texts": texts}
+        model = self._given or model_of(self.manifest, self.folder)
+        return model, scanners(model, self.manifest, self._stored, self._beta)
 
     @cached_property
     def _source(self) -> Source:

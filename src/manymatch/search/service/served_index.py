@@ -178,11 +178,24 @@ class ServedIndex:
             index = Index.open(self.folder)
             _warm(index)
         except (ManyMatchError, OSError) as error:
-            self.fault, self.status = str(error), "failed"
-            say(f"error: {error}")
+            self._fail(error)
         else:
             self._index, self.status = index, "ready"
             say(f"index '{self.name}' is ready")
+            self._check(index)
+
+    def _check(self, index: Index) -> None:
+        """Compare the embeddings with their hashes, which takes a while for a large index."""
+        try:
+            index.check()
+        except (ManyMatchError, OSError) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """End the service of this index. The terminal has the details, which name paths."""
+        self._index, self.status = None, "failed"
+        self.fault = "cannot be used; the terminal of the service says why"
+        say(f"error: index '{self.name}': {error}")
 
 
 def _warm(index: Index) -> None:
