@@ -37,7 +37,8 @@ FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD]
 TRAINED_IN = "trained_in"
 """The key of `model.json` for the precision of the training, as the preset names precisions."""
 WEIGHTS_HASH, VOCABULARY_HASH = "weights_sha256", "vocabulary_sha256"
-_HASHES = {WEIGHTS: WEIGHTS_HASH, PRESET: "preset_sha256", VOCABULARY: VOCABULARY_HASH}
+HASHES = {WEIGHTS: WEIGHTS_HASH, PRESET: "preset_sha256", VOCABULARY: VOCABULARY_HASH}
+"""The key of `model.json` for the hash of each file. Together the hashes tell models apart."""
 
 
 def save_model(
@@ -57,7 +58,7 @@ def save_model(
         content = {
             "method": preset.method,
             "feature_width": feature_width,
-            **{key: sha256(partial / name) for name, key in _HASHES.items()},
+            **{key: sha256(partial / name) for name, key in HASHES.items()},
         } | more
         write_hashed_object(partial / FACTS, content)
         write_text(partial / CARD, model_card(preset, content))
@@ -111,7 +112,7 @@ def check_files(folder: Path) -> dict[str, Any]:
         CheckpointError: a file is missing or damaged, or `model.json` has another content.
     """
     content = facts(folder)
-    for name, key in _HASHES.items():
+    for name, key in HASHES.items():
         if not has_sha256(folder / name, content[key]):
             raise CheckpointError(
                 f"{folder / name}: damaged or edited: its SHA-256 is not '{key}' of {FACTS}. "

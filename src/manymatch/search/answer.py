@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from manymatch.results.base import Record
 from manymatch.results.retrieval import Graph
@@ -50,15 +50,25 @@ class Answer(Record):
 
     Attributes:
         query: the text, the picture's file or the id of the item that asked.
+        unknown: the words of a text that the model does not know, which count as one same word.
+        understood: whether the model knows any word of a text. If not, the results mean nothing.
         exact: whether no other item can be among the results.
         reranked: the number of items whose score was computed exactly.
     """
 
     query: str
+    unknown: list[str] = Field(default_factory=list)
+    understood: bool = True
     results: list[Result]
     exact: bool
     reranked: int
     ms: Milliseconds
+
+    def notes(self) -> list[str]:
+        """What a reader must know before the results."""
+        if not self.understood:
+            return ["The model knows no word of this query, so the results mean nothing."]
+        return [f"Not known to the model: {', '.join(self.unknown)}"] if self.unknown else []
 
 
 class Item(Record):

@@ -109,10 +109,12 @@ def refuse_single(items: Any) -> None:
     """Refuse one item in place of several: its letters or rows would be taken for items.
 
     Raises:
-        DataError: `items` is a text, a path, a PIL image or the array of one picture.
+        DataError: `items` is a text, a path, a PIL image or the array of one picture, or no list.
     """
+    if not isinstance(items, Iterable):
+        raise DataError(f"expected several items in a list, not {type(items).__name__}")
     array = isinstance(items, np.ndarray) and items.shape[2:] in ((), (3,))
-    if array or isinstance(items, str | Path | Image.Image):
+    if array or isinstance(items, str | bytes | Path | Image.Image):
         raise DataError("expected several items, not a single one. Put the item in a list: [ITEM]")
 
 

@@ -8,8 +8,13 @@ MAX_CHARACTERS = 2000
 """Maximum length of a caption. Captions of the usual datasets have fewer than 500 characters."""
 
 
-def caption_fault(text: str) -> str | None:
-    """Return why `text` is not a valid caption, or None if it is."""
+def caption_fault(text: object) -> str | None:
+    """Return why `text` is not a valid caption, or None if it is.
+
+    Tables of other programs have numbers, None and NaN among their texts.
+    """
+    if not isinstance(text, str):
+        return f"{type(text).__name__} instead of a text: {shown(repr(text))}"
     if not text.strip():
         return "empty caption"
     if text[:2] in ("b'", 'b"') and text.rstrip()[-1:] == text[1]:

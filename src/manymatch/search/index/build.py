@@ -55,6 +55,7 @@ def build(
     table: Path | None = None,
     *,
     parts: Parts,
+    times: bool = True,
 ) -> Changes:
     """Write the index of `source` to the folder `target`, or bring the index up to date.
 
@@ -65,6 +66,8 @@ def build(
         model_path: the folder of the model, or its name on the hub.
         table: facts about the items, joined by the column `path`; None: the facts of the earlier
             index are kept.
+        times: whether the index knows when files were changed, for filters and quick updates. An
+            output of DVC must not know times, which differ from checkout to checkout.
 
     Raises:
         CheckpointError: the index holds embeddings of another model.
@@ -77,7 +80,7 @@ def build(
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
         finished = [*map(Stored.open, paths), *unfinished.finished()]
         rows, embedded = _rows(source, model, listed, earlier, finished, unfinished)
-        kept = [_current(entry, rows[entry.path]) for entry in listed if entry.path in rows]
+        kept = [_current(entry, rows[entry.path], times) for entry in listed if entry.path in rows]
         items = with_facts(table_of(kept), table, earlier.items if earlier else _items(target))
         manifest = Manifest(
             model=relative(model_path, target),
@@ -275,10 +278,11 @@ def _encoded(
     return entries, source.encode(model, contents())
 
 
-def _current(entry: Entry, row: Row) -> Entry:
-    """The item with the hash of the content that was embedded."""
+def _current(entry: Entry, row: Row, times: bool = True) -> Entry:
+    """The item with the hash of the content that was embedded, and its time of change or none."""
     stored, number = row
-    return replace(entry, sha256=stored.entries[number].sha256)
+    changed = entry.mtime_ns if times else 0
+    return replace(entry, sha256=stored.entries[number].sha256, mtime_ns=changed)
 
 
 def _write(

@@ -6,8 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,7 +24,7 @@ from manymatch.system.errors import ConfigError, DataError
 from manymatch.text.caption_text import caption_fault
 
 if TYPE_CHECKING:
-    from manymatch.methods.embeddings import Embeddings
+    from manymatch.search.index.queries import Queries
     from manymatch.search.model import Model
     from manymatch.search.pictures import AnyPicture
     from manymatch.search.scan.exact import Hits
@@ -52,7 +50,7 @@ class Index:
         folder: Path,
         manifest: Manifest,
         stored: Stored,
-        model: Model | None,
+        model: Model | str | Path | None,
         beta: float | None,
     ) -> None:
         self.folder, self.manifest = folder, manifest
@@ -61,12 +59,16 @@ class Index:
 
     @classmethod
     def open(
-        cls, folder: str | Path, model: Model | None = None, beta: float | None = None
+        cls,
+        folder: str | Path,
+        model: Model | str | Path | None = None,
+        beta: float | None = None,
     ) -> Index:
         """Open the index in `folder`, which `manymatch index` has written.
 
         Args:
-            model: the model that made the index; None: it is loaded from its folder.
+            model: the model that made the index, as `load` gives or takes it. None: the folder that
+                the index names, or the model of the hub that is on this machine already.
             beta: texts rank pictures by their entities, too (CORA); the weight of the whole text,
                 0 to 1. None: no re-ranking.
 
@@ -79,7 +81,7 @@ class Index:
         manifest = Manifest.read(path)
         if beta is not None and manifest.side == "texts":
             raise ConfigError(f"beta = {beta}: {path} holds captions, and beta ranks pictures.")
-        if model is not None:
+        if model is not None and not isinstance(model, str | Path):
             manifest.check_model(model, path)
         stored = Stored.open(path)
         stored.check(manifest)
@@ -95,6 +97,14 @@ class Index:
             DataError: a file is damaged.
         """
         self.manifest.check_files(self.folder, codes=False)
+
+    def __contains__(self, id: object) -> bool:
+        """Whether the index has the item `id`."""
+        return id in self._rows
+
+    def __repr__(self) -> str:
+        method = self.manifest.identity.get("method")
+        return f"Index({str(self.folder)!r}, {len(self):,} {self.manifest.side}, {method!r})"
 
     @property
     def model(self) -> Model:
@@ -136,6 +146,7 @@ class Index:
         Raises:
             DataError: as for `search`; or `queries` is a single query.
         """
+        from manymatch.search.index.queries import pictures, texts
         from manymatch.search.pictures import refuse_single
 
         refuse_single(queries)
@@ -144,11 +155,13 @@ class Index:
                 raise DataError(f"the query: {fault}")
         selected = None if where is None else included(where, self._stored.items)
         answers: dict[int, Answer] = {}
-        for kind, encoded in ((str, self._encoded_texts), (object, self._encoded_pictures)):
+        for kind, encoded in ((str, texts), (object, pictures)):
             rows = [row for row, query in enumerate(queries) if isinstance(query, kind)]
             rows = [row for row in rows if row not in answers]
             if rows:
-                group = self._answers(encoded([queries[row] for row in rows]), k, selected, least)
+                group = self._answers(
+                    encoded(self.model, [queries[row] for row in rows]), k, selected, least
+                )
                 answers |= dict(zip(rows, group, strict=True))
         return [answers[row] for row in range(len(queries))]
 
@@ -160,13 +173,15 @@ class Index:
         Raises:
             DataError: the index has no such item, or the expression is faulty.
         """
+        from manymatch.search.index.queries import Queries
+
         row = self._row(id)
         others = np.ones(len(self), np.bool_)
         if where is not None:
             others = included(where, self._stored.items)
         others[row] = False
         embeddings = self._stored.embeddings().rows(slice(row, row + 1))
-        query = _Encoded([id], embeddings, self.manifest.side, parse=0.0, encode=0.0)
+        query = Queries([id], embeddings, self.manifest.side)
         (answer,) = self._answers(query, k, others, least)
         return answer
 
@@ -190,27 +205,8 @@ class Index:
         known = [name for name in _OF_PICTURES if name in self._stored.items.column_names]
         return self._source.picture(self._values(self._row(id), known))
 
-    def _encoded_texts(self, texts: list[Any]) -> _Encoded:
-        from manymatch.system.parallel_map import on_one_core
-
-        model = self.model
-        start = time.perf_counter()
-        captions = model.parse(texts)
-        parsed = time.perf_counter()
-        # One text is too little for two cores, and torch's threads would slow the scan.
-        with on_one_core() if len(texts) == 1 else nullcontext():
-            embeddings = model.encode_captions(captions)
-        return _Encoded(texts, embeddings, "texts", parsed - start, time.perf_counter() - parsed)
-
-    def _encoded_pictures(self, pictures: list[Any]) -> _Encoded:
-        model = self.model
-        start = time.perf_counter()
-        embeddings = model.encode_images(pictures, progress=False)
-        names = [str(picture) if isinstance(picture, Path) else "a picture" for picture in pictures]
-        return _Encoded(names, embeddings, "images", 0.0, time.perf_counter() - start)
-
     def _answers(
-        self, query: _Encoded, k: int, selected: NDArray[np.bool_] | None, least: float | None
+        self, query: Queries, k: int, selected: NDArray[np.bool_] | None, least: float | None
     ) -> list[Answer]:
         if k < 1:
             raise ConfigError(f"k = {k}: ask for at least one result.")
@@ -227,12 +223,14 @@ class Index:
         return [
             Answer(
                 query=name,
+                unknown=unknown,
+                understood=understood,
                 results=self._results(hit, query.side),
                 exact=hit.exact,
                 reranked=hit.reranked,
                 ms=times,
             )
-            for name, hit in zip(query.names, hits, strict=True)
+            for name, (unknown, understood), hit in zip(query.names, query.words, hits, strict=True)
         ]
 
     def _results(self, hits: Hits, asking: Side) -> list[Result]:
@@ -258,7 +256,7 @@ class Index:
     def _model_and_scanners(self) -> tuple[Model, dict[Side, Scanner]]:
         from manymatch.search.index.loading import model_of, scanners  # imports torch: a second
 
-        model = self._given or model_of(self.manifest, self.folder)
+        model = model_of(self.manifest, self.folder, self._given)
         return model, scanners(model, self.manifest, self._stored, self._beta)
 
     @cached_property
@@ -273,21 +271,10 @@ class Index:
 
     def _row(self, id: str) -> int:
         if id not in self._rows:
-            raise DataError(f"{self.folder}: no item '{id}'. Name the id of a result")
+            raise DataError(f"no item '{id}' in the index. Name the id of a result")
         return self._rows[id]
 
     def _values(self, row: int, columns: list[str]) -> dict[str, Any]:
         cells = self._stored.items.select(columns).slice(row, 1)
         (values,) = python_cells(cells, self.folder).to_pylist()
         return values
-
-
-@dataclass(frozen=True)
-class _Encoded:
-    """Embedded queries; their kind; and the seconds that it took to parse and to encode them."""
-
-    names: Sequence[str]
-    embeddings: Embeddings
-    side: Side
-    parse: float
-    encode: float

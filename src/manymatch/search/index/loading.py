@@ -5,22 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 from manymatch.search.answer import Side
+from manymatch.search.hub import downloaded
 from manymatch.search.index.manifest import CODES, Manifest
 from manymatch.search.index.stored import Stored
 from manymatch.search.model import Model, load
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.scanner import Scanner
-from manymatch.system.errors import DataError
+from manymatch.system.errors import CheckpointError, DataError
 
 
-def model_of(manifest: Manifest, folder: Path) -> Model:
-    """The model that the index in `folder` names.
+def model_of(manifest: Manifest, folder: Path, given: Model | str | Path | None) -> Model:
+    """The model of the index in `folder`: the `given` one, or else the one that the index names.
+
+    The author of an index chooses the name, so nothing is downloaded by it.
 
     Raises:
         CheckpointError: there is no such model, or another model made the index.
     """
-    local = folder / manifest.model
-    model = load(local if local.is_dir() else manifest.model)
+    if given is None:
+        own = folder / manifest.model
+        given = own if own.is_dir() else downloaded(manifest.model)
+    if given is None:
+        raise CheckpointError(
+            f"{folder}: the index names the model '{manifest.model}', which is not there. Name the "
+            "model by --model, or in Python by Index.open(FOLDER, MODEL)."
+        )
+    model = load(given) if isinstance(given, str | Path) else given
     manifest.check_model(model, folder)
     return model
 

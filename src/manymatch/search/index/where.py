@@ -136,7 +136,9 @@ class _Expression:
             return column
         if name != "date":
             self._refuse(f"no column '{name}'{nearest(name, [*names, 'date'])}")
-        return self._items["mtime_ns"].cast(pa.timestamp("ns"))
+        changed = self._items["mtime_ns"]
+        known = pc.if_else(pc.equal(changed, 0), pa.scalar(None, changed.type), changed)
+        return known.cast(pa.timestamp("ns"))
 
     def _literal(self, wanted: pa.DataType) -> pa.Scalar:
         kind, text = self._next()

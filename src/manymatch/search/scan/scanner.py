@@ -61,6 +61,8 @@ class Scanner:
         side: Side = "images",
         beta: float | None = None,
     ) -> None:
+        model.check_origin(gallery, side)
+        self._model = model
         self._form = form_of(model.method, side, beta)
         self._exact = ExactScores(model, gallery, side, beta, self._form)
         self._count, self._shape = len(gallery), gallery.vectors.shape[1:]
@@ -93,6 +95,7 @@ class Scanner:
         """
         if k < 1:
             raise ConfigError(f"{k} results: expected at least 1.")
+        self._model.check_origin(queries)
         if queries.vectors.shape[2] != self._shape[1]:
             raise DataError(
                 f"queries of {queries.vectors.shape[2]} numbers for items of {self._shape[1]}: "

@@ -68,6 +68,12 @@ const cutOff = (index, results, cards) => {
   return make("div", { class: "cut-off" }, make("label", {}, "Cut-off ", slider), output, shown);
 };
 
+/** What the model did not understand of a text. */
+const notes = ({ unknown, understood }) => {
+  if (!understood) return [make("p", { class: "fault", role: "status" }, "The model knows no word of this query, so the results mean nothing.")];
+  return unknown.length ? [make("p", { class: "note unknown", role: "status" }, `Not known to the model: ${unknown.join(", ")}`)] : [];
+};
+
 const column = ({ index, answer, error, description }) => {
   const head = make("header", {}, make("h2", {}, index), make("span", { class: "note" }, description));
   const section = make("section", { class: "column", "aria-label": `Results of ${index}`, "data-index": index }, head);
@@ -78,6 +84,7 @@ const column = ({ index, answer, error, description }) => {
   const { results, exact, ms } = answer;
   const time = ms.parse + ms.encode + ms.search;
   head.append(make("span", { class: "note" }, `${time < 10 ? time.toFixed(1) : Math.round(time)} ms${exact ? ", exact" : ", not proven exact"}`));
+  section.append(...notes(answer));
   if (!results.length) {
     section.append(make("p", { class: "note" }, "Nothing fits the filter."));
     return section;
