@@ -176,6 +176,8 @@ def curves(**sides: Any) -> dict[str, Any]:
         curves(image=[[0.1, float("inf")], [0.0, 1.0]]),
         curves(image=[[0.1, 0.2], [0.0, 1.5]]),
         curves(more=CURVE),
+        *({"precision_of": lie} for lie in ("x", {}, {"images": 0, "right": "all"})),
+        {"precision_of": {"images": 5, "right": "some"}},
         {"rsum": "high"},
         {"rsum": float("nan")},
         {"epoch": "2"},

@@ -148,15 +148,18 @@ def _show(answer: Answer) -> None:
         ]
         for result in answer.results
     ]
-    columns = [Column("item", numeric=False), Column("score"), Column("right", unit="%")]
+    own = answer.right is not None and answer.right.pairs == "own"
+    share = Column("own pair" if own else "right", unit="%")
+    columns = [Column("item", numeric=False), Column("score"), share]
     results = (
         Table("Results", columns, rows).without_empty_columns() if rows else Note("no results")
     )
     notes = [Note(note) for note in answer.notes()]
+    below = [Note(str(answer.right))] if rows and answer.right else []
     kind = "exact" if answer.exact else "not proven exact"
     times = f"parsed, encoded and searched in {ms.parse:.0f}, {ms.encode:.0f}, {ms.search:.0f} ms"
     small = f"{kind}, {answer.reranked:,} re-ranked, {times}"
-    show([Heading(answer.query, small), *notes, results])
+    show([Heading(answer.query, small), *notes, results, *below])
 
 
 @commands.command()

@@ -38,6 +38,13 @@ class Extraction(_Group):
     weights_sha256: str
 
 
+class PrecisionOf(_Group):
+    """What the curves of precision rest on, as in `training.validation.Precision`."""
+
+    images: Count
+    right: Literal["all", "judged", "own"]
+
+
 class Facts(_Group):
     """The content of `model.json`. Unknown keys are kept, and nothing reads them.
 
@@ -59,6 +66,7 @@ class Facts(_Group):
     epochs: Count | None = None
     rsum: float | None = None
     precision: dict[Literal["image", "text"], Curve] | None = None
+    precision_of: PrecisionOf | None = None
     trained_in: str | None = None
     warm_start_sha256: Hash | None = None
 

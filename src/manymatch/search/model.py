@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -18,31 +18,28 @@ from PIL import Image
 from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite, inference
-from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK, Score
+from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.checkpoint import HASHES, load_model
 from manymatch.methods.embeddings import Embeddings
 from manymatch.methods.facts import FACTS, facts
 from manymatch.scene_graphs.graph import NO_GRAPH
-from manymatch.search.answer import Explanation, Side
+from manymatch.search.answer import Explanation, Right, Side
 from manymatch.search.explanation import explanation
 from manymatch.search.hub import fetched, uploaded
-from manymatch.search.origin import check_asking, check_origin, check_sizes
-from manymatch.search.pictures import AnyPicture, Pictures, refuse_single
+from manymatch.search.pictures import AnyPicture, Pictures, batches_of, refuse_single
+from manymatch.search.scores import check_asking, check_pair, of_all_pairs
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate, collate_captions
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
-from manymatch.similarities.blocks import runs
 from manymatch.system.device import pick_device
-from manymatch.system.errors import CheckpointError, ConfigError, DataError, StorageError
+from manymatch.system.errors import CheckpointError, DataError, StorageError
 from manymatch.system.files import replacing
 from manymatch.system.progress import track
 from manymatch.text.caption_text import caption_fault
 
 if TYPE_CHECKING:
     from spacy.language import Language
-
-_Item = TypeVar("_Item")
 
 
 def load(
@@ -144,7 +141,7 @@ class Model:
         Raises:
             DataError: there are no items.
         """
-        batches = (collate(batch) for batch in _batches(items, batch_size))
+        batches = (collate(batch) for batch in batches_of(items, batch_size))
         return self._embedded(self.method.encode_images, batches, "images")
 
     def picture_reader(self) -> Callable[[Path], Image.Image]:
@@ -167,7 +164,7 @@ class Model:
                 caption.
         """
         refuse_single(texts)
-        entries = map(self.parse, _batches(texts, batch_size))
+        entries = map(self.parse, batches_of(texts, batch_size))
         return self.encode_captions(itertools.chain.from_iterable(entries), batch_size)
 
     def parse(self, texts: Sequence[str]) -> list[CaptionEntry]:
@@ -193,7 +190,7 @@ class Model:
         self, captions: Iterable[CaptionEntry], batch_size: int = 256
     ) -> Embeddings:
         """Embed m texts that `parse` has read, as `encode_texts` embeds texts."""
-        batches = map(self._text_batch, _batches(captions, batch_size))
+        batches = map(self._text_batch, batches_of(captions, batch_size))
         return self._embedded(self.method.encode_texts, batches, "texts")
 
     def score(
@@ -212,25 +209,18 @@ class Model:
         """
         check_asking(query)
         method = self.method
-        self.check_origin(images, "images")
-        self.check_origin(texts, "texts")
-        check_sizes(images, texts)
+        check_pair(images, texts, self.identity)
         rank = (method.t2i_score if query == "text" else None) or method.score
-        text_runs = runs(len(texts), CAPTIONS_PER_BLOCK)
-        return torch.cat(
-            [
-                torch.cat([self._block(rank, images.rows(i), texts.rows(j)) for j in text_runs], 1)
-                for i in runs(len(images), IMAGES_PER_BLOCK)
-            ]
-        )
+        return of_all_pairs(partial(self._block, rank), images, texts)
 
     def precision(
         self, scores: ArrayLike, query: Literal["text", "image"] = "text"
     ) -> np.ndarray | None:
         """The share in 0..1 of right results at these scores, as the validation split knows it.
 
-        The share is that of a gallery as large as the validation split: a larger gallery has more
-        wrong results at the same score. None if the model is of an older version.
+        `right` says which results count as right. The share is that of a gallery as large as the
+        validation split: a larger gallery has more wrong results at the same score. None if the
+        model is of an older version.
 
         Args:
             scores: scores of any shape.
@@ -240,14 +230,15 @@ class Model:
         curves = self.facts.get("precision")
         return None if curves is None else np.interp(np.asarray(scores), *curves[query])
 
-    def check_origin(self, embeddings: Embeddings, side: Side | None = None) -> None:
-        """Refuse embeddings of another model, or of another side than `side`: a `DataError`."""
-        check_origin(embeddings, self._identity, side)
+    @property
+    def identity(self) -> str:
+        """What tells models apart: the `origin` of embeddings has it."""
+        return " ".join(self.facts[key] for key in HASHES.values())
 
     @property
-    def _identity(self) -> str:
-        """What tells models apart."""
-        return " ".join(self.facts[key] for key in HASHES.values())
+    def right(self) -> Right | None:
+        """Which results `precision` counts as right, and on how many images; None: no precision."""
+        return Right.of(self.facts)
 
     def explain(self, image: AnyPicture, text: str) -> Explanation:
         """What the method knows about the score of one picture and one text."""
@@ -305,12 +296,4 @@ class Model:
                 parts.append(part)
         if not parts:
             raise DataError(f"there are no {items} to encode")
-        return replace(Embeddings.join(parts), origin=(items, self._identity))
-
-
-def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    if not isinstance(size, int) or size < 1:
-        raise ConfigError(f"batch_size = {size!r}: expected a number of at least 1.")
-    iterator = iter(items)
-    while batch := list(itertools.islice(iterator, size)):
-        yield batch
+        return replace(Embeddings.join(parts), origin=(items, self.identity))

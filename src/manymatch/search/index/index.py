@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manymatch.foreign.parquet_file import python_cells
-from manymatch.search.answer import Answer, Item, Milliseconds, Result, Side
+from manymatch.search.answer import Answer, Item, Milliseconds, Result, Right, Side
 from manymatch.search.index.items import Source
 from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import source_at
@@ -226,6 +226,7 @@ class Index:
                 unknown=unknown,
                 understood=understood,
                 results=self._results(hit, query.side),
+                right=self._right(query.side),
                 exact=hit.exact,
                 reranked=hit.reranked,
                 ms=times,
@@ -237,7 +238,7 @@ class Index:
         columns = ["id", "path", *(["text"] if self.manifest.side == "texts" else [])]
         rows = self._stored.items.select(columns).take(hits.rows).to_pylist()
         precision = None
-        if asking != self.manifest.side and self._beta is None:
+        if self._right(asking):
             direction: Literal["text", "image"] = "text" if asking == "texts" else "image"
             precision = self.model.precision(hits.scores, direction)
         shares = [None] * len(rows) if precision is None else precision.tolist()
@@ -245,6 +246,12 @@ class Index:
             Result(**row, score=score, precision=share)
             for row, score, share in zip(rows, hits.scores.tolist(), shares, strict=True)
         ]
+
+    def _right(self, asking: Side) -> Right | None:
+        """What the shares of the results count, if queries of this kind have shares."""
+        if asking == self.manifest.side or self._beta is not None:
+            return None
+        return self.model.right
 
     @property
     def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:

@@ -23,6 +23,7 @@ from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.source import Floats, Source
+from manymatch.search.scores import check_origin
 from manymatch.system.errors import ConfigError, DataError
 
 _MARGIN = 64
@@ -61,8 +62,8 @@ class Scanner:
         side: Side = "images",
         beta: float | None = None,
     ) -> None:
-        model.check_origin(gallery, side)
-        self._model = model
+        check_origin(gallery, model.identity, side)
+        self._identity = model.identity
         self._form = form_of(model.method, side, beta)
         self._exact = ExactScores(model, gallery, side, beta, self._form)
         self._count, self._shape = len(gallery), gallery.vectors.shape[1:]
@@ -95,7 +96,7 @@ class Scanner:
         """
         if k < 1:
             raise ConfigError(f"{k} results: expected at least 1.")
-        self._model.check_origin(queries)
+        check_origin(queries, self._identity)
         if queries.vectors.shape[2] != self._shape[1]:
             raise DataError(
                 f"queries of {queries.vectors.shape[2]} numbers for items of {self._shape[1]}: "

@@ -277,6 +277,7 @@ def merged(answers: Sequence[Answer], k: int) -> Answer:
         unknown=answers[0].unknown,
         understood=answers[0].understood,
         results=sorted(results, key=lambda result: -result.score)[:k],
+        right=answers[0].right,
         exact=all(answer.exact for answer in answers),
         reranked=sum(answer.reranked for answer in answers),
         ms=Milliseconds(

@@ -1,14 +1,38 @@
-"""Which embeddings a model may score: its own, and arrays from elsewhere, which have no origin."""
+"""Scores of all pairs, and which embeddings a model may score: its own, and arrays from elsewhere,
+which have no origin."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.answer import Side
+from manymatch.similarities.blocks import runs
 from manymatch.system.errors import ConfigError, DataError
 
 
-def check_origin(embeddings: Embeddings, model: str, side: Side | None) -> None:
+def of_all_pairs(
+    block: Callable[[Embeddings, Embeddings], Tensor], images: Embeddings, texts: Embeddings
+) -> Tensor:
+    """`(n_images, n_texts)`, put together of the scores of blocks."""
+    text_runs = runs(len(texts), CAPTIONS_PER_BLOCK)
+    return torch.cat(
+        [
+            torch.cat([block(images.rows(i), texts.rows(j)) for j in text_runs], 1)
+            for i in runs(len(images), IMAGES_PER_BLOCK)
+        ]
+    )
+
+
+def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -> None:
     """Refuse embeddings of another model than `model`, or of another side than `side`.
+
+    Args:
+        model: `Model.identity`.
 
     Raises:
         DataError: these are no embeddings, or those of another model or side. Embeddings without
@@ -28,8 +52,11 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None) -> None:
         raise DataError("embeddings of another model. Embed the items with this model")
 
 
-def check_sizes(images: Embeddings, texts: Embeddings) -> None:
-    """Refuse embeddings of different sizes: a `DataError`."""
+def check_pair(images: Embeddings, texts: Embeddings, model: str) -> None:
+    """Refuse embeddings that have no score by `model`: those of another model or of the other side,
+    or of different sizes. Each is a `DataError`."""
+    check_origin(images, model, "images")
+    check_origin(texts, model, "texts")
     for name, vectors in (("images", images.vectors), ("texts", texts.vectors)):
         if vectors.ndim != 3:
             raise DataError(f"{name}: vectors {tuple(vectors.shape)}, but expected (n, K, D)")
