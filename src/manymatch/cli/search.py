@@ -86,7 +86,9 @@ def index(
     if parts.wanted:
         stage.build_part(items, loaded, parts)
     else:
-        say(f"{to}: {stage.build(items, loaded, to, model, table, parts=parts)}")
+        times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
+        changes = stage.build(items, loaded, to, model, table, parts=parts, times=times)
+        say(f"{to}: {changes}")
 
 
 def _parts(index: Path) -> Path:
@@ -122,6 +124,10 @@ def search(
             help="Rank by the text's entities, too (CORA): weight of the whole text, 0-1."
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="The model, if it is not where the index says."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Show the results with pictures in a browser.")
@@ -133,7 +139,11 @@ def search(
         raise ConfigError("give either a text or --image FILE.")
     from manymatch.search.index.index import Index
 
-    opened = Index.open(index, beta=beta)
+    if open_page:
+        from manymatch.search.index.grid import page_folder, write_grid
+
+        folder = page_folder()  # a full disk is noticed before the search
+    opened = Index.open(index, model, beta)
     answer = opened.search(asked, count, where=where, least=least)
     if as_json:
         typer.echo(json.dumps(answer.model_dump(exclude_none=True), ensure_ascii=False))
@@ -142,9 +152,7 @@ def search(
     if open_page:
         import webbrowser
 
-        from manymatch.search.index.grid import write_grid
-
-        page = write_grid(opened, answer)
+        page = write_grid(opened, answer, folder)
         say(f"{page}: the results as a page")
         webbrowser.open(page.as_uri())
 
@@ -164,13 +172,18 @@ def _show(answer: Answer) -> None:
         ]
         for result in answer.results
     ]
-    columns = [Column("item", numeric=False), Column("score"), Column("right", unit="%")]
+    own = answer.right is not None and answer.right.pairs == "own"
+    share = Column("own pair" if own else "right", unit="%")
+    columns = [Column("item", numeric=False), Column("score"), share]
     results = (
         Table("Results", columns, rows).without_empty_columns() if rows else Note("no results")
     )
+    notes = [Note(note) for note in answer.notes()]
+    below = [Note(str(answer.right))] if rows and answer.right else []
     kind = "exact" if answer.exact else "not proven exact"
     times = f"parsed, encoded and searched in {ms.parse:.0f}, {ms.encode:.0f}, {ms.search:.0f} ms"
-    show([Heading(answer.query, f"{kind}, {answer.reranked:,} re-ranked, {times}"), results])
+    small = f"{kind}, {answer.reranked:,} re-ranked, {times}"
+    show([Heading(answer.query, small), *notes, results, *below])
 
 
 @commands.command()
@@ -200,6 +213,10 @@ def serve(
             callback=check_name, metavar="NAME", help="Serve INDEX as a shard of the index NAME."
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="The model, if it is not where the indexes say."),
+    ] = None,
 ) -> None:
     """Search indexes in the browser: a page, and an HTTP service for programs.
 
@@ -208,6 +225,8 @@ def serve(
     """
     if shard_of and (shards or len(indexes) > 1):
         raise ConfigError("--shard-of: expected one folder. Serve each shard by its own command.")
+    if model and shards:
+        raise ConfigError("--model: the services of the shards have their model. Leave the option.")
     from manymatch.search.service.server import serve as run
 
-    run(indexes, host, port, rate, shards, shard_of)
+    run(indexes, host, port, rate, shards, shard_of, model)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from manymatch.config.names import Ensemble, ModelPath, Name
+from manymatch.config.names import Ensemble, ModelPath, Name, ParserName
 from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.system.errors import ConfigError, nearest
 
@@ -55,7 +55,7 @@ class Extraction(Strict):
 class SceneGraphs(Strict):
     """The parser: a spaCy model, in how many processes, how many captions at once."""
 
-    model: str = "en_core_web_sm"
+    model: ParserName = "en_core_web_sm"
     processes: Annotated[int, Field(ge=0)] = 0
     """0: one per core."""
     batch_size: Count = 256

@@ -116,5 +116,16 @@ class Vocabulary:
         """Return the id of each word."""
         return [self._ids.get(word, self.UNK) for word in words]
 
+    def unknown(self, text: str) -> list[str]:
+        """The words of `text` that are not in the vocabulary, each once; the whole text if it has
+        no words."""
+        words = tokenize(text)
+        unknown = dict.fromkeys(word for word in words if word not in self._ids)
+        return list(unknown) if words else [text.strip()]
+
+    def knows(self, text: str) -> bool:
+        """Whether a word of `text` is in the vocabulary."""
+        return any(word in self._ids for word in tokenize(text))
+
     def __len__(self) -> int:
         return len(self.words)

@@ -42,6 +42,7 @@ def train(
     models: Path = Path("models"),
     usage: Path | None = None,
     after_epoch: AfterEpoch | None = None,
+    relevance: Path | None = None,
 ) -> None:
     """Train by `preset` and write the folder `model` with the weights of the best epoch.
 
@@ -58,6 +59,7 @@ def train(
         models: the folder of the preset's `warm_start.model`.
         usage: file for the time and memory of the training (`system.machine`); None: no file.
         after_epoch: see `AfterEpoch`.
+        relevance: the data set's judgments, for the shares of right results at scores.
 
     Raises:
         ConfigError, DataError: preset and data do not fit, or training diverges.
@@ -89,7 +91,7 @@ def train(
         if not history.ended(preset.training.epochs, preset.training.patience):
             _fit(learner, history, machine, store, live, after_epoch)
     if first_process():
-        _write(model, learner, index, history, store, source, machine)
+        _write(model, learner, index, history, store, source, machine, relevance)
         if usage is not None:
             record(usage, "train", clock.usage(str(machine.first_device), resumed))
 
@@ -194,6 +196,7 @@ def _write(
     store: Checkpoints,
     source: Source | None,
     machine: Machine,
+    relevance: Path | None,
 ) -> None:
     """Write the model of the best epoch, then remove the checkpoints."""
     preset, best = learner.preset, history.best
@@ -202,7 +205,9 @@ def _write(
     images, device = preset.training.images_per_batch, machine.first_device
     learner.method.precision = preset.training.precision  # searches embed as the preset says
     with deterministic(machine.accelerator == "cpu"):
-        precision = precision_by_score(learner.method.to(device), learner.data, images, device)
+        precision = precision_by_score(
+            learner.method.to(device), learner.data, images, device, relevance
+        )
     facts: dict[str, Any] = {
         "dataset": index.dataset,
         "extraction": index.attributes,
@@ -210,7 +215,8 @@ def _write(
         "epoch": best + 1,
         "epochs": len(history.rows),
         "rsum": rsum,
-        "precision": precision,
+        "precision": precision.curves,
+        "precision_of": {"images": precision.images, "right": precision.right},
         TRAINED_IN: machine.precision,
     }
     if source is not None:

@@ -17,7 +17,8 @@ from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.experiments.run_folder import Numbers
-from manymatch.methods.checkpoint import FACTS, TRAINED_IN
+from manymatch.methods.checkpoint import TRAINED_IN
+from manymatch.methods.facts import FACTS
 from manymatch.system.machine import MachineRecord
 from manymatch.training.train import train
 

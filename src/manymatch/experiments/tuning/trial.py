@@ -27,7 +27,7 @@ from manymatch.experiments.tuning.search import (
     hours,
     record,
 )
-from manymatch.methods.checkpoint import FACTS
+from manymatch.methods.facts import FACTS
 from manymatch.results.tuning import TunedTrial
 from manymatch.system import files
 from manymatch.system.device import pick_device
