@@ -17,7 +17,7 @@ from manymatch.system.errors import StorageError
 from manymatch.system.files import storage_errors
 from manymatch.system.progress import say
 from manymatch.training.history import History
-from manymatch.training.machine import first_process
+from manymatch.training.helpers import first_process
 
 try:
     from dvclive import Live

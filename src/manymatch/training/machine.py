@@ -13,6 +13,7 @@ from manymatch.config.preset import Precision, Training
 from manymatch.evaluation.embed import precision_on
 from manymatch.system.device import multiplies_bfloat16
 from manymatch.system.errors import ConfigError
+from manymatch.training.helpers import Started
 from manymatch.training.lightning import pl
 
 
@@ -42,6 +43,7 @@ class Machine:
             "devices": self.devices,
             "num_nodes": self.nodes,
             "precision": self.precision,
+            "plugins": None if distributed.is_torchelastic_launched() else [Started()],
             # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch. On
             # the CPU batch norms differ; `EpochEnd` makes those equal.
             "strategy": pl.strategies.DDPStrategy(
@@ -66,11 +68,6 @@ def description(training: Training, machine: Machine) -> str:
         reason = f"this {machine.accelerator.upper()} {can} bfloat16"
     devices = f"{machine.devices * machine.nodes} x {machine.accelerator}"
     return f"training on {devices}, precision {machine.precision} ({reason})"
-
-
-def first_process() -> bool:
-    """Whether this process prints and writes; known before training begins."""
-    return getattr(pl.utilities.rank_zero_only, "rank", 0) == 0
 
 
 def choose_machine(training: Training) -> Machine:
