@@ -16,8 +16,8 @@ from typing import Any
 from manymatch.system.errors import StorageError
 from manymatch.system.files import storage_errors
 from manymatch.system.progress import say
-from manymatch.training.history import History
 from manymatch.training.helpers import first_process
+from manymatch.training.history import History
 
 try:
     from dvclive import Live

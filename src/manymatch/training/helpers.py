@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -72,11 +73,12 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
     names = "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"
     before = {name: os.environ.pop(name, None) for name in names}
     os.environ["MASTER_PORT"] = str(Started().main_port)  # helpers find it there
-    helpers = [_Helper(rank, train) for rank in range(1, devices)]
+    helpers = [_Helper(rank, devices, train) for rank in range(1, devices)]
     ended = threading.Event()
     threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
     try:
-        yield
+        with _interrupted_by_sigterm():
+            yield
         distributed.destroy_process_group()  # a later training of this process has its own
     except (ManyMatchError, OSError):
         raise
@@ -95,16 +97,32 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """In the block, SIGTERM is an interrupt. Lightning's own handler begins a broadcast in the
+    midst of another, so that all processes wait for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 class _Helper:
     """One helper, and the connection through which it tells its fault."""
 
-    def __init__(self, rank: int, train: Callable[[], None]) -> None:
+    def __init__(self, rank: int, count: int, train: Callable[[], None]) -> None:
+        self._count = count
         context = multiprocessing.get_context("spawn")
         self._faults, sender = context.Pipe(duplex=False)
         arguments = rank, os.getpid(), sender, train
         self.process: BaseProcess = context.Process(target=_help, args=arguments, daemon=False)
-        # An interrupt of the keyboard reaches all processes. The first one decides; it ends the
-        # others, and has no wait that would never end.
+        # An interrupt of the keyboard reaches all processes, and the first one ends the others. The
+        # tracker starts before, because its start would unblock the signal.
+        resource_tracker.ensure_running()
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()
@@ -120,10 +138,10 @@ class _Helper:
         with contextlib.suppress(EOFError, OSError):
             fault: Exception = self._faults.recv()
             return fault
-        how = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"exit code {code}"
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return ManyMatchError(
-            f"training: process {self.process.pid}, one of several, ended: {how}. The same command "
-            "goes on after the last whole epoch"
+            f"training: process {self.process.pid}, one of {self._count}, {how} (out of memory?). "
+            "The same command goes on after the last whole epoch"
         )
 
 

@@ -28,6 +28,11 @@ class Machine:
     nodes: int = 1
 
     @property
+    def together(self) -> bool:
+        """Whether several processes train."""
+        return self.devices * self.nodes > 1
+
+    @property
     def first_device(self) -> torch.device:
         return torch.device("cuda" if self.accelerator == "gpu" else "cpu")
 
@@ -37,7 +42,6 @@ class Machine:
         Args:
             all_used: whether each parameter has a gradient after each batch.
         """
-        together = self.devices * self.nodes > 1
         return {
             "accelerator": self.accelerator,
             "devices": self.devices,
@@ -49,11 +53,11 @@ class Machine:
             "strategy": pl.strategies.DDPStrategy(
                 find_unused_parameters=not all_used, broadcast_buffers=False
             )
-            if together
+            if self.together
             else "auto",
             # On GPUs, batch norms use the statistics of the whole batch. torch has no such layer
             # for the CPU, where each process uses the statistics of its own part.
-            "sync_batchnorm": together and self.accelerator == "gpu",
+            "sync_batchnorm": self.together and self.accelerator == "gpu",
         }
 
 

@@ -166,6 +166,9 @@ def _fit(
         benchmark=any(isinstance(part, CNN) for part in learner.method.modules()),
         **machine.trainer_settings(_all_used(learner.preset.training, learner.method)),
     )
+    if machine.together:
+        connector: Any = trainer._signal_connector
+        connector.register_signal_handlers = lambda: None  # see `helpers`
     resumed_from = store.state(len(history.rows)) if history.rows else None
     trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
 

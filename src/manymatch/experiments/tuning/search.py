@@ -24,6 +24,7 @@ from manymatch.experiments.presets.experiment import (
     full_key,
     full_keys,
     on_any_machine,
+    run_preset,
     training_inputs,
     training_run,
 )
@@ -126,7 +127,7 @@ class Search:
         Raises:
             ConfigError: a key is unknown or a value does not fit.
         """
-        preset = read_preset(self._path, full_keys(self.space.set | settings, self.method))
+        preset = run_preset(self._path, full_keys(self.space.set | settings, self.method))
         check_run(preset)
         return preset
 
