@@ -173,4 +173,4 @@ def test_killed_and_interrupted_trainings_leave_nothing_and_go_on(checkout: Chec
             assert process.returncode == code, output
             assert psutil.wait_procs(family, timeout=30)[1] == []
             others = [line for line in output.splitlines() if not line.startswith("epoch")]
-            assert len(others) == (code != -signal.SIGKILL), output
+            assert len(others) == (code > 0), output

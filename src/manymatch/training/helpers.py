@@ -12,11 +12,12 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from torch import distributed
@@ -169,9 +170,14 @@ def _told(fault: Exception) -> Exception:
 
 def _failure(helpers: Sequence[_Helper], seconds: float) -> Exception | None:
     """What ended the first helper that has failed; None if none fails within `seconds`."""
-    wait([helper.process.sentinel for helper in helpers], seconds)
-    failures = (helper.failure() for helper in helpers)
-    return next((failure for failure in failures if failure is not None), None)
+    deadline = time.monotonic() + seconds
+    while True:
+        failures = (helper.failure() for helper in helpers)
+        failure = next((failure for failure in failures if failure is not None), None)
+        # The connection of a process breaks before the process has ended.
+        if failure is not None or time.monotonic() >= deadline:
+            return failure
+        time.sleep(0.1)
 
 
 def _end_with(helpers: Sequence[_Helper], ended: threading.Event) -> None:
