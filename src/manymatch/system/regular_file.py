@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from manymatch.system.errors import DataError
 
-PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-"""Endings of the pictures that `foreign.images` reads, which loads NumPy."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -47,16 +43,3 @@ def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
         name = _KINDS.get(kind, "of an unknown kind")
         raise DataError(f"{path}: {name}, not a regular file. Give a regular file")
     return os.fdopen(file, "rb", buffering)
-
-
-@contextmanager
-def regular_path(path: Path) -> Iterator[str]:
-    """The name of the file that `open_regular` opened, for libraries that take only a path."""
-    with open_regular(path) as file:
-        yield f"/dev/fd/{file.fileno()}"
-
-
-def read_regular(path: Path) -> bytes:
-    """The content of a regular file; raises the same as `open_regular`."""
-    with open_regular(path) as file:
-        return file.read()
