@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from manymatch.experiments.tuning.search import (
     hours,
     record,
 )
+from manymatch.foreign.json_file import read_object
 from manymatch.methods.checkpoint import FACTS
 from manymatch.results.tuning import TunedTrial
 from manymatch.system import files
@@ -201,7 +201,7 @@ def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
             except (optuna.TrialPruned, DivergenceError, DeviceMemoryError):
                 run.tidy("log.txt")
                 raise
-        facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
+        facts = read_object(model / FACTS)
         return {key: facts[key] for key in ("rsum", "epoch", "epochs")}
 
     return run.once(work, ["model"], accept_stale=watch is None)
