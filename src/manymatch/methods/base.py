@@ -84,5 +84,6 @@ class Method(nn.Module, ABC):
         """Called before each training epoch (0-based), for losses that change with time."""
 
     def start_step(self, epochs: float) -> None:
-        """Called before each training step with the number of epochs done so far, for losses that
-        warm up; 0.25 is after a quarter of the first epoch."""
+        """Called before each training step with the number of epochs that are done after it, for
+        losses that warm up: 0.25 for the step that ends the first quarter of the first epoch. It
+        is never 0, so that the first step learns too."""

@@ -22,6 +22,7 @@ from torch import Tensor
 from manymatch.config.preset import Preset, read_preset
 from manymatch.encoders.pretrained import structure_only
 from manymatch.foreign.json_file import write_hashed_object
+from manymatch.foreign.regular_file import regular_path
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.facts import FACTS, REMEDY, facts
@@ -140,7 +141,7 @@ def load_weights(path: Path, method: Method, name: str) -> None:
 def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
     """The weights by name, and the name of their method as the file states it."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with regular_path(path) as name, safe_open(name, framework="pt") as file:
             state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
             return state, (file.metadata() or {}).get("method")
     except (OSError, SafetensorError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from manymatch.training.checkpoints import Checkpoints, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.epoch_end import AfterEpoch, EpochEnd
+from manymatch.training.helpers import first_process, helped
 from manymatch.training.history import RSUM, History
 from manymatch.training.lightning import pl
-from manymatch.training.machine import Machine, choose_machine, description, first_process
+from manymatch.training.machine import Machine, choose_machine, description
 from manymatch.training.module import Learner, reseed
 from manymatch.training.progress_bar import ProgressBar
 from manymatch.training.run_context import deterministic, keyboard_interrupts, memory_faults, quiet
@@ -47,7 +49,8 @@ def train(
     """Train by `preset` and write the folder `model` with the weights of the best epoch.
 
     A killed run resumes after its last whole epoch. On the CPU its result is bit-identical to the
-    result without a kill. With several GPUs every process runs this function; the first one writes.
+    result without a kill. With several devices every process runs this function (`helpers`); the
+    first one writes.
 
     Args:
         preset: the settings.
@@ -65,6 +68,7 @@ def train(
         ConfigError, DataError: preset and data do not fit, or training diverges.
         DeviceMemoryError: a batch needs more memory than the device has.
         CheckpointError: the model of the warm start is missing or does not fit.
+        ManyMatchError: another process of the training was killed.
     """
     end_with_torchrun()
     clock = Clock()
@@ -89,7 +93,10 @@ def train(
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as live:
         # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
-            _fit(learner, history, machine, store, live, after_epoch)
+            places = shards, vocabulary, model, curves, checkpoints, models
+            help_here = partial(train, preset, *places, after_epoch=after_epoch)
+            with keyboard_interrupts(), memory_faults(), helped(machine.devices, help_here):
+                _fit(learner, history, machine, store, live, after_epoch)
     if first_process():
         _write(model, learner, index, history, store, source, machine, relevance)
         if usage is not None:
@@ -163,9 +170,11 @@ def _fit(
         benchmark=any(isinstance(part, CNN) for part in learner.method.modules()),
         **machine.trainer_settings(_all_used(learner.preset.training, learner.method)),
     )
-    with keyboard_interrupts(), memory_faults():
-        resumed_from = store.state(len(history.rows)) if history.rows else None
-        trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
+    if machine.together:
+        connector: Any = trainer._signal_connector
+        connector.register_signal_handlers = lambda: None  # see `helpers`
+    resumed_from = store.state(len(history.rows)) if history.rows else None
+    trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
 
 
 def _all_used(training: Training, method: Method) -> bool:
