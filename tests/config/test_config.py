@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.config.params import read_params
+from manymatch.config.params import Params, read_params
 from manymatch.config.preset import preset_path, read_preset
-from manymatch.config.strict import read_yaml
+from manymatch.config.strict import read_yaml, validate
 from manymatch.methods import check_model
 from manymatch.system.errors import ConfigError
 
@@ -177,3 +177,43 @@ def test_a_preset_survives_its_own_yaml(tmp_path: Path) -> None:
 def test_an_unknown_source_names_the_nearest(root: Path) -> None:
     with pytest.raises(ConfigError, match=r"sources\.flickr8'; did you mean 'flickr8k'"):
         read_params(root / "params.yaml").source("flickr8")
+
+
+def settings(**changes: object) -> dict[str, object]:
+    lists = {"datasets": ["my", "my-data"], "presets": [], "features": []}
+    return {**lists, "sources": {}, "extraction": {}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("presets", ["vsepp", "data-vsepp"]),
+        ("features", ["lite0", "data-lite0"]),
+        ("ensembles", ["a+b", "data-a+b"]),
+        ("presets", ["x", "vsepp", "y", "data-vsepp", "z"]),
+    ],
+)
+def test_two_stages_of_one_name_are_refused(key: str, names: list[str]) -> None:
+    match = rf"{key}: '(.+)' of 'my.*' and '(.+)' of 'my.*' have one name in DVC, 'my-data-(.+)',"
+    with pytest.raises(ConfigError, match=match) as error:
+        validate(Params, settings(**{key: names}), "params.yaml")
+    one_line(error)
+    validate(Params, settings(**{key: names, "datasets": ["my", "data"]}), "params.yaml")
+
+
+def test_a_new_data_set_must_leave_every_stage_its_name() -> None:
+    params = validate(
+        Params, settings(datasets=["my"], presets=["vsepp", "data-vsepp"]), "params.yaml"
+    )
+    params.check_names_with("data", "lite0")
+    with pytest.raises(ConfigError, match="'my-data-vsepp'") as error:
+        params.check_names_with("my-data", "lite0")
+    one_line(error)
+
+
+@pytest.mark.parametrize("source", ["s3:x", "https://example.org/a", "a\0b", ""])
+def test_the_source_of_an_index_is_a_path(source: str) -> None:
+    index = {"mine": {"source": source, "model": "scenes/cora"}}
+    with pytest.raises(ConfigError, match=r"indexes\.mine\.source: ") as error:
+        validate(Params, settings(indexes=index), "params.yaml")
+    one_line(error)

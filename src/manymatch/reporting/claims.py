@@ -11,6 +11,7 @@ from functools import cached_property
 from manymatch.reporting.blocks import Note, View, gallery
 from manymatch.reporting.estimates import (
     VERDICTS,
+    WITHOUT_COLLAPSED,
     Difference,
     Estimate,
     Queries,
@@ -152,7 +153,7 @@ class Result:
 
     @property
     def estimate(self) -> Estimate:
-        return Estimate.of([*self.values.values()])
+        return Estimate.of_scores([*self.values.values()])
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,10 @@ class Finding:
         return f"{self.quantity.label}: {better} against {other} ({self.seeds}), {difference}"
 
     def side_text(self, side: Result) -> str:
-        return f"{side.label} {side.estimate.text(self.quantity.digits)}"
+        digits, estimate = self.quantity.digits, side.estimate
+        without = estimate.without_collapsed(digits)
+        note = f" ({WITHOUT_COLLAPSED} {without})" if without else ""
+        return f"{side.label} {estimate.text(digits)}{note}"
 
 
 def check(dataset: str, ablations: Sequence[Ablation]) -> list[Finding]:

@@ -130,6 +130,23 @@ class WordPieces:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids[: self._max_pieces]
 
+    def unknown(self, text: str) -> list[str]:
+        """The words of `text` without wordpieces, each once; the whole text if it has no words."""
+        words = self._words(text)
+        unknown = dict.fromkeys(word for number, word in words if number == self.UNK)
+        return list(unknown) if words else [text.strip()]
+
+    def knows(self, text: str) -> bool:
+        """Whether a word of `text` has wordpieces."""
+        return any(number != self.UNK for number, _ in self._words(text))
+
+    def _words(self, text: str) -> list[tuple[int, str]]:
+        """The ids and places in `text` of the pieces with a letter or digit."""
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        pieces = zip(encoded.ids, encoded.offsets, strict=True)
+        words = [(number, text[slice(*place)]) for number, place in pieces]
+        return [(number, word) for number, word in words if any(map(str.isalnum, word))]
+
     def __len__(self) -> int:
         return len(self.words)
 
@@ -170,6 +187,9 @@ def _from_list(folder: Path) -> str:
     settings = folder / "tokenizer_config.json"
     lowercase = not settings.is_file() or read_object(settings).get("do_lower_case", True)
     ids = {piece: number for number, piece in enumerate(pieces)}
+    if len(ids) < len(pieces):
+        repeated = next(piece for piece in pieces if pieces.count(piece) > 1)
+        raise DataError(f"{folder / 'vocab.txt'}: the piece {repeated!a:.60} stands twice")
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer(lowercase=bool(lowercase))
     tokenizer.pre_tokenizer = BertPreTokenizer()

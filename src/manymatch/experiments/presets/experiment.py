@@ -25,6 +25,7 @@ from manymatch.system.errors import ConfigError, DataError, nearest
 from manymatch.training.warm_start import find_source
 
 _STAGES = "manymatch.training.train", "manymatch.evaluation.evaluate"
+_DEVICES, _ONE_DEVICE = "training.devices", (1, "auto")
 
 
 class PresetExperiment(Experiment[PresetPlan, Preset]):
@@ -189,23 +190,36 @@ def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Pres
     stated = read_preset(path)
     method = str(settings.get("method", stated.method))
     overrides = full_keys(plan.set, method) | full_keys(point.settings, method)
-    preset = read_preset(path, {**overrides, "seed": seed}, check_model)
+    preset = run_preset(path, {**overrides, "seed": seed})
     if plan.dataset in plan.published:
         preset = preset.model_copy(update={"setting": stated.setting})
     check_run(preset)
     return preset
 
 
+def run_preset(path: Path, overrides: Settings) -> Preset:
+    """The preset `path` with `overrides`, for a run of an experiment. Each run has one device: the
+    devices that the file asks for are those of `train`.
+
+    Raises:
+        ConfigError: a key is unknown or a value does not fit.
+    """
+    preset = read_preset(path, overrides, check_model)
+    if preset.training.devices in _ONE_DEVICE or _DEVICES in overrides:
+        return preset
+    return read_preset(path, {**overrides, _DEVICES: "auto"}, check_model)
+
+
 def check_run(preset: Preset) -> None:
     """Check that the method takes the settings of `preset`, and that one device trains the run.
 
     Raises:
-        ConfigError: a setting of the model is wrong, or the preset asks for several devices.
+        ConfigError: a setting of the model is wrong, or the plan asks for several devices.
     """
     check_model(preset.method, preset.model)
-    if preset.training.devices not in (1, "auto"):
+    if preset.training.devices not in _ONE_DEVICE:
         raise ConfigError(
-            "training.devices: an experiment trains each run on one device. Set it to 'auto'"
+            f"{_DEVICES}: an experiment trains each run on one device. Set it to 'auto'"
         )
 
 
