@@ -28,6 +28,8 @@ PER_ELEMENT = {"per_element": True}
 """Metadata of a part whose second dimension numbers the elements of a set."""
 UNSCORED = {"scored": False}
 """Metadata of a part that no score reads."""
+NO_PART = {"part": False}
+"""Metadata of a field that holds no tensor."""
 
 
 def flat(index: str) -> dict[str, str]:
@@ -58,6 +60,8 @@ class Embeddings:
         entity_attributes: `(V, A)`, `name_id` of the entity's attributes, 0 where there is none.
         mask: `(n, K)` bool, True for the real elements of sets of unequal size; None if all
             elements are real. Scores read the mask; the losses of set methods refuse padded sets.
+        origin: the side, "images" or "texts", and the model that made the embeddings, where a
+            trained model in use made them (`search.model`). This is no part.
     """
 
     vectors: Tensor = field(metadata=PER_ELEMENT)
@@ -71,13 +75,15 @@ class Embeddings:
     entity_names: Tensor | None = field(default=None, metadata=flat("entity_caption"))
     entity_attributes: Tensor | None = field(default=None, metadata=flat("entity_caption"))
     mask: Tensor | None = field(default=None, metadata=PER_ELEMENT)
+    origin: tuple[str, str] | None = field(default=None, metadata=NO_PART)
 
     def __len__(self) -> int:
         return self.vectors.shape[0]
 
     def parts(self) -> dict[str, Tensor]:
         """The parts that are not None, by name; `vectors` is the first."""
-        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        names = (part.name for part in fields(self) if part.metadata.get("part", True))
+        pairs = ((name, getattr(self, name)) for name in names)
         return {name: value for name, value in pairs if value is not None}
 
     def index_parts(self) -> dict[str, Tensor]:

@@ -244,6 +244,13 @@ def test_scores_have_the_precision_that_the_model_knows(
     for result in index.search("two dogs").results:
         assert result.precision == pytest.approx((1 + result.score) / 2)
         assert index.similar(result.id).results[0].precision is None
+    known = (None, None), ({"images": 50, "right": "all"}, 50)
+    for facts, images in known:
+        monkeypatch.setitem(album.model.facts, "precision_of", facts)
+        right = index.search("two dogs").right
+        assert right is not None and right.images == images
+        assert right.pairs == ("own" if facts is None else "all")
+    assert index.similar(result.id).right is None
 
 
 def test_an_index_that_is_replaced_while_it_is_opened_is_not_mixed(album: Album) -> None:

@@ -19,6 +19,7 @@ from manymatch.datasets.base import (
 )
 from manymatch.datasets.image_folder import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
+from manymatch.datasets.own.left_out import summary
 from manymatch.datasets.own.settings import OwnSettings
 from manymatch.foreign.parquet_file import read_table
 from manymatch.system.files import write_text
@@ -40,6 +41,10 @@ class Own(Dataset):
         collection = collect(settings, raw / IMAGES, raw / LEFT_OUT)
         for note in collection.notes:
             say(note)
+        if collection.left_out:
+            # The stage moves the folder to its final name.
+            final = raw.with_name(raw.name.removesuffix(".partial"))
+            say(summary(collection.left_out, final / LEFT_OUT))
         if collection.in_place:
             ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
         # The stages that read the pictures run again if a picture changes in its place.

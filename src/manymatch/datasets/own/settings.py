@@ -22,6 +22,8 @@ class OwnSettings(Strict):
     """The file or folder of the captions; null: they are in `images`."""
     format: Format | None = None
     """Null: recognised by looking."""
+    file: str | None = None
+    """The column of the pictures' files; null: those whose name says so."""
     text: tuple[str, ...] | None = None
     """The columns of captions; null: those whose name says so."""
     split: tuple[str, ...] = ()
@@ -45,4 +47,4 @@ class OwnSettings(Strict):
     def columns(self) -> Columns:
         """The columns that the user names."""
         column = None if self.lists or not self.split else self.split[0]
-        return Columns(self.text, column)
+        return Columns(self.text, column, self.file)
