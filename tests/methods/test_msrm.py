@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from small_methods import encode
 
+from manymatch.config.preset import read_preset
 from manymatch.evaluation.ranking.ranks import rank
+from manymatch.losses.soft_match import soft_match
 from manymatch.methods import check_model
 from manymatch.methods.base import Embeddings
+from manymatch.methods.msrm import Hypergraph, MSRMSettings
+from manymatch.similarities.mahalanobis import mahalanobis
 from manymatch.system.errors import ConfigError
+
+PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/msrm*.yaml"))
 
 
 def gaussians(n, m, size=16, seed=0):
@@ -204,3 +212,33 @@ def test_it_needs_a_loss_that_matches():
         check_model("msrm", {name: 0.0})
     with pytest.raises(ConfigError, match="distance_weight and hypergraph_weight are all 0"):
         check_model("msrm", {"distance_weight": 0.0, "hypergraph_weight": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("activation", "alpha", "least", "most"),
+    [("sigmoid", 2.0, 0.0, 0.005), ("relu", None, 0.1, 1.0)],
+)
+def test_as_printed_the_hypergraph_hardly_learns_at_the_start(activation, alpha, least, most):
+    """The gradient of L_h on the means beside that of the weighted L_d, as docs/methods.md says."""
+    torch.manual_seed(0)
+    size, pairs = 256, 64
+    hypergraph = Hypergraph(MSRMSettings(size=size, alpha=alpha, hypergraph_activation=activation))
+    match = torch.eye(pairs, dtype=torch.bool)
+    means = torch.nn.functional.normalize(torch.randn(2, pairs, size), dim=2).requires_grad_()
+    d2 = mahalanobis(means[0], torch.zeros(pairs, size), means[1])
+    losses = 0.8 * soft_match(-10 * d2, match), soft_match(hypergraph(*means, d2, match), match)
+    of_distances, of_hypergraph = (
+        torch.autograd.grad(loss, [means], retain_graph=True)[0].norm() for loss in losses
+    )
+    assert least < of_hypergraph / of_distances < most
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PRESETS if not path.stem.endswith("_tuned")],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_a_non_match_is_as_far_from_a_hyperedge_as_in_the_paper(path):
+    """Larger variances make distances smaller; alpha makes up for them."""
+    settings = check_model("msrm", read_preset(path).model)
+    assert settings.alpha == pytest.approx(2 * math.exp(settings.log_variance), rel=0.01)

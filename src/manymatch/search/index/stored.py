@@ -45,6 +45,7 @@ _STAGE = "index"
 _ARRAYS: dict[str, tuple[type[np.generic], str]] = {
     "vectors": (np.float32, "nKD"),
     "log_variance": (np.float32, "nD"),
+    "candidate": (np.float32, "nD"),
     "mask": (np.bool_, "nK"),
 }
 """The type and the dimensions of each array. Those of one letter have one size, at least 1."""

@@ -99,8 +99,7 @@ def _vectors(items: Embeddings) -> Tensor:
 
 
 def _candidates(items: Embeddings) -> Tensor:
-    assert items.candidate is not None
-    return items.candidate[:, None]
+    return _part(items, "candidate")[:, None]
 
 
 def _largest_product(vectors: Tensor, longest: float) -> float:
@@ -133,10 +132,10 @@ def _ask_entities(beta: float, query: Embeddings, longest: float) -> Question:
     return Question(vectors, reduce, _largest_product(vectors, longest))
 
 
-def _log_variance(items: Embeddings) -> Tensor:
-    if items.log_variance is None:
-        raise DataError("embeddings without a log_variance, which the score of the model reads")
-    return items.log_variance
+def _part(items: Embeddings, name: str) -> Tensor:
+    if name not in items.parts():
+        raise DataError(f"embeddings without a {name}, which the score of the model reads")
+    return items.parts()[name]
 
 
 def _squares(items: Embeddings) -> Tensor:
@@ -155,7 +154,7 @@ def _balance(size: int) -> float:
 
 def _ask_gaussian(query: Embeddings, longest: float) -> Question:
     """`-d2 = [b c^2, c] . [-1/(b var), 2 mu/var] - sum mu^2/var`."""
-    mean, precision = query.vectors[0], (-_log_variance(query)).exp()
+    mean, precision = query.vectors[0], (-_part(query, "log_variance")).exp()
     constant = float((mean.square() * precision).sum())
     vectors = torch.cat([-precision / _balance(mean.shape[1]), 2 * mean * precision], 1)
 
@@ -168,7 +167,7 @@ def _ask_gaussian(query: Embeddings, longest: float) -> Question:
 def _samples(noise: Tensor, items: Embeddings) -> Tensor:
     """`(n, J, D)` in the type of the embeddings. A mean and its noise may cancel each other, which
     is why the sum is made in float64."""
-    log_variance = _log_variance(items).double()
+    log_variance = _part(items, "log_variance").double()
     exact = samples(items.vectors[:, 0].double(), log_variance, noise.double())
     return exact.to(items.vectors.dtype)
 
