@@ -256,6 +256,10 @@ FAULTS: dict[str, tuple[Damage, str]] = {
         ),
         "jsonl:1: bird1.jpg has no split",
     ),
+    "overlap of stems": (
+        lists(train=in_lists(1, 2), test="bird1\n" + in_lists(3)),
+        "bird1.jpg is in the lists of test and train",
+    ),
     "one name of two columns": (
         text("file_name,caption,caption\nbird1.jpg,a,b\n"),
         "csv:1: two columns are called 'caption'",
