@@ -331,6 +331,14 @@ FAULTS: dict[str, tuple[Damage, str]] = {
         text(f'{{"file_name":"bird1.jpg","caption":{"[" * 900}{"]" * 900}}}', "metadata.jsonl"),
         "more than 20 lists inside each other",
     ),
+    "2 MB of captions": (
+        lambda b: pq.write_table(
+            pa.table({"file_name": ["bird1.jpg"] * 4, "caption": ["a bird " * 300_000] * 4}),
+            b.photos / "metadata.parquet",
+            compression="zstd",
+        ),
+        "a text of 2,100,000 characters",
+    ),
     "list of no picture": (
         lists(train=in_lists(*range(40)), val="0040\n0041\n0042\n"),
         "val.txt: 3 of 3 names are no picture with a caption, such as 0040",
