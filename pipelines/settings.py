@@ -23,6 +23,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import yaml_value
+from manymatch.methods import check_model
 from manymatch.system import files
 from manymatch.system.errors import ConfigError, nearest
 from pipelines import process
@@ -103,7 +104,7 @@ def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) 
         for key, value in values.items():
             tell(f"{file}: {key} is {value}")
         if file != LAYOUT.params:
-            values["setting"] = read_preset(file, values).setting
+            values["setting"] = read_preset(file, values, check_model).setting
         files.write_text(folder / file, edited(file, values))
 
 

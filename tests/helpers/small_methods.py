@@ -68,6 +68,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("pcme", {"inference": "samples", "log_variance": -4.0, "hidden": 5}),
     ("msrm", {}),
     ("msrm", {"alpha": None, "inference": "mu"}),
+    ("msrm", {"alpha": 0.0, "inference": "hypergraph", "hypergraph_activation": "relu"}),
     ("msrm", {"text": {"encoder": "bert"}}),
     ("msrm", {"hypergraph_weight": 0.0, "image": {"encoder": "linear"}}),
     ("swamp", {}),

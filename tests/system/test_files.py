@@ -2,6 +2,8 @@
 
 import errno
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +61,31 @@ def test_a_fault_of_the_file_system_is_one_line_with_the_file(tmp_path, code):
     assert "\n" not in str(error.value) and target.read_text() == "old"
     with pytest.raises(FileNotFoundError), replacing(target):  # another kind of fault
         (tmp_path / "missing").read_text()
+
+
+@pytest.mark.parametrize("step", ["rename", "replace", "rmtree"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_interrupt_leaves_the_old_or_the_new_folder_alone(tmp_path, monkeypatch, step, when):
+    owner = shutil if step == "rmtree" else Path
+    usual, left = getattr(owner, step), ["once"]
+
+    def interrupted(*arguments):
+        if not left:
+            return usual(*arguments)
+        left.pop()
+        if when == "after":
+            usual(*arguments)
+        raise KeyboardInterrupt
+
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "old").touch()
+    with pytest.raises(KeyboardInterrupt), replacing(target) as partial:
+        partial.mkdir()
+        (partial / "new").touch()
+        monkeypatch.setattr(owner, step, interrupted)
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert len(list(target.iterdir())) == 1
 
 
 def test_json_has_no_nan_and_one_form(tmp_path):

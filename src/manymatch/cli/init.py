@@ -74,6 +74,7 @@ def init(
             f"{name}: a built-in data set has this name, or the name is 'all' or has a dot. "
             "Choose another name"
         )
+    params.check_names_with(name, _FEATURES)
     given: dict[str, Any] = {
         "images": str(images),
         "captions": str(captions) if captions else None,

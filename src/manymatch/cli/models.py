@@ -78,6 +78,7 @@ def train(
         LAYOUT.curves(dataset, model),
         LAYOUT.checkpoints(dataset, model),
         usage=LAYOUT.machine(dataset, model),
+        relevance=LAYOUT.relevance(dataset),
     )
 
 

@@ -60,9 +60,12 @@ def read_hashed_object(path: Path, remedy: str) -> dict[str, Any]:
     """
     try:
         value = read_object(path)
+        damaged = value.pop(_HASH, None) != _content_hash(value)
     except DataError as error:
         raise DataError(f"{error}. {remedy}") from None
-    if value.pop(_HASH, None) != _content_hash(value):
+    except RecursionError:
+        raise DataError(f"{path}: lists are nested too deeply. {remedy}") from None
+    if damaged:
         raise DataError(
             f"{path}: damaged or edited, or of an older version, because its content does not have "
             f"the hash '{_HASH}'. {remedy}"

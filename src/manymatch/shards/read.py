@@ -27,7 +27,15 @@ from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, de
 from manymatch.system.errors import DataError
 from manymatch.text.wordpieces import AnyVocabulary
 
-__all__ = ["Batches", "Index", "batches", "classes_of", "read_index", "samples"]
+__all__ = [
+    "Batches",
+    "Index",
+    "batches",
+    "caption_texts",
+    "classes_of",
+    "read_index",
+    "samples",
+]
 
 
 def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iterator[Sample]:
@@ -38,6 +46,13 @@ def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iter
     order = shard_order(len(shards.shards), None)
     for _, raw in fetch(folder, shards, order, selected, {JSON, FEATURES, BOXES, THUMBNAIL}):
         yield decode(raw, index.width, f"{folder} ({split})", index.dtype)
+
+
+def caption_texts(folder: Path) -> Iterator[str]:
+    """The captions of all splits."""
+    for split in read_index(folder).splits:
+        for sample in samples(folder, split):
+            yield from (caption.text for caption in sample.captions)
 
 
 def classes_of(folder: Path, split: str) -> np.ndarray:

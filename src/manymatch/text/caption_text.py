@@ -43,8 +43,13 @@ def placeholders_as_words(text: str) -> str:
     return _PLACEHOLDER.sub(lambda match: f" {match[1].lower().replace('_', ' ')} ", text)
 
 
-def caption_fault(text: str) -> str | None:
-    """Return why `text` is not a valid caption, or None if it is."""
+def caption_fault(text: object) -> str | None:
+    """Return why `text` is not a valid caption, or None if it is.
+
+    Tables of other programs have numbers, None and NaN among their texts.
+    """
+    if not isinstance(text, str):
+        return f"{type(text).__name__} instead of a text: {shown(repr(text))}"
     if not text.strip():
         return "empty caption"
     if text[:2] in ("b'", 'b"') and text.rstrip()[-1:] == text[1]:

@@ -119,3 +119,15 @@ def test_init_asks_for_a_project(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "no project here" in fails(INIT, monkeypatch, capfd)
+
+
+def test_a_name_that_hides_a_stage_is_refused_before_anything_is_written(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = Path("params.yaml")
+    names = "presets: [vsepp, birds-vsepp]\n"
+    text = re.sub(r"presets: .*\n", names, path.read_text(), count=1)
+    path.write_text(text)
+    line = fails(INIT.replace("birds", "scenes-birds", 1), monkeypatch, capfd)
+    assert "'scenes-birds-vsepp'" in line and path.read_text() == text
+    assert not Path("presets/scenes-birds").exists()

@@ -313,7 +313,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
         with pytest.raises(ConfigError, match="beta"):
             Scanner(small_model(name), good, beta=beta)
     with pytest.raises(DataError, match="entities"):
-        Scanner(small_model("cora"), good, beta=0.5).top(good, 3)
+        Scanner(small_model("cora"), good.elements([0]), beta=0.5).top(good, 3)
     with pytest.raises(ConfigError, match="at least 1"):
         Scanner(model, good, codes).top(good, 0)
     Codes.write(folder, model, [good], "images")

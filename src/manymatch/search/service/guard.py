@@ -37,6 +37,8 @@ def refusal(status: int, fault: str) -> JSONResponse:
 class Guard:
     """Wraps the application: checks host and rate, ends slow requests, adds headers, counts.
 
+    HEAD is GET without the body.
+
     Args:
         app: the application.
         host: the address that the service listens on.
@@ -57,13 +59,16 @@ class Guard:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         started, status = time.monotonic(), 0
+        head = scope["method"] == "HEAD"
+        if head:
+            scope = {**scope, "method": "GET"}
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message).update(_HEADERS)
-            await send(message)
+            await send(message | {"body": b""} if head and "body" in message else message)
 
         try:
             app = self._refusal(Request(scope)) or self._app
@@ -97,6 +102,7 @@ def _trusted(header: str, host: str) -> bool:
     then carry the name. Addresses in digits cannot be rebound.
     """
     name = header.rpartition(":")[0] if header.rpartition(":")[2].isdigit() else header
+    name = name.removesuffix(".")  # of a complete name
     if name in ("localhost", host.lower()):
         return True
     try:
