@@ -104,6 +104,7 @@ def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) 
             tell(f"{file}: {key} is {value}")
         if file != LAYOUT.params:
             values["setting"] = read_preset(file, values).setting
+        # Not through a link: a worktree must leave the workspace as it is.
         files.write_text(folder / file, edited(file, values))
 
 
@@ -130,7 +131,7 @@ def add_names(
                 write(changes, Path(copy), tell)
                 check(Path(copy))
                 judge(Path(copy))
-                files.write_text(LAYOUT.params, Path(copy, LAYOUT.params).read_text())
+                files.write_through(LAYOUT.params, Path(copy, LAYOUT.params).read_text())
 
 
 def tell_differences(tell: Callable[[str], None]) -> None:
