@@ -109,9 +109,10 @@ def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) 
 
 
 def check(folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Run `manymatch check` in the checkout `folder`; its error is a `ConfigError`."""
+    """Run `manymatch check` in the checkout `folder`, which may lack the data of the workspace; its
+    error is a `ConfigError`."""
     output = ["manymatch check ended without a message. Start the run again"]
-    if process.run(["manymatch", "check"], output.append, environment, folder):
+    if process.run(["manymatch", "check", "--settings"], output.append, environment, folder):
         raise ConfigError(output[-1].removeprefix("error: "))
 
 

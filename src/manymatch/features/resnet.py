@@ -13,6 +13,7 @@ from torch import nn
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.features.backbone import GridBackbone, Sources
+from manymatch.features.weights import HUB
 from manymatch.system.errors import ConfigError, first_line
 
 SIZE, WIDTH = 224, 2048
@@ -20,7 +21,6 @@ MEAN = [255 * value for value in (0.485, 0.456, 0.406)]
 STD = [255 * value for value in (0.229, 0.224, 0.225)]
 SCALING = "ImageNet mean and deviation"
 DEPTHS = {"resnet50": [3, 4, 6, 3], "resnet101": [3, 4, 23, 3], "resnet152": [3, 8, 36, 3]}
-HUB = {name: f"microsoft/resnet-{name.removeprefix('resnet')}" for name in DEPTHS}
 
 
 def build(name: str, sources: Sources) -> GridBackbone:
