@@ -74,10 +74,12 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
     names = "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"
     before = {name: os.environ.pop(name, None) for name in names}
     os.environ["MASTER_PORT"] = str(Started().main_port)  # helpers find it there
-    helpers = [_Helper(rank, devices, train) for rank in range(1, devices)]
+    helpers: list[_Helper] = []
     ended = threading.Event()
-    threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
     try:
+        for rank in range(1, devices):
+            helpers.append(_Helper(rank, devices, train))
+        threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
         with _interrupted_by_sigterm():
             yield
         distributed.destroy_process_group()  # a later training of this process has its own
