@@ -9,9 +9,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -168,6 +169,7 @@ def test_a_training_that_is_ended_leaves_no_process_and_goes_on(
         assert not resumed(process)
         first = psutil.Process(process.pid)
         family = first.children(recursive=True)
+        assert not open_to_the_network([first, *family])
         end(first, next(child for child in family if "spawn_main" in str(child.cmdline())))
         output, _ = process.communicate(timeout=SECONDS)
         assert process.returncode == code, output
@@ -177,6 +179,14 @@ def test_a_training_that_is_ended_leaves_no_process_and_goes_on(
     if name == "first":
         with started(checkout, *command) as process:
             assert resumed(process)
+
+
+def open_to_the_network(processes: Sequence[psutil.Process]) -> list[Any]:
+    """The ports of the processes at which every host is heard."""
+    ports = [port for process in processes for port in process.net_connections()]
+    return [
+        port for port in ports if port.status == "LISTEN" and port.laddr.ip in ("::", "0.0.0.0")
+    ]
 
 
 def resumed(process: subprocess.Popen[str]) -> bool:
