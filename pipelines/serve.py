@@ -132,8 +132,7 @@ def _start_servers(here: Place, secret: str) -> None:
     command = ["prefect", "server", "start", "--host", _HOST, "--port", port]
     _start(here, SERVER, command, here.port, _guards(here, secret))
     folder = str(LAYOUT.reports)
-    beside = str(here.port + 1)
-    command = ["http.server", beside, "--bind", _HOST, "--directory", folder]
+    command = ["pipelines.report_page", str(here.port + 1), folder]
     _start(here, REPORTS, command, here.port + 1)
     _wait_for_server(here)
     _check_guards(here, secret)

@@ -217,7 +217,7 @@ def test_without_images_nothing_is_looked_for(folder, stages, tmp_path):
     rows = stages(settings)
     assert table(rows) == expected()
     assert Pictures(stages.raw).thumbnail(rows[0]["file"], 10) is None
-    with pytest.raises(DataError, match="fetched without images"):
+    with pytest.raises(DataError, match=r"extraction\.FEATURES\.published\.coco in params\.yaml"):
         list_images(tmp_path / "table", stages.raw)
 
 

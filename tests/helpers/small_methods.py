@@ -82,7 +82,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("dive", {}),
     ("dive", {"image": {"encoder": "linear"}, "sets": {"position_code": True}}),
     ("dive", {"sets": {"module": "decoder", "iterations": 2}, "word_position_code": True}),
-    ("dive", {"similarity": {"name": "mp"}, "sets": {"iterations": 1}}),
+    ("dive", {"similarity": {"name": "mp", "scale": 15.0}, "sets": {"iterations": 1}}),
     ("dive", {"sets": {"slots": "random", "update": "gru"}}),
     ("maxmatch", {}),
     ("maxmatch", {"sets": {"module": "pie_net", "size": 2}, "image": {"encoder": "raw"}}),

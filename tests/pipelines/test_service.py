@@ -12,6 +12,7 @@ import shutil
 import httpx
 import psutil
 import pytest
+from chromium import CHROMIUM
 from service import PATIENCE, Service, run_id
 
 pytestmark = pytest.mark.slow
@@ -110,6 +111,25 @@ def test_a_name_that_leads_here_needs_the_password_too(service: Service) -> None
         ("POST", "logs/filter"),
     ):
         assert service.ask(method, route, headers=rebound | service.token()).status_code == 401
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
+def test_the_page_takes_the_password_and_asks_no_other_host(service: Service) -> None:
+    playwright = pytest.importorskip("playwright.sync_api")
+    asked: list[str] = []
+    with playwright.sync_playwright() as opened:
+        browser = opened.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(1000 * PATIENCE)
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(service.page)
+        page.fill("input[type=password]", ":".join(service.password))
+        with page.expect_response("**/api/flow_runs/**") as answer:
+            page.keyboard.press("Enter")
+        assert answer.value.ok and "login" not in page.url
+        browser.close()
+    web = [url for url in asked if url.startswith("http")]
+    assert len(web) > 10 and all(url.startswith(f"{service.page}/") for url in web)
 
 
 def test_names_that_cannot_be_resolved_are_one_line(service: Service) -> None:
@@ -212,6 +232,6 @@ def test_runs_queue_cancel_and_survive_a_new_server_but_no_power_cut(service: Se
     service.says(last, "/2000: loss")
     assert "ended: worker, reports, server" in service.stop()
     assert service.stored_state(last) == "CRASHED"
-    assert service.processes("prefect") == service.processes("http.server") == []
+    assert service.processes("prefect") == service.processes("pipelines.report_page") == []
     assert service.processes("prefect.engine") == service.processes("manymatch") == []
     assert "nothing ran" in service.stop()

@@ -171,6 +171,7 @@ def test_a_model_is_pushed_to_the_hub_with_its_files_alone(
             "others",
         ),
         ({"extraction": {"preprocessing": "none", "weights_sha256": "?"}}, "preprocessing"),
+        ({"extraction": {"backbone": "lite0"}}, "preprocessing"),
     ],
 )
 def test_features_that_cannot_be_extracted_are_refused(

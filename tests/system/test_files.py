@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from manymatch.system.errors import StorageError, nearest
-from manymatch.system.files import replacing, sha256, write_json
+from manymatch.system.files import replacing, sha256, write_json, write_through
 
 
 @pytest.mark.parametrize("is_folder", [False, True])
@@ -100,3 +100,17 @@ def test_the_nearest_name_is_suggested_only_if_near():
     assert nearest("corra", ["cora", "vsepp"]) == "; did you mean 'cora'? (known: cora, vsepp)"
     assert nearest("zzz", ["cora"]) == " (known: cora)"
     assert nearest("x", []) == " (known: none)"
+
+
+@pytest.mark.parametrize("chain", [["link"], ["first", "link"]])
+def test_a_link_of_the_user_stays_and_its_file_changes(tmp_path, chain):
+    kept = tmp_path / "elsewhere" / "kept.yaml"
+    kept.parent.mkdir()
+    kept.write_text("old")
+    target = kept
+    for name in chain:
+        (tmp_path / name).symlink_to(target)
+        target = tmp_path / name
+    write_through(target, "new")
+    assert target.is_symlink() and kept.read_text() == "new" and not kept.is_symlink()
+    assert len(list(tmp_path.rglob("*"))) == 2 + len(chain)

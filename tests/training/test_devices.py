@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -148,29 +149,49 @@ def test_what_ended_a_helper_is_told_once(how: str, words: str) -> None:
         break_off()
 
 
+ENDS: dict[str, tuple[Callable[[psutil.Process, psutil.Process], object], int]] = {
+    "helper": (lambda first, helper: helper.kill(), 1),
+    "first": (lambda first, helper: first.kill(), -signal.SIGKILL),
+    "control-c": (lambda first, helper: os.killpg(first.pid, signal.SIGINT), 130),
+    "terminated": (lambda first, helper: first.terminate(), 130),
+}
+"""How the first process and its helper end, and the exit code of the command."""
+
+
 @pytest.mark.slow
-def test_killed_and_interrupted_trainings_leave_nothing_and_go_on(checkout: Checkout) -> None:
-    ends: dict[str, Any] = {
-        "helper": (lambda first, helper: helper.kill(), 1),
-        "first": (lambda first, helper: first.kill(), -signal.SIGKILL),
-        "all": (lambda first, helper: os.killpg(first.pid, signal.SIGINT), 130),
-        "terminated": (lambda first, helper: first.terminate(), 130),
-    }
+@pytest.mark.parametrize("name", ENDS)
+def test_a_training_that_is_ended_leaves_no_process_and_goes_on(
+    checkout: Checkout, name: str
+) -> None:
+    end, code = ENDS[name]
     command = *MANYMATCH, "train", "tiny", "two", "--set", "training.epochs=100000"
-    for number, (end, code) in enumerate(ends.values()):
+    with started(checkout, *command) as process:
+        assert not resumed(process)
+        first = psutil.Process(process.pid)
+        family = first.children(recursive=True)
+        assert not open_to_the_network([first, *family])
+        end(first, next(child for child in family if "spawn_main" in str(child.cmdline())))
+        output, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == code, output
+        assert psutil.wait_procs(family, timeout=30)[1] == []
+    others = [line for line in output.splitlines() if not line.startswith("epoch")]
+    assert len(others) == (code > 0), output
+    if name == "first":
         with started(checkout, *command) as process:
-            assert process.stdout is not None
-            lines = []
-            for line in process.stdout:
-                lines.append(line)
-                if line.startswith("epoch"):
-                    break
-            assert any(line.startswith("resuming after") for line in lines) == (number > 0), lines
-            family = psutil.Process(process.pid).children(recursive=True)
-            helper = next(child for child in family if "spawn_main" in str(child.cmdline()))
-            end(process, helper)
-            output, _ = process.communicate(timeout=SECONDS)
-            assert process.returncode == code, output
-            assert psutil.wait_procs(family, timeout=30)[1] == []
-            others = [line for line in output.splitlines() if not line.startswith("epoch")]
-            assert len(others) == (code > 0), output
+            assert resumed(process)
+
+
+def open_to_the_network(processes: Sequence[psutil.Process]) -> list[Any]:
+    """The ports of the processes at which every host is heard."""
+    ports = [port for process in processes for port in process.net_connections()]
+    return [
+        port for port in ports if port.status == "LISTEN" and port.laddr.ip in ("::", "0.0.0.0")
+    ]
+
+
+def resumed(process: subprocess.Popen[str]) -> bool:
+    """Whether the training goes on from an epoch of an earlier one; waits for the first epoch."""
+    assert process.stdout is not None
+    lines = iter(process.stdout.readline, "")
+    before = list(itertools.takewhile(lambda line: not line.startswith("epoch"), lines))
+    return any(line.startswith("resuming after") for line in before)

@@ -163,7 +163,7 @@ def curves(**sides: Any) -> dict[str, Any]:
     [
         *({"feature_width": width} for width in ("many", -5, 0, 2**21, 1e308, 24.5, True, None)),
         *({"parser": name} for name in ("pip", "torch", "spacy", "../x", 5, ["en_core_web_sm"])),
-        *({"extraction": value} for value in ("x", [1], {}, {"preprocessing": "squashed"})),
+        *({"extraction": value} for value in ("x", [1], {"preprocessing": None})),
         {"extraction": EXTRACTION | {"preprocessing": 5}},
         {"extraction": EXTRACTION | {"backbone": {"name": "lite0"}}},
         *({"precision": value} for value in ("x", [], {}, {"text": CURVE}, {"t2i": CURVE})),

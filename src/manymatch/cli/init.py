@@ -66,7 +66,7 @@ def init(
     from manymatch.datasets.own.collect import collect
     from manymatch.datasets.own.presets import preset_names, write_preset
     from manymatch.datasets.own.settings import OwnSettings
-    from manymatch.system.files import write_text
+    from manymatch.system.files import write_through
 
     params = project.params()
     if name in DATASETS or "." in name or name == "all":
@@ -108,7 +108,7 @@ def init(
     for key, entry in (("datasets", name), ("features", _FEATURES)):
         if entry not in getattr(params, key):
             changes[key] = [*getattr(params, key), entry]
-    write_text(LAYOUT.params, edited(LAYOUT.params, changes))
+    write_through(LAYOUT.params, edited(LAYOUT.params, changes))
     say(f"{LAYOUT.params}: {', '.join(changes)}")
     _say_what_next(name, params, names, sizes)
     _say_how_to_search(name, params, names, collection)

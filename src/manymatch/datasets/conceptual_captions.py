@@ -21,6 +21,7 @@ from manymatch.datasets.image_files import is_hidden, single_spaced
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.fetching.archives import extract, whole_archive
 from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
+from manymatch.fetching.needs import Need
 from manymatch.foreign.images import read_image
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.regular_file import read_regular
@@ -54,6 +55,10 @@ class ConceptualCaptionsSettings(SourceSettings):
 
 class ConceptualCaptions(Dataset):
     settings_model = ConceptualCaptionsSettings
+
+    def needs(self, name: str, settings: ConceptualCaptionsSettings) -> Iterator[Need]:
+        gatherer = Gatherer("conceptual_captions", settings, Path(), USUAL)
+        return gatherer.needs(advice={"shards": _ADVICE})
 
     def download(self, settings: ConceptualCaptionsSettings, raw: Path) -> None:
         """Put the images of the usable samples under `raw/images`, and their captions beside.

@@ -29,6 +29,7 @@ from manymatch.datasets.image_folder import read_image_folder
 from manymatch.fetching.archives import extract, require_archive, whole_archive
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, SourceError
@@ -66,6 +67,7 @@ USUAL: Usual = {
 }
 """The names in the releases, and those common in text-to-image work."""
 
+_ADVICE = "set it to CUB_200_2011.tgz or its unpacked folder"
 _CLASS = re.compile(r"\d{3}\.[A-Za-z_]+")
 _CLASS_NUMBER = re.compile(r"(\d{1,3})\.")
 _LOST = re.compile("\ufffd+")
@@ -91,13 +93,16 @@ class CubSettings(SourceSettings):
 class Cub(Dataset):
     settings_model = CubSettings
 
+    def needs(self, name: str, settings: CubSettings) -> Iterator[Need]:
+        gatherer = Gatherer("cub", settings, Path(), USUAL)
+        return gatherer.needs([_OPTIONAL], {"images": _ADVICE})
+
     def download(self, settings: CubSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`, and the images or a record of where they are."""
         gatherer = Gatherer("cub", settings, raw, USUAL)
         gatherer.copy(LISTS, raw, [_OPTIONAL])
         _copy_captions(gatherer.one("captions", check=whole_archive), raw)
-        advice = "set it to CUB_200_2011.tgz or its unpacked folder"
-        settle_images(gatherer.all("images", advice, whole_archive), raw, settings.only_present)
+        settle_images(gatherer.all("images", _ADVICE, whole_archive), raw, settings.only_present)
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows by split, class and image."""

@@ -19,6 +19,7 @@ from torch import nn
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.features.backbone import GridBackbone, Sources
+from manymatch.features.weights import HUB
 from manymatch.foreign.torch_file import load_weights
 from manymatch.system.errors import ConfigError, first_line
 
@@ -27,7 +28,6 @@ MEAN = [255 * value for value in (0.485, 0.456, 0.406)]
 STD = [255 * value for value in (0.229, 0.224, 0.225)]
 SCALING = "ImageNet mean and deviation"
 DEPTHS = {"resnet50": [3, 4, 6, 3], "resnet101": [3, 4, 23, 3], "resnet152": [3, 8, 36, 3]}
-HUB = {name: f"microsoft/resnet-{name.removeprefix('resnet')}" for name in DEPTHS}
 _NAMES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"^conv1\.", "embedder.embedder.convolution."),
     (r"^bn1\.", "embedder.embedder.normalization."),

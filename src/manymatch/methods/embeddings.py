@@ -75,7 +75,7 @@ class Embeddings:
     entity_names: Tensor | None = field(default=None, metadata=flat("entity_caption"))
     entity_attributes: Tensor | None = field(default=None, metadata=flat("entity_caption"))
     mask: Tensor | None = field(default=None, metadata=PER_ELEMENT)
-    origin: tuple[str, str] | None = field(default=None, metadata=NO_PART)
+    origin: Any = field(default=None, metadata=NO_PART)  # a pair of texts, or None
 
     def __len__(self) -> int:
         return self.vectors.shape[0]

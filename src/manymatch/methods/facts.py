@@ -29,15 +29,6 @@ class _Group(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Extraction(_Group):
-    """How the image features were made. Further keys, such as the backbone, are texts too."""
-
-    __pydantic_extra__: dict[str, str]
-
-    preprocessing: str
-    weights_sha256: str
-
-
 class PrecisionOf(_Group):
     """What the curves of precision rest on, as in `training.validation.Precision`."""
 
@@ -50,6 +41,8 @@ class Facts(_Group):
 
     Attributes:
         feature_width: F, the width of the image features.
+        extraction: how the image features were made, as their store says: "preprocessing",
+            "weights_sha256" and others.
         precision: how far to trust a score, for the side that asks (`training.validation`).
         trained_in: the precision of the training, as the preset names precisions.
     """
@@ -60,7 +53,7 @@ class Facts(_Group):
     preset_sha256: Hash
     vocabulary_sha256: Hash
     dataset: str | None = None
-    extraction: Extraction | None = None
+    extraction: dict[str, str] | None = None
     parser: ParserName | None = None
     epoch: Count | None = None
     epochs: Count | None = None

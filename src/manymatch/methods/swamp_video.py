@@ -48,8 +48,9 @@ class SwAMPVideoSettings(LabelSettings):
     negatives: Literal["mean", "hardest"] = "mean"
     """`mean`: in each direction the mean hinge over all wrong pairs of the batch (HowTo100M).
     `hardest`: the largest hinge alone."""
-    contrastive: Reduction = "mean"
-    """L_c is the mean over the pairs of the batch, as HowTo100M's loss, or their sum, as eq. 1."""
+    contrastive: Reduction = "sum"
+    """L_c is the sum over the pairs of the batch, as in eq. 1, or the mean, as in HowTo100M's
+    code."""
     n_classes: Count = 500
     queue: Annotated[int, Field(ge=0)] = 2048
     tau: Positive = 0.25

@@ -83,7 +83,7 @@ class Pictures:
     def _extractor(self) -> Extractor | Detection:
         """The backbone, which must be the one that the model was trained with."""
         name, trained = self._features, self._extraction
-        if name not in BACKBONES or trained["preprocessing"].startswith("published"):
+        if name not in BACKBONES or trained.get("preprocessing", "").startswith("published"):
             raise ConfigError(
                 f"the model was trained on '{name}' features that others published, and nothing "
                 "here extracts these from a picture. Train a model on features that are extracted "
@@ -96,11 +96,11 @@ class Pictures:
             )
         built = build_backbone(name, self._sources)
         for fact in ("preprocessing", "weights_sha256"):
-            if trained[fact] != getattr(built, fact):
+            if trained.get(fact) != getattr(built, fact):
                 raise CheckpointError(
                     f"image features '{name}': {fact} is '{getattr(built, fact)}', but the model "
-                    f"was trained with '{trained[fact]}'. Load the model with the weights and the "
-                    "regions of its training."
+                    f"was trained with '{trained.get(fact)}'. Load the model with the weights and "
+                    "the regions of its training."
                 )
         if isinstance(built, Detector):
             return Detection(name, built, self._device)

@@ -139,6 +139,11 @@ def write_text(target: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
+def write_through(target: Path, text: str) -> None:
+    """Write a file of the user as `write_text` does. A link stays: the file it leads to changes."""
+    write_text(target.resolve() if target.is_symlink() else target, text)
+
+
 def write_json(target: Path, value: Any) -> None:
     """Write `value` as indented JSON. Keys are sorted, so that equal values give equal files."""
     write_text(target, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")

@@ -73,7 +73,7 @@ class Curves:
         except sqlite3.Error as error:  # in DVC's cache of file hashes
             raise StorageError(
                 f"{self._folder}: DVC cannot be started: {error}. Free some space, or remove the "
-                "folder .dvc/tmp"
+                "folder that 'dvc doctor' calls Repo.site_cache_dir"
             ) from None
         for row in self._history.rows:
             self.add(row)

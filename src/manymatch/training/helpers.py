@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 import time
 import traceback
@@ -19,6 +20,7 @@ from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 from torch import distributed
 
@@ -70,14 +72,25 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
     if devices == 1 or _rank or distributed.is_torchelastic_launched():
         yield
         return
-    # Variables of the cluster's own launchers would lead elsewhere.
-    names = "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"
-    before = {name: os.environ.pop(name, None) for name in names}
-    os.environ["MASTER_PORT"] = str(Started().main_port)  # helpers find it there
-    helpers = [_Helper(rank, devices, train) for rank in range(1, devices)]
+    # The processes meet at a port of this host alone. PyTorch's own would be open to the network.
+    listening = socket.create_server(("127.0.0.1", 0))
+    address, port = listening.getsockname()
+    options: Any = {"wait_for_workers": False, "master_listen_fd": listening.detach()}
+    store = distributed.TCPStore(address, port, is_master=True, **options)
+    meeting = {
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the port is open already
+        "TORCHELASTIC_RESTART_COUNT": "0",
+    }
+    before = {name: os.environ.get(name) for name in (*meeting, "WORLD_SIZE")}
+    helpers: list[_Helper] = []
     ended = threading.Event()
-    threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
     try:
+        os.environ.update(meeting)
+        for rank in range(1, devices):
+            helpers.append(_Helper(rank, devices, train))
+        threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
         with _interrupted_by_sigterm():
             yield
         distributed.destroy_process_group()  # a later training of this process has its own
@@ -92,6 +105,7 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
         for helper in helpers:
             helper.process.kill()
             helper.process.join()
+        del store
         for name, value in before.items():
             os.environ.pop(name, None)
             if value is not None:

@@ -94,8 +94,8 @@ def precision_by_score(
     if relevance is not None:
         judgments = read_judgments(relevance, split.image_ids, split.caption_ids, image_of)
     texts, images = torch.arange(len(split.texts)), torch.arange(len(split.images))
-    own = torch.stack([image_of, texts], 1)
-    right = _numbers(*torch.cat([own, judgments.extra]).T, len(texts))
+    true = torch.cat([torch.stack([image_of, texts], 1), judgments.extra])
+    right = _numbers(true[:, 0], true[:, 1], len(texts))
     curves = {
         "image": _curve(
             to_texts.scores,
@@ -106,8 +106,9 @@ def precision_by_score(
             torch.isin(_numbers(to_images.items, texts[:, None], len(texts)), right),
         ),
     }
-    known = "all" if judgments.complete else "judged" if judgments else "own"
-    return Precision(curves, len(images), known)
+    if judgments.complete:
+        return Precision(curves, len(images), "all")
+    return Precision(curves, len(images), "judged" if judgments else "own")
 
 
 def _numbers(images: torch.Tensor, texts: torch.Tensor, count: int) -> torch.Tensor:

@@ -256,6 +256,10 @@ FAULTS: dict[str, tuple[Damage, str]] = {
         ),
         "jsonl:1: bird1.jpg has no split",
     ),
+    "overlap of stems": (
+        lists(train=in_lists(1, 2), test="bird1\n" + in_lists(3)),
+        "bird1.jpg is in the lists of test and train",
+    ),
     "one name of two columns": (
         text("file_name,caption,caption\nbird1.jpg,a,b\n"),
         "csv:1: two columns are called 'caption'",
@@ -326,6 +330,14 @@ FAULTS: dict[str, tuple[Damage, str]] = {
     "nested captions": (
         text(f'{{"file_name":"bird1.jpg","caption":{"[" * 900}{"]" * 900}}}', "metadata.jsonl"),
         "more than 20 lists inside each other",
+    ),
+    "2 MB of captions": (
+        lambda b: pq.write_table(
+            pa.table({"file_name": ["bird1.jpg"] * 4, "caption": ["a bird " * 300_000] * 4}),
+            b.photos / "metadata.parquet",
+            compression="zstd",
+        ),
+        "a text of 2,100,000 characters",
     ),
     "list of no picture": (
         lists(train=in_lists(*range(40)), val="0040\n0041\n0042\n"),

@@ -131,3 +131,13 @@ def test_a_name_that_hides_a_stage_is_refused_before_anything_is_written(
     line = fails(INIT.replace("birds", "scenes-birds", 1), monkeypatch, capfd)
     assert "'scenes-birds-vsepp'" in line and path.read_text() == text
     assert not Path("presets/scenes-birds").exists()
+
+
+def test_a_link_to_the_settings_stays_a_link(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kept = Path("params.yaml"), Path("kept.yaml")
+    path.rename(kept)
+    path.symlink_to(kept)
+    run(INIT, monkeypatch)
+    assert path.is_symlink() and "birds" in yaml.safe_load(kept.read_text())["sources"]

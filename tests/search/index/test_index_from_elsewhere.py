@@ -236,8 +236,22 @@ def test_captions_without_texts(vsepp_folder: Path, vsepp: Model, tmp_path: Path
             Index.open(target, vsepp)
 
 
-@pytest.mark.parametrize("lies", [{"items": 11}, {"items": 0}, {"items": -1}, {"broken": -1}])
-def test_other_numbers_of_items(lies: dict[str, Any], target: Path, refused: Refused) -> None:
+@pytest.mark.parametrize(
+    "lies",
+    [
+        {"items": 11},
+        {"items": 0},
+        {"items": -1},
+        {"broken": -1},
+        {"identity": {}},
+        {"identity": {"method": "vsepp"}},
+        {"identity": {"method": 5}},
+        {"side": "sounds"},
+        {"files": ["vectors.npy"]},
+    ],
+    ids=str,
+)
+def test_other_facts_of_the_manifest(lies: dict[str, Any], target: Path, refused: Refused) -> None:
     edit(target / "manifest.json", **lies)
     refused()
 

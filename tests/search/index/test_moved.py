@@ -116,3 +116,14 @@ def test_models_and_indexes_say_what_they_are(album: Album, vsepp: Model) -> Non
     album.index()
     assert repr(album.open()) == f"Index({str(album.target)!r}, 12 images, 'vsepp')"
     assert "'vsepp' on 'lite0'" in repr(vsepp) and str(album.model_folder) in repr(vsepp)
+
+
+@pytest.mark.parametrize("name", ["phone.heic", "phone.HEIF", "web.avif", "raw.dng"])
+def test_pictures_that_nothing_here_reads_are_counted(
+    name: str, album: Album, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (album.pictures / name).write_bytes(b"a picture of a phone")
+    assert album.index().broken == 1
+    assert (
+        f"left out: {album.pictures / name}: not a format that is read" in capsys.readouterr().err
+    )

@@ -35,6 +35,7 @@ from manymatch.fetching.archives import (
 )
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, ImageSettings, Sources, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.fetching.transfer import Check
 from manymatch.foreign.json_file import read_object
@@ -102,6 +103,10 @@ class CocoSettings(ImageSettings):
 
 class Coco(Dataset):
     settings_model = CocoSettings
+
+    def needs(self, name: str, settings: CocoSettings) -> Iterator[Need]:
+        optional = ["caption_ids", "instances", *(["images"] if settings.without_images else [])]
+        return Gatherer("coco", settings, Path(), USUAL).needs(optional, {"images": _ADVICE})
 
     def download(self, settings: CocoSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are.

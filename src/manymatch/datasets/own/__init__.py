@@ -21,6 +21,7 @@ from manymatch.datasets.image_folder import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.left_out import summary
 from manymatch.datasets.own.settings import OwnSettings
+from manymatch.fetching.needs import Need, missing_file
 from manymatch.foreign.parquet_file import read_table
 from manymatch.system.files import write_text
 from manymatch.system.progress import say
@@ -32,6 +33,13 @@ LEFT_OUT = "left_out.tsv"
 
 class Own(Dataset):
     settings_model = OwnSettings
+
+    def needs(self, name: str, settings: OwnSettings) -> Iterator[Need]:
+        for key in ("images", "captions"):
+            value = getattr(settings, key)
+            where = f"params.yaml: sources.{name}.{key}"
+            if value and (need := missing_file(where, value, "the path of your files")):
+                yield need
 
     def download(self, settings: OwnSettings, raw: Path) -> None:
         """Write the caption table and the list of what was left out to `raw`.

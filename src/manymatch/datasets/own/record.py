@@ -55,7 +55,8 @@ _KEYS = ("raw", "caption", "text")
 """The keys of a caption's text where a caption is an object."""
 _DEEPEST = 20
 """Lists of captions inside each other. No form nests more than two."""
-_LONGEST_LIST = 2**20
+_LONGEST = 2**20
+"""Characters of a cell."""
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 """Other signs that Unicode calls line ends, such as U+2028, stand inside captions."""
 
@@ -158,7 +159,7 @@ def texts(cell: Any, depth: int = 0) -> list[str]:
     written as text (`["a", "b"]`). Blank lines and cells are no captions.
 
     Raises:
-        Unusable: lists are nested deeper than any form nests them.
+        Unusable: lists are nested deeper than any form nests them, or the text is very long.
     """
     if depth > _DEEPEST:
         raise Unusable(f"captions in more than {_DEEPEST} lists inside each other")
@@ -169,8 +170,9 @@ def texts(cell: Any, depth: int = 0) -> list[str]:
     if isinstance(cell, list | tuple):
         return [text for part in cell for text in texts(part, depth + 1)]
     text = cell.decode("utf-8-sig", "replace") if isinstance(cell, bytes) else str(cell)
-    is_list = text.startswith(('["', "['")) and text.rstrip().endswith("]")
-    if is_list and len(text) <= _LONGEST_LIST:
+    if len(text) > _LONGEST:
+        raise Unusable(f"a text of {len(text):,} characters. Write a caption in each line")
+    if text.startswith(('["', "['")) and text.rstrip().endswith("]"):
         for read in (json.loads, ast.literal_eval):
             try:
                 return texts(read(text), depth + 1)

@@ -17,7 +17,7 @@ class OwnSettings(Strict):
 
     kind: Literal["own"]
     images: Annotated[str, Field(min_length=1)]
-    """A folder of pictures, tars or Parquet tables, or one such file."""
+    """A folder of pictures, tars or Parquet tables, or one such file. The name is UTF-8."""
     captions: str | None = None
     """The file or folder of the captions; null: they are in `images`."""
     format: Format | None = None

@@ -70,20 +70,25 @@ class Lists:
         """
         given: dict[str, str] = {}
         for stem in (str, _stem):  # an exact name comes first: a.jpg and a.png are two pictures
-            by_stem: dict[str, list[_Listed]] = {}
+            by_name: dict[str, list[_Listed]] = {}
             for entry in self._entries.values():
                 if not entry.used:
-                    by_stem.setdefault(_name(stem(entry.path)), []).append(entry)
-            for file in (file for file in files if file not in given):
+                    by_name.setdefault(_name(stem(entry.path)), []).append(entry)
+            exact = set(given)
+            for file in files:
                 own = f"/{stem(_key(file))}"
                 entries = [
                     entry
-                    for entry in by_stem.get(_name(own), ())
-                    if own.endswith(f"/{stem(entry.path)}") or f"/{stem(entry.path)}".endswith(own)
+                    for entry in by_name.get(_name(own), ())
+                    if (
+                        own.endswith(f"/{stem(entry.path)}") or f"/{stem(entry.path)}".endswith(own)
+                    )
+                    and (file not in exact or entry.path == _stem(entry.path))
                 ]
-                found = sorted({entry.split for entry in entries})
+                found = {entry.split for entry in entries} | {given.get(file)} - {None}
                 if len(found) > 1:
-                    raise DataError(f"{file} is in the lists of {' and '.join(found)}. Remove one")
+                    lists = " and ".join(sorted(map(str, found)))
+                    raise DataError(f"{file} is in the lists of {lists}. Remove one")
                 for entry in entries:
                     entry.used, given[file] = True, entry.split
         self._check_use(len(given) == len(files))

@@ -57,9 +57,10 @@ class Columns:
     file: str | None = None
 
     @property
-    def given(self) -> dict[str, object]:
+    def given(self) -> dict[str, str]:
         """The options by which the user names columns."""
-        options = {"--file": self.file, "--text": self.text, "--split": self.split}
+        text = ", ".join(self.text or ())
+        options = {"--file": self.file or "", "--text": text, "--split": self.split or ""}
         return {option: value for option, value in options.items() if value}
 
 
@@ -207,7 +208,9 @@ def _json_rows(path: Path) -> Iterator[Row]:
 def _parsed(line: str, path: Path, number: int) -> Any:
     try:
         return json.loads(line, object_pairs_hook=unique_members)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise DataError(f"{path}:{number}: lists nested too deeply. Correct the line") from None
+    except ValueError as error:
         raise DataError(f"{path}:{number}: not valid JSON: {first_line(error)}") from None
 
 

@@ -223,13 +223,14 @@ class Index:
             encode=round(1000 * query.encode, 3),
             search=round(1000 * (time.perf_counter() - start), 3),
         )
+        right = self._right(query.side)
         return [
             Answer(
                 query=name,
                 unknown=unknown,
                 understood=understood,
-                results=self._results(hit, query.side),
-                right=self._right(query.side),
+                results=self._results(hit, query.side, right if understood else None),
+                right=right if understood else None,
                 exact=hit.exact,
                 reranked=hit.reranked,
                 ms=times,
@@ -237,11 +238,11 @@ class Index:
             for name, (unknown, understood), hit in zip(query.names, query.words, hits, strict=True)
         ]
 
-    def _results(self, hits: Hits, asking: Side) -> list[Result]:
+    def _results(self, hits: Hits, asking: Side, right: Right | None) -> list[Result]:
         columns = ["id", "path", *(["text"] if self.manifest.side == "texts" else [])]
         rows = self._stored.items.select(columns).take(hits.rows).to_pylist()
         precision = None
-        if self._right(asking):
+        if right:
             direction: Literal["text", "image"] = "text" if asking == "texts" else "image"
             precision = self.model.precision(hits.scores, direction)
         shares = [None] * len(rows) if precision is None else precision.tolist()

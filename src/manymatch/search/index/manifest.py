@@ -81,11 +81,12 @@ class Manifest(Record):
             CheckpointError: another method, other weights, image features or preprocessing.
         """
         identity = model_identity(model)
-        for key, value in self.identity.items():
-            if identity.get(key) != value:
+        for key in dict.fromkeys([*self.identity, *identity]):
+            if identity.get(key) != self.identity.get(key):
                 raise CheckpointError(
-                    f"{folder}: made by another model: its {key} is '{value}', but the model's is "
-                    f"'{identity.get(key)}'. Use the model {self.model}, or make a new index."
+                    f"{folder}: made by another model: its {key} is '{self.identity.get(key)}', "
+                    f"but the model's is '{identity.get(key)}'. Use the model {self.model}, or "
+                    "make a new index."
                 )
 
 

@@ -231,7 +231,7 @@ class _Writer:
         if not self._count:
             raise DataError("there are no items to search")
         values = method, side, self._count, *self._shape, self._longest
-        return Sizes(**dict(zip(Sizes.model_fields, values, strict=True)))
+        return Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
 
 
 def _sizes(path: Path) -> Sizes:

@@ -68,7 +68,9 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message).update(_HEADERS)
-            await send(message | {"body": b""} if head and "body" in message else message)
+            if head and "body" in message:
+                message = {**message, "body": b""}
+            await send(message)
 
         try:
             app = self._refusal(Request(scope)) or self._app

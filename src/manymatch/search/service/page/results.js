@@ -20,12 +20,13 @@ const picture = (index, { id, path }) => {
 
 /** How the page calls the shares of an answer, and what they count. */
 const wordsOf = ({ right }) => {
-  const of = right?.images ? ` Measured on ${right.images.toLocaleString("en")} validation images.` : "";
-  return {
-    all: ["right", `Share of results with this score that are true.${of}`],
-    judged: ["right", `Share of results with this score that are an own or judged pair.${of}`],
-    own: ["own pair", `Share of results with this score that are a picture and its own caption. Others may fit as well.${of}`],
+  const of = right?.images ? ` of ${right.images.toLocaleString("en")} validation images` : "";
+  const [word, meaning] = {
+    all: ["right", "are true"],
+    judged: ["right", "are an own or judged pair"],
+    own: ["own pair", "are a picture and its own caption; others may fit as well"],
   }[right?.pairs ?? "own"];
+  return [word, `Share of the results with this score${of} that ${meaning}`, of];
 };
 
 const card = (index, result, rank, [word, meaning]) => {
@@ -47,7 +48,7 @@ const card = (index, result, rank, [word, meaning]) => {
 };
 
 /** A slider that hides results with a lower score. */
-const cutOff = (index, results, cards, word) => {
+const cutOff = (index, results, cards, [word, , of]) => {
   const scores = results.map((result) => result.score);
   const [low, high] = [Math.min(...scores), Math.max(...scores)];
   const output = make("output", {});
@@ -64,7 +65,7 @@ const cutOff = (index, results, cards, word) => {
       count += !item.hidden;
     }
     const share = shareAt(results, lowest);
-    output.textContent = `from ${number(lowest)}${share === null ? "" : `: ${percent(share)} ${word}`}`;
+    output.textContent = `from ${number(lowest)}${share === null ? "" : `: ${percent(share)} ${word}${of}`}`;
     shown.textContent = `${count} of ${results.length} shown`;
     slider.setAttribute("aria-valuetext", output.textContent);
   };
@@ -101,7 +102,7 @@ const column = ({ index, answer, error, description }) => {
   }
   const words = wordsOf(answer);
   const cards = make("ol", { class: results[0].text ? "cards texts" : "cards" }, results.map((result, i) => card(index, result, i + 1, words)));
-  section.append(cutOff(index, results, cards, words[0]), cards);
+  section.append(cutOff(index, results, cards, words), cards);
   const { k } = state();
   if (results.length === k && k < MOST) {
     section.append(make("button", { type: "button", class: "more", onclick: () => go({ k: Math.min(MOST, 2 * k) }) }, "More results"));
