@@ -332,3 +332,14 @@ def test_names_that_are_not_utf8_are_listed(birds: Birds) -> None:
     collection = collected(birds, {"allow": 0.05})
     assert len(collection.pictures) == 60
     assert "caf\\udce9.jpg" in (birds.root / "left_out.tsv").read_text("utf-8")
+
+
+def test_download_names_the_list_where_it_lies(
+    birds: Birds, capfd: pytest.CaptureFixture[str]
+) -> None:
+    birds.table(birds.photos / "metadata.csv")
+    (birds.photos / "bird7.jpg").write_bytes(b"")
+    birds.read(birds.root / "raw", allow=0.05)
+    said = capfd.readouterr().err
+    assert f"{birds.root}/raw/left_out.tsv: 1 pictures or captions were left out" in said
+    assert (birds.root / "raw" / "left_out.tsv").is_file() and ".partial" not in said
