@@ -113,8 +113,9 @@ def test_a_stage_of_dvc_has_two_devices(checkout: Checkout) -> None:
     assert "training on 2 x cpu" in output and (folder / "models/tiny/two/model.json").is_file()
 
 
-def test_processes_of_one_program_train_twice(checkout: Checkout, tmp_path: Path) -> None:
-    """A program that trains twice, and whose first training has two processes."""
+@pytest.mark.slow
+def test_one_program_trains_several_times(checkout: Checkout, tmp_path: Path) -> None:
+    """With two processes, with one, and with two again; its environment stays as it was."""
     layout = checkout.layout
     shards, words = layout.shards("tiny", "grid"), layout.vocabulary("tiny")
     for name in ("two", "one", "two"):
@@ -133,6 +134,7 @@ def _fail(how: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "words"),
     [("fault", "^shard 2 is damaged$"), ("exit", "exit code 3"), ("kill", "killed by signal 9")],
