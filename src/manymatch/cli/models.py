@@ -69,7 +69,7 @@ def train(
     from manymatch.training import train as stage
 
     settings = project.preset(dataset, preset, overrides)
-    model = name or preset
+    model, relevance = name or preset, LAYOUT.relevance(dataset)
     stage.train(
         settings,
         LAYOUT.shards(dataset, settings.features),
@@ -78,7 +78,7 @@ def train(
         LAYOUT.curves(dataset, model),
         LAYOUT.checkpoints(dataset, model),
         usage=LAYOUT.machine(dataset, model),
-        relevance=LAYOUT.relevance(dataset),
+        relevance=relevance if relevance.is_file() else None,
     )
 
 
