@@ -72,7 +72,7 @@ def train(
     relaunch()
     from manymatch.training import train as stage
 
-    model = name or preset
+    model, relevance = name or preset, LAYOUT.relevance(dataset)
     stage.train(
         settings,
         LAYOUT.shards(dataset, settings.features),
@@ -81,7 +81,7 @@ def train(
         LAYOUT.curves(dataset, model),
         LAYOUT.checkpoints(dataset, model),
         usage=LAYOUT.machine(dataset, model),
-        relevance=LAYOUT.relevance(dataset),
+        relevance=relevance if relevance.is_file() else None,
     )
 
 
