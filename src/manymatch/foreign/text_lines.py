@@ -11,11 +11,7 @@ from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
 
 _LONGEST = 2**20
-REMEDY = (
-    "Save the table as CSV UTF-8 (Excel lists this kind), or convert the file: "
-    "iconv -f {} -t UTF-8 OLD > NEW"
-)
-"""What to do with a text in the encoding `{}`."""
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -51,9 +47,11 @@ def _decoded(line: bytes, path: Path, number: int) -> str:
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
+        encoding = "UTF-16" if line.startswith(_UTF16) else "CP1252"
         raise DataError(
             f"{path}:{number}: byte 0x{line[error.start]:02x} at column {error.start + 1} is not "
-            f"UTF-8. {REMEDY.format('CP1252')}"
+            "UTF-8. Save the file as UTF-8 (Excel calls this CSV UTF-8), or convert the file: "
+            f"iconv -f {encoding} -t UTF-8 OLD > NEW"
         ) from None
 
 

@@ -28,7 +28,7 @@ from manymatch.foreign.json_file import unique_members
 from manymatch.foreign.json_stream import list_elements
 from manymatch.foreign.parquet_file import foreign_rows
 from manymatch.foreign.regular_file import open_regular
-from manymatch.foreign.text_lines import REMEDY, numbered_lines
+from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, first_line
 
 ENDINGS = (".csv", ".tsv", ".txt", ".token", ".jsonl", ".parquet")
@@ -38,7 +38,6 @@ _TOKENS = re.compile(r"\S+#\d+\t")
 """The beginning of a table without a header: FILE#NUMBER, as in `Flickr8k.token.txt`."""
 _TOKEN_COLUMNS = ["file", "caption"]
 _FOLDER = re.compile("file[ _-]?path", re.I)
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MAGIC = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"RIFF": ".webp", b"GIF8": ".gif"}
 Row = tuple[str, dict[str, Any], str | None]
 """Position, cell by column, and why the row cannot be used, if so."""
@@ -229,8 +228,6 @@ def _delimiter(header: str, columns: Columns) -> str:
 def _delimited_rows(path: Path, columns: Columns) -> Iterator[Row]:
     with open_regular(path) as stream:
         start = stream.read(256)
-    if start.startswith(_UTF16):
-        raise DataError(f"{path}: the text is UTF-16. {REMEDY.format('UTF-16')}")
     if start.lstrip().lower().startswith((b"<!doctype", b"<html")):
         raise DataError(f"{path}: a web page, not a table. Download the table again")
     at = 0
