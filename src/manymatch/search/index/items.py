@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from manymatch.foreign.regular_file import PICTURES, read_regular, regular_path
+from manymatch.foreign.regular_file import PICTURES, UNREADABLE, read_regular, regular_path
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.search.answer import Side
 from manymatch.system.errors import DataError
@@ -27,8 +27,6 @@ _ADVICE = ". Replace or remove the file"
 """The advice about a broken picture of a data set. A broken picture of a user is left out."""
 _THREADS, _AHEAD = 4, 8
 """Threads that decode pictures, and pictures that wait. The extractor keeps more of them."""
-_UNREADABLE = (".heic", ".heif", ".avif", ".jxl", ".jp2", ".dng", ".cr2", ".nef", ".arw", ".psd")
-"""Endings of pictures that nothing here reads. They are left out and counted, as broken ones."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ class PictureFolder(Source):
         for parent, folders, names in os.walk(self.path, onerror=unreadable):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
-                if name.lower().endswith(PICTURES + _UNREADABLE) and not name.startswith("."):
+                if name.lower().endswith(PICTURES + UNREADABLE) and not name.startswith("."):
                     yield self._entry(Path(parent, name))
 
     def _entry(self, file: Path) -> Entry:
@@ -141,7 +139,7 @@ class PictureFolder(Source):
             raise DataError(str(storage_error(error))) from None
         except ValueError:  # half a character, or a zero byte
             raise DataError(f"{self.path / path}: the name is not valid UTF-8") from None
-        if path.lower().endswith(_UNREADABLE):
+        if path.lower().endswith(UNREADABLE):
             raise DataError(f"{self.path / path}: not a format that is read. Convert it to JPEG")
         if not file.is_relative_to(self.path.resolve()) or not path.lower().endswith(PICTURES):
             raise DataError(f"{self.path / path}: not a picture in the folder {self.path}")
