@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from manymatch.scene_graphs.clauses import direct_objects, is_noun, is_passive, is_verb, subjects
 from manymatch.scene_graphs.inflection import present_participle
 from manymatch.scene_graphs.lexicon import COPULAS, UNSEEN_ADVERBS
@@ -18,10 +20,14 @@ _COMPLETING = frozenset({"xcomp", "ccomp", "attr", "acomp", "oprd", "prep", "age
 _ADVERBS = frozenset({"advmod", "prt"})
 
 
-def find_attributes(tree: Tree, number: dict[int, int], count: int) -> list[list[str]]:
+def find_attributes(
+    tree: Tree, number: dict[int, int], count: int, denied: Container[int]
+) -> list[list[str]]:
     """Return the attributes of each of the `count` objects, in the order of the caption."""
     attributes: list[list[str]] = [[] for _ in range(count)]
     for token in range(len(tree)):
+        if token in denied:
+            continue
         if described := bearers(tree, token):
             phrase = _adjective(tree, token)
         elif is_state(tree, token):

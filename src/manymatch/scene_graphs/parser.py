@@ -93,7 +93,7 @@ def _plain(caption: str, dropped: Counter[str]) -> str:
     The model mistakes words in capitals for names.
     """
     dropped["characters"] += max(0, len(caption) - MAX_CHARACTERS)
-    text = " ".join(caption[:MAX_CHARACTERS].split())
+    text = " ".join(caption[:MAX_CHARACTERS].replace("’", "'").split())
     return text.lower() if text.isupper() else text
 
 

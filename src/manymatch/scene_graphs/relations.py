@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from manymatch.scene_graphs.attributes import bearers
 from manymatch.scene_graphs.clauses import (
@@ -41,10 +41,12 @@ _AT = frozenset({"in", "on", "at"})
 _LINKS = frozenset({"prep", "prt", "advmod"})
 
 
-def find_relations(tree: Tree, number: dict[int, int]) -> list[Relation]:
+def find_relations(tree: Tree, number: dict[int, int], denied: Container[int]) -> list[Relation]:
     """Return the distinct relations, in the order of the words that name them."""
     relations: dict[Relation, None] = {}
     for token in range(len(tree)):
+        if token in denied:
+            continue
         for sources, label, targets in _edges(tree, token):
             for subject in _numbers(sources, number):
                 for target in _numbers(targets, number):

@@ -14,6 +14,7 @@ from manymatch.scene_graphs.attachment import ATTACHMENTS
 from manymatch.scene_graphs.attributes import find_attributes
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.joining import join_hyphens, join_spatial
+from manymatch.scene_graphs.negation import find_denied
 from manymatch.scene_graphs.objects import find_objects
 from manymatch.scene_graphs.relations import find_relations
 from manymatch.scene_graphs.retagging import RETAGGINGS
@@ -27,13 +28,14 @@ def scene_graph(doc: Doc) -> SceneGraph:
     """
     tree = Tree.of(doc)
     _repair(tree)
-    objects = find_objects(tree)
-    attributes = find_attributes(tree, objects.number, len(objects.phrases))
+    objects, denied = find_objects(tree), find_denied(tree)
+    number = {token: n for token, n in objects.number.items() if token not in denied}
+    attributes = find_attributes(tree, number, len(objects.phrases), denied)
     return SceneGraph(
         objects=tuple(objects.phrases),
         names=tuple(objects.names),
         attributes=tuple(map(tuple, attributes)),
-        relations=tuple(find_relations(tree, objects.number)),
+        relations=tuple(find_relations(tree, number, denied)),
     )
 
 
