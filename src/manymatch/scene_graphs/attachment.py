@@ -5,12 +5,15 @@ from __future__ import annotations
 from manymatch.scene_graphs.clauses import is_noun, is_verb
 from manymatch.scene_graphs.lexicon import (
     COMPLEMENTED,
+    LOCATING,
     MOMENTS,
     MOVING,
+    PICTURES,
     PLACES,
     PREPOSITIONS,
     RELATIVES,
     RESTING,
+    SETTINGS,
     TAKING,
     WORN,
 )
@@ -20,6 +23,8 @@ from manymatch.scene_graphs.tree import Repair, Tree
 _CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
 _LISTED = frozenset({"pobj", "dobj", "conj"})
+_PICTURES = PICTURES | {"close up", "close-up", "closeup"}
+_SHOWING = LOCATING | {"with"}
 _BARE = frozenset({"VB", "VBP"})
 _COMPLEMENTS = _BARE | {"VBG", "VBN"}
 _MISTAKEN_CLAUSES = frozenset({"ccomp", "acl", "advcl"})
@@ -35,7 +40,7 @@ def _subject_of_clause(tree: Tree, token: int) -> None:
     role = _CLAUSE_ROLES.get(tree.deps[token])
     if not role or not is_verb(tree, token):
         return
-    if own := tree.below(token, {"nsubj"}):
+    if own := tree.below(token, {"nsubj", "nsubjpass"}):
         tree.attach(own[0], tree.heads[token], role)
         tree.attach(token, own[0], "acl")
     elif tree.deps[token] == "pcomp":  # "With a scarf around her head selling bags".
@@ -207,8 +212,33 @@ def _of_follows_noun(tree: Tree, token: int) -> None:
         tree.attach(token, noun, "prep")
 
 
+def _picture_shows(tree: Tree, token: int) -> None:
+    """In "a picture of a cup and a plate on a table" the plate is shown, and on the table."""
+    of = [link for link in tree.below(token, {"prep"}) if tree.words[link] == "of"]
+    shown = next((noun for link in of for noun in tree.below(link, {"pobj"})), None)
+    if shown is None or not is_noun(tree, token):
+        return
+    for child in [t for t in tree.children[token] if t > shown]:
+        noun = child - 1
+        if tree.deps[child] == "conj" and is_noun(tree, child):
+            tree.attach(child, shown, "conj")
+        elif tree.words[child] in _SHOWING and shown in (noun, *tree.above(noun)):
+            near = is_noun(tree, noun) and tree.lemmas[noun] not in SETTINGS
+            tree.attach(child, noun if near else shown, "prep")
+
+
+def _not_belongs_to_next(tree: Tree, token: int) -> None:
+    """In "a not so happy dog" and "a boy, not a girl" the word after "not" is denied."""
+    head = tree.heads[token]
+    if is_noun(tree, head):
+        roles = {"amod"} if head > token else {"appos", "conj"}
+        for other in [t for t in tree.below(head, roles) if t > token][:1]:
+            tree.attach(token, other, "neg")
+
+
 ATTACHMENTS: tuple[Repair, ...] = (
     (_of_follows_noun, {"of"}),
+    (_picture_shows, _PICTURES),
     (_subject_of_clause, None),
     (_complement_describes, None),
     (_inverted_subject, None),
@@ -221,4 +251,5 @@ ATTACHMENTS: tuple[Repair, ...] = (
     (_adverbial_object, None),
     (_agent, {"by"}),
     (_measured_list, None),
+    (_not_belongs_to_next, {"not"}),
 )

@@ -65,6 +65,9 @@ QUANTITIES = _words("""
 """)
 """Nouns that only count or gather, together with "of": "a couple of dogs" are dogs."""
 
+PICTURES = _words("image look photo photograph pic picture portrait shot view")
+"""Nouns of pictures: "of" says what they show."""
+
 COMPLEMENTED = _words("feel get have hear help keep let make see show watch")
 """Verbs whose object acts or is acted on: "watch a man dance", "have a picture taken"."""
 COPULAS = _words("be seem look appear become remain stay")
@@ -128,6 +131,17 @@ INTRANSITIVES = MOVING | _words("""
 """)
 """Verbs that share no object with the verb after "and", as in "smiling and holding a ball"."""
 
+ACTIONS = INTRANSITIVES | _words("""
+    approach arrive attack bark bite blow bodyboard bounce bow brush camp canoe celebrate charge
+    chase chat cheer chew circle come cook dig dive drag drift drink eat embrace emerge exercise
+    fall feed fight float follow frolic gather gaze get glare glide grab graze grin hang hike hit
+    hop hug hunt jog kayak kick kiss land leave lick listen march meet move nap paddle parade pass pause
+    peer pitch play point prepare pull push race ride rise roam rollerblade rush scream serve set
+    shake shine shoot skip sled slip smoke snowboard soar speed spin splash stare start stroll
+    sunbathe swing tackle throw toss travel trot tumble use visit wakeboard wander watch wrestle
+""")
+"""Verbs whose participle is an attribute, although the dictionary has them as nouns, too."""
+
 STATES = _words("crouch fly jump kneel lie run sit sleep smile stand swim wave")
 """Verbs whose participle before a noun describes the noun, as in "standing horse"."""
 
@@ -172,7 +186,7 @@ TAKING = _words("bring carry hold lift pick pull put show spread take throw turn
 
 PEOPLE = _words("""
     adult artist athlete audience baby band bicyclist blond blonde boy bride child clown couple
-    cowboy crew crowd cyclist dad daughter doctor family father female friend girl goalie groom
+    cowboy crew crowd cyclist dad daughter doctor duo family father female friend girl goalie groom
     group guitarist guy kid lady male man mother motorcyclist musician official participant people
     person policeman ref scientist son student team teen tourist trio woman
 """)

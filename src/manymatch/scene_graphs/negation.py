@@ -5,7 +5,7 @@ from __future__ import annotations
 from manymatch.scene_graphs.clauses import is_noun, is_verb
 from manymatch.scene_graphs.tree import Tree
 
-_NOT = frozenset({"not", "n't", "n’t", "nt", "never"})
+_NOT = frozenset({"not", "n't", "nt", "never"})
 _EITHER = frozenset({"neither", "nor"})
 _AVOIDING = {"without": ["actually", "ever", "even"], "instead": ["of"], "rather": ["than"]}
 """Words that deny a participle, and the words that may stand between."""

@@ -93,7 +93,9 @@ def _plain(caption: str, dropped: Counter[str]) -> str:
     The model mistakes words in capitals for names.
     """
     dropped["characters"] += max(0, len(caption) - MAX_CHARACTERS)
-    text = " ".join(caption[:MAX_CHARACTERS].replace("’", "'").split())
+    text = " ".join(
+        caption[:MAX_CHARACTERS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split()
+    )
     return text.lower() if text.isupper() else text
 
 

@@ -13,7 +13,7 @@ from manymatch.scene_graphs.actors import ACTORS
 from manymatch.scene_graphs.attachment import ATTACHMENTS
 from manymatch.scene_graphs.attributes import find_attributes
 from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.scene_graphs.joining import join_hyphens, join_spatial
+from manymatch.scene_graphs.joining import join_close_up, join_hyphens, join_spatial
 from manymatch.scene_graphs.negation import find_denied
 from manymatch.scene_graphs.objects import find_objects
 from manymatch.scene_graphs.relations import find_relations
@@ -42,6 +42,7 @@ def scene_graph(doc: Doc) -> SceneGraph:
 def _repair(tree: Tree) -> None:
     """Change `tree` in place."""
     join_hyphens(tree)
+    join_close_up(tree)
     join_spatial(tree)
     tokens = range(len(tree))
     for mend, words in (*RETAGGINGS, *ATTACHMENTS, *ACTORS):

@@ -98,6 +98,17 @@ class Tree:
             children[head] = sorted([*children[head], token])
         self.heads[token], self.deps[token] = head, dep
 
+    def replace(self, head: int, token: int) -> None:
+        """Give `token` the role of its head and the words before both, and attach the head to it.
+
+        `token` is below `head`, not necessarily directly.
+        """
+        before = [t for t in self.children[head] if t < min(head, token)]
+        top, role = self.heads[head], self.deps[head]
+        self.attach(token, token if top == head else top, role)
+        for child in [*before, head]:
+            self.attach(child, token, self.deps[child])
+
     def merge(self, first: int, last: int, core: int) -> None:
         """Merge `first..last` into one token at `core`, with head and label of the topmost one."""
         inside = range(first, last + 1)
