@@ -24,7 +24,7 @@ _CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
 _LISTED = frozenset({"pobj", "dobj", "conj"})
 _PICTURES = PICTURES | {"close up", "close-up", "closeup"}
-_SHOWING = LOCATING | {"with"}
+_SHOWING = LOCATING | PREPOSITIONS - {"by", "from", "through"}
 _BARE = frozenset({"VB", "VBP"})
 _COMPLEMENTS = _BARE | {"VBG", "VBN"}
 _MISTAKEN_CLAUSES = frozenset({"ccomp", "acl", "advcl"})
@@ -214,7 +214,7 @@ def _of_follows_noun(tree: Tree, token: int) -> None:
 
 def _picture_shows(tree: Tree, token: int) -> None:
     """In "a picture of a cup and a plate on a table" the plate is shown, and on the table."""
-    of = [link for link in tree.below(token, {"prep"}) if tree.words[link] == "of"]
+    of = [link for link in tree.below(token, {"prep"}) if tree.words[link] in {"into", "of"}]
     shown = next((noun for link in of for noun in tree.below(link, {"pobj"})), None)
     if shown is None or not is_noun(tree, token):
         return
@@ -223,6 +223,8 @@ def _picture_shows(tree: Tree, token: int) -> None:
         if tree.deps[child] == "conj" and is_noun(tree, child):
             tree.attach(child, shown, "conj")
         elif tree.words[child] in _SHOWING and shown in (noun, *tree.above(noun)):
+            if any(tree.lemmas[time] in MOMENTS for time in tree.below(child, {"pobj"})):
+                continue
             near = is_noun(tree, noun) and tree.lemmas[noun] not in SETTINGS
             tree.attach(child, noun if near else shown, "prep")
 

@@ -135,9 +135,9 @@ ACTIONS = INTRANSITIVES | _words("""
     approach arrive attack bark bite blow bodyboard bounce bow brush camp canoe celebrate charge
     chase chat cheer chew circle come cook dig dive drag drift drink eat embrace emerge exercise
     fall feed fight float follow frolic gather gaze get glare glide grab graze grin hang hike hit
-    hop hug hunt jog kayak kick kiss land leave lick listen march meet move nap paddle parade pass pause
-    peer pitch play point prepare pull push race ride rise roam rollerblade rush scream serve set
-    shake shine shoot skip sled slip smoke snowboard soar speed spin splash stare start stroll
+    hop hug hunt jog kayak kick kiss land leave lick listen march meet move nap paddle parade pass
+    pause peer pitch play point prepare pull push race ride rise roam rollerblade rush scream serve
+    set shake shine shoot skip sled slip smoke snowboard soar speed spin splash stare start stroll
     sunbathe swing tackle throw toss travel trot tumble use visit wakeboard wander watch wrestle
 """)
 """Verbs whose participle is an attribute, although the dictionary has them as nouns, too."""

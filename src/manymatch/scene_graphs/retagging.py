@@ -26,6 +26,9 @@ from manymatch.scene_graphs.verb_or_noun import (
 )
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
+_JOINTS = frozenset({",", "and", "or", "&"})
+_OF_ADJECTIVES = frozenset({"advmod", "cc", "npadvmod", "punct"})
+_OF_WORDS = frozenset({"advmod", "amod"})
 _BEFORE_NOUN = frozenset({"compound", "nmod"})
 _FINITE = frozenset({"VBZ", "VBP"})
 _WORN_OR_BODY = WORN | BODY
@@ -71,6 +74,67 @@ def _colour_describes(tree: Tree, token: int) -> None:
         tree.deps[token] = "conj" if dep == "conj" else "amod"
         for child in tree.below(token, _BEFORE_NOUN):
             tree.deps[child] = "amod"
+
+
+def _adjectives_in_row(tree: Tree, token: int) -> None:
+    """In "a grey and white cat" and "red, white and blue flags" all adjectives describe the noun.
+
+    The parser takes the first for a noun, and joins the cat to it.
+    """
+    if not _describes(tree, token) or (token and _describes(tree, token - 1)):
+        return
+    row, last = [token], token
+    while True:
+        after = last + 1
+        while tree.words[after : after + 1] and tree.words[after] in _JOINTS and after < last + 3:
+            after += 1
+        if after == len(tree) or not _describes(tree, after):
+            break
+        row.append(last := after)
+    noun = _noun_after(tree, last)
+    if noun is None or len(row) == last - token + 1:
+        return
+    above = [t for t in row if t in tree.above(noun)]
+    if not above and not any(is_noun(tree, t) for t in row):
+        return
+    for other in sorted(above, key=lambda t: len(list(tree.above(t)))):
+        if other in tree.above(noun):
+            tree.replace(other, noun)
+    head = tree.heads[noun]
+    if tree.deps[noun] in _OF_WORDS and is_verb(tree, head):
+        tree.deps[noun] = "nsubj"
+    elif tree.deps[noun] in _OF_WORDS and is_noun(tree, head):
+        tree.deps[noun] = "compound"
+        noun = _last_of_compound(tree, noun)
+    elif tree.deps[noun] in _OF_WORDS and token and tree.tags[token - 1] == "IN":
+        tree.attach(noun, token - 1, "pobj")
+    for other in row:
+        for child in tree.children[other]:
+            if child not in row and tree.deps[child] not in _OF_ADJECTIVES:
+                tree.attach(child, noun, tree.deps[child])
+        tree.attach(other, noun, "amod")
+        tree.tags[other] = "JJ"
+
+
+def _describes(tree: Tree, token: int) -> bool:
+    """Return whether `token` is an adjective, whatever its tag: a colour or no noun."""
+    if tree.words[token] in COLOURS:
+        return True
+    return tree.tags[token] == "JJ" or (tree.kinds[token] == "JJ" and is_noun(tree, token))
+
+
+def _noun_after(tree: Tree, token: int) -> int | None:
+    """Return the noun that an adjective at `token` stands before: the last of a compound."""
+    noun = tree.heads[token] if tree.deps[token] in _BEFORE_HEAD else token + 1
+    if noun <= token or noun >= len(tree) or not is_noun(tree, noun):
+        return None
+    return _last_of_compound(tree, noun)
+
+
+def _last_of_compound(tree: Tree, noun: int) -> int:
+    while tree.deps[noun] in _BEFORE_NOUN and tree.heads[noun] > noun:
+        noun = tree.heads[noun]
+    return noun
 
 
 def _nouns_joined(tree: Tree, token: int) -> None:
@@ -168,6 +232,7 @@ def _plural_has_no_singular(tree: Tree, token: int) -> None:
 
 RETAGGINGS: tuple[Repair, ...] = (
     (only_noun, None),
+    (_adjectives_in_row, None),
     (_nouns_joined, None),
     (_adjective_has_adverb, None),
     (_colour_ends_phrase, None),

@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 from manymatch.scene_graphs.actors import ACTORS
 from manymatch.scene_graphs.attachment import ATTACHMENTS
 from manymatch.scene_graphs.attributes import find_attributes
+from manymatch.scene_graphs.counting import COUNTING
 from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.joining import join_close_up, join_hyphens, join_spatial
 from manymatch.scene_graphs.negation import find_denied
@@ -45,6 +46,6 @@ def _repair(tree: Tree) -> None:
     join_close_up(tree)
     join_spatial(tree)
     tokens = range(len(tree))
-    for mend, words in (*RETAGGINGS, *ATTACHMENTS, *ACTORS):
+    for mend, words in (*RETAGGINGS, *COUNTING, *ATTACHMENTS, *ACTORS):
         for token in tokens if words is None else [t for t in tokens if tree.words[t] in words]:
             mend(tree, token)

@@ -126,8 +126,15 @@ def only_noun(tree: Tree, token: int) -> None:
         return
     if tag.startswith("VB") and "VB" not in kinds:
         _to_noun(tree, token)
-    elif tag in {"JJ", "JJR", "UH"} and "JJ" not in kinds:
+    elif (tag in {"JJ", "JJR", "UH"} and "JJ" not in kinds) or (
+        tag == "RB" and kinds == "NN" and tree.words[token] != "upside"
+    ):
         tree.tags[token], tree.lemmas[token] = "NN", tree.words[token]
+        if tag == "RB" and token and is_noun(tree, token - 1):
+            for subject in tree.below(token, {"nsubj"}) if head == token else ():
+                tree.attach(subject, subject, "ROOT")
+            tree.attach(token, token - 1, "amod")
+            head = token - 1
         if tree.deps[token] not in {"amod", "intj"}:
             return
         if head > token:

@@ -1,0 +1,68 @@
+"""Repairs of numbers and counts: "one of the dogs", "half a dozen eggs", "a 6 foot tall man"."""
+
+from __future__ import annotations
+
+from manymatch.scene_graphs.clauses import is_noun
+from manymatch.scene_graphs.lexicon import COLOURS
+from manymatch.scene_graphs.tree import Repair, Tree
+
+_COUNTS = frozenset({"both", "each", "few", "many", "most", "several", "some"})
+_UNCOUNTED = frozenset({"both", "each", "most", "some"})
+_PLURAL = frozenset({"NNS", "NNPS"})
+_NUMERALS = frozenset({"nummod", "quantmod"})
+_MEASURING = frozenset({"npadvmod", "advmod", "compound", "nmod", "nummod"})
+_BEFORE_NOUN = frozenset({"compound", "nmod", "amod", "npadvmod"})
+_BEHIND = frozenset({"but", "except"})
+
+
+def _counted_of(tree: Tree, token: int) -> None:
+    """In "one of the two dogs is jumping" one dog jumps: the number counts the noun after "of"."""
+    counts, of = tree.tags[token] == "CD" or tree.words[token] in _COUNTS, token + 1
+    if not counts or of not in tree.below(token, {"prep"}) or tree.words[of] != "of":
+        return
+    noun = next(iter(tree.below(of, {"pobj"})), None)
+    if noun is None or not (tree.tags[noun] in _PLURAL or tree.lemmas[noun] == "people"):
+        return
+    for number in tree.below(noun, {"nummod"}):
+        tree.deps[number] = "det"
+    tree.replace(token, noun)
+    tree.deps[token] = "det" if tree.words[token] in _UNCOUNTED else "nummod"
+    for child in [t for t in tree.children[token] if t > of]:
+        tree.attach(child, noun, tree.deps[child])
+
+
+def _measure(tree: Tree, token: int) -> None:
+    """In "a 6 foot tall man" and "a two story house" the number belongs to the unit.
+
+    A singular after a number greater than one counts nothing, but measures the noun that follows.
+    """
+    unit, head = token + 1, tree.heads[token]
+    if tree.tags[token] != "CD" or tree.words[token] in {"1", "one"} or unit >= len(tree):
+        return
+    if not is_noun(tree, unit) or (tree.tags[unit] in _PLURAL and tree.deps[unit] != "npadvmod"):
+        return
+    measured = tree.heads[unit]
+    if measured <= unit or tree.deps[unit] not in _MEASURING or tree.words[unit] in COLOURS:
+        return
+    if tree.tags[measured].startswith("JJ"):
+        tree.attach(token, measured, "advmod")
+    elif tree.tags[measured] == "NN" and head in {unit, measured}:
+        tree.attach(token, unit, "advmod")
+        tree.tags[unit], tree.deps[unit] = "JJ", "amod"
+
+
+def _nothing_but(tree: Tree, token: int) -> None:
+    """In "wearing nothing but shorts" one wears the shorts."""
+    but = token + 1
+    if "".join(tree.words[but : but + 1]) not in _BEHIND:
+        return
+    nouns = tree.below(but, {"pobj"}) or tree.below(token, {"conj"})
+    for noun in nouns[:1]:
+        tree.attach(noun, tree.heads[token], tree.deps[token])
+
+
+COUNTING: tuple[Repair, ...] = (
+    (_counted_of, None),
+    (_measure, None),
+    (_nothing_but, {"nothing"}),
+)
