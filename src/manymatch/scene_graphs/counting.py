@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_noun
-from manymatch.scene_graphs.lexicon import COLOURS
+from manymatch.scene_graphs.lexicon import DIMENSIONS, UNITS
 from manymatch.scene_graphs.tree import Repair, Tree
 
 _COUNTS = frozenset({"both", "each", "few", "many", "most", "several", "some"})
 _UNCOUNTED = frozenset({"both", "each", "most", "some"})
 _PLURAL = frozenset({"NNS", "NNPS"})
-_NUMERALS = frozenset({"nummod", "quantmod"})
-_MEASURING = frozenset({"npadvmod", "advmod", "compound", "nmod", "nummod"})
-_BEFORE_NOUN = frozenset({"compound", "nmod", "amod", "npadvmod"})
 _BEHIND = frozenset({"but", "except"})
 
 
@@ -32,23 +29,26 @@ def _counted_of(tree: Tree, token: int) -> None:
 
 
 def _measure(tree: Tree, token: int) -> None:
-    """In "a 6 foot tall man" and "a two story house" the number belongs to the unit.
-
-    A singular after a number greater than one counts nothing, but measures the noun that follows.
-    """
-    unit, head = token + 1, tree.heads[token]
-    if tree.tags[token] != "CD" or tree.words[token] in {"1", "one"} or unit >= len(tree):
-        return
-    if not is_noun(tree, unit) or (tree.tags[unit] in _PLURAL and tree.deps[unit] != "npadvmod"):
+    """In "a 6 foot tall man" and "a two story house" the number belongs to the unit."""
+    unit, after = token + 1, token + 2
+    if tree.tags[token] != "CD" or after >= len(tree) or tree.words[unit] not in UNITS:
         return
     measured = tree.heads[unit]
-    if measured <= unit or tree.deps[unit] not in _MEASURING or tree.words[unit] in COLOURS:
-        return
-    if tree.tags[measured].startswith("JJ"):
-        tree.attach(token, measured, "advmod")
-    elif tree.tags[measured] == "NN" and head in {unit, measured}:
+    if tree.words[after] in DIMENSIONS:
+        tree.attach(unit, after, "npadvmod")
+        tree.attach(token, after, "advmod")
+    elif measured > unit and is_noun(tree, measured) and tree.tags[unit] != "NNS":
         tree.attach(token, unit, "advmod")
         tree.tags[unit], tree.deps[unit] = "JJ", "amod"
+
+
+def _dozens(tree: Tree, token: int) -> None:
+    """In "half a dozen eggs" and "two dozen eggs" the words before belong to the number."""
+    before = token - 1 - (tree.words[token - 1] == "a")
+    if before < 0 or tree.deps[token] != "nummod":
+        return
+    if tree.words[before] == "half" or tree.tags[before] == "CD":
+        tree.attach(before, token, "quantmod")
 
 
 def _nothing_but(tree: Tree, token: int) -> None:
@@ -64,5 +64,6 @@ def _nothing_but(tree: Tree, token: int) -> None:
 COUNTING: tuple[Repair, ...] = (
     (_counted_of, None),
     (_measure, None),
+    (_dozens, {"dozen", "hundred", "thousand"}),
     (_nothing_but, {"nothing"}),
 )

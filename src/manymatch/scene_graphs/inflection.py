@@ -33,16 +33,6 @@ def participle_base(word: str) -> str:
     return verb_base(word, stem)
 
 
-def noun_base(word: str, lemma: str, is_noun: Callable[[str], bool]) -> str:
-    """Return the singular of `word`: `lemma`, or the word without "s" if this is a noun.
-
-    spaCy's list of Greek plurals has "basis" for "bases" and "axis" for "axes".
-    """
-    if word.endswith("es") and lemma.endswith("is") and is_noun(word[:-1]):
-        return word[:-1]
-    return lemma
-
-
 def verb_base(word: str, lemma: str) -> str:
     """Return the base form of `word`: `lemma`, unless the spelling excludes it.
 

@@ -44,6 +44,27 @@ PLURALS = _words("""
 """)
 """Nouns without a singular: clothes and tools of two parts."""
 
+SINGULARS = {
+    "axes": "axe",
+    "bases": "base",
+    "ellipses": "ellipse",
+    "graffiti": "graffiti",
+    "lures": "lure",
+    "media": "media",
+    "ottomans": "ottoman",
+    "soles": "sole",
+    "syringes": "syringe",
+}
+"""Plurals whose first lemma in spaCy's dictionary is rare in captions: "basis", "axis"."""
+
+UNITS = _words("""
+    bedroom burner cm compartment course day deck decker door engine feet foot frame ft gallon hour
+    inch inches kilometer lane layer level liter meter mile minute month panel person piece pound
+    quarter seat seater speed storey story tier ton way week wheel yard year years
+""")
+"""Nouns that measure the thing after them: a "two story house"."""
+DIMENSIONS = _words("big deep high long old tall thick wide")
+
 PRONOUNS = _words("""
     anybody anyone anything everybody everyone everything nobody none nothing one ones other
     others somebody someone something there

@@ -14,6 +14,7 @@ from manymatch.scene_graphs.lexicon import (
     PLACES,
     PLURALS,
     SHADES,
+    SINGULARS,
     STATES,
     WORN,
 )
@@ -230,6 +231,11 @@ def _plural_has_no_singular(tree: Tree, token: int) -> None:
         tree.lemmas[token] = tree.words[token]
 
 
+def _singular(tree: Tree, token: int) -> None:
+    if is_noun(tree, token):
+        tree.lemmas[token] = SINGULARS[tree.words[token]]
+
+
 RETAGGINGS: tuple[Repair, ...] = (
     (only_noun, None),
     (_adjectives_in_row, None),
@@ -243,4 +249,5 @@ RETAGGINGS: tuple[Repair, ...] = (
     (_colour_describes, None),
     (determined_word_is_noun, None),
     (_plural_has_no_singular, PLURALS),
+    (_singular, SINGULARS),
 )

@@ -29,6 +29,7 @@ _OF_VERBS = frozenset({"dobj", "conj"})
 _NO_VERBS = frozenset({"JJ", "RB", "VB"})
 _SINGULAR = frozenset({"NN", "NNP"})
 _LINKING = COPULAS | {"do", "have"}
+_NO_NOUNS = COLOURS | {"upside"}
 _FORMS = ("ed", "ing")
 _WORN_OR_BODY = WORN | BODY
 
@@ -122,7 +123,7 @@ def determined_word_is_noun(tree: Tree, token: int) -> None:
 def only_noun(tree: Tree, token: int) -> None:
     """ "Goalie" is no verb, so that "hockey" before it is no subject; "terrier" is no adjective."""
     kinds, tag, head = tree.kinds[token], tree.tags[token], tree.heads[token]
-    if "NN" not in kinds or tree.words[token] in COLOURS or tree.words[token].endswith(_FORMS):
+    if "NN" not in kinds or tree.words[token] in _NO_NOUNS or tree.words[token].endswith(_FORMS):
         return
     if tag.startswith("VB") and "VB" not in kinds:
         _to_noun(tree, token)
