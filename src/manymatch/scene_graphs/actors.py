@@ -56,6 +56,12 @@ def _with_itself(tree: Tree, token: int) -> None:
     own = tree.below(token, {"pobj"})
     if not own:
         return
+    near = (
+        token - 1 if is_verb(tree, tree.heads[token]) and tree.deps[token - 1] == "pobj" else token
+    )
+    if is_noun(tree, near) and is_animate(tree, near):  # "Walks next to a boy with a drum".
+        tree.attach(token, near, "prep")
+        return
     earlier = [t for t in tree.below(tree.heads[token], {"prep"}) if tree.words[t] == "with"]
     if not possessed(tree, own[0]) and any(token - 1 in tree.children[t] for t in earlier):
         tree.attach(token, token - 1, "prep")  # "With a card with two wheels".

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from manymatch.scene_graphs.clauses import direct_objects, is_noun, is_passive, is_verb, subjects
-from manymatch.scene_graphs.inflection import present_participle
+from manymatch.scene_graphs.inflection import is_participle, present_participle
 from manymatch.scene_graphs.lexicon import ACTIONS, COPULAS, UNSEEN_ADVERBS
 from manymatch.scene_graphs.objects import COMPOUND, gathers
 from manymatch.scene_graphs.tree import Tree
@@ -85,7 +85,7 @@ def _names_action(tree: Tree, verb: int) -> bool:
 
     The caption has the participle, or the verb is no noun, or a noun that captions use as a verb.
     """
-    if tree.words[verb].endswith("ing") or tree.lemmas[verb] in ACTIONS:
+    if is_participle(tree.words[verb]) or tree.lemmas[verb] in ACTIONS:
         return True
     return "VB" in tree.kinds[verb] and "NN" not in tree.kinds[verb]
 

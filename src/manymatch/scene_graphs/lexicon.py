@@ -219,8 +219,9 @@ ANIMALS = _words("""
 
 AGENT_ENDINGS = ("boy", "er", "girl", "man", "woman")
 THINGS = _words("""
-    banner beer border butter computer container corner counter cover dinner dumpster fender flower
-    helicopter ladder letter number paper poster printer river roller rubber scooter shelter
+    alter banner beer border bumper burner butter computer container corner counter cover dinner
+    dryer dumpster feeder fender flower hanger helicopter ladder letter newspaper number other paper
+    planter poster printer river roller rubber scooter shelter
     shower skyscraper soccer speaker sticker sweater timber tower trailer water wrapper
 """)
 """Nouns in "er" that do not act."""

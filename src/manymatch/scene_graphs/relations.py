@@ -20,6 +20,7 @@ from manymatch.scene_graphs.clauses import (
 from manymatch.scene_graphs.graph import Relation
 from manymatch.scene_graphs.lexicon import (
     BODY,
+    COLOURS,
     DIRECTIONS,
     LOCATING,
     MAKING,
@@ -161,10 +162,17 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
             return _verb_preposition(tree, verb, preposition, targets)
     first = _first_of_list(tree, noun)
     together = tree.deps[first] == "ROOT" and preposition in LOCATING
-    if together and not any(tree.lemmas[target] in WORN for target in targets):
+    theirs = any(tree.words[t] == "their" for target in targets for t in tree.children[target])
+    if theirs or (together and not any(_is_worn(tree, target) for target in targets)):
         noun = first
     listed = [other for other in coordinated(tree, noun) if noun < other < targets[0]]
     return [noun, *listed], preposition, targets
+
+
+def _is_worn(tree: Tree, noun: int) -> bool:
+    return tree.lemmas[noun] in WORN or (
+        tree.words[noun] in COLOURS and noun > 0 and tree.words[noun - 1] == "in"
+    )
 
 
 def _first_of_list(tree: Tree, noun: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
-from manymatch.scene_graphs.inflection import participle_base, present_participle
+from manymatch.scene_graphs.inflection import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.lexicon import (
     ANIMALS,
     BODY,
@@ -185,7 +185,7 @@ def _adjective_has_adverb(tree: Tree, token: int) -> None:
 def _participle_after_noun(tree: Tree, token: int) -> None:
     """In "kids in a gym playing volleyball" the parser sees a compound of three nouns."""
     noun, word = token - 1, tree.words[token]
-    if not word.endswith("ing") or noun < 0 or not is_noun(tree, noun):
+    if not is_participle(word) or noun < 0 or not is_noun(tree, noun):
         return
     role, head = tree.deps[token], tree.heads[token]
     before = tree.deps[noun] in _BEFORE_PARTICIPLE

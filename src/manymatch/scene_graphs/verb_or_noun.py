@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
-from manymatch.scene_graphs.inflection import participle_base, verb_base
+from manymatch.scene_graphs.inflection import is_participle, participle_base, verb_base
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     BODY,
@@ -28,6 +28,8 @@ _CLAUSES = frozenset({"advcl", "ccomp", "dobj", "xcomp"})
 _OF_VERBS = frozenset({"dobj", "conj"})
 _NO_VERBS = frozenset({"JJ", "RB", "VB"})
 _SINGULAR = frozenset({"NN", "NNP"})
+_OBJECTS = frozenset({"a", "an", "the", "his", "her", "its", "their", "another", "some"})
+_AFTER_VERBS = frozenset({"advcl", "appos", "dobj", "npadvmod", "prep", "xcomp"})
 _LINKING = COPULAS | {"do", "have"}
 _NO_NOUNS = COLOURS | {"upside"}
 _FORMS = ("ed", "ing")
@@ -108,7 +110,7 @@ def _joined_noun_is_verb(tree: Tree, token: int) -> None:
         return
     if tree.tags[token] == "NNS" and tree.deps[token] == "conj" and tree.tags[head] == "VBZ":
         tree.tags[token] = "VBZ"
-    elif word.endswith("ing") and (tree.tags[head] == "VBG" or tree.deps[token] == "acl"):
+    elif is_participle(word) and (tree.tags[head] == "VBG" or tree.deps[token] == "acl"):
         tree.tags[token], tree.lemmas[token] = "VBG", participle_base(word)
 
 
@@ -152,7 +154,7 @@ def _to_noun(tree: Tree, token: int) -> None:
         if subject == token - 1 and is_noun(tree, subject):
             tree.deps[subject] = "compound"
     for child in tree.below(token, _CLAUSES):  # "A suit and tie standing on a chair".
-        if tree.words[child].endswith("ing"):
+        if is_participle(tree.words[child]):
             tree.tags[child], tree.deps[child] = "VBG", "acl"
             tree.lemmas[child] = participle_base(tree.words[child])
     twin = token - 1  # "A microwave oven is ...": the parser sees two subjects.
@@ -194,6 +196,45 @@ def _acts(tree: Tree, verb: int) -> bool:
     return tree.lemmas[verb] in ACTIONS or (single and tree.tags[verb + 1 : verb + 2] != ["VBZ"])
 
 
+def _verb_after_clothes(tree: Tree, token: int) -> None:
+    """In "a man in green climbs a rock" and "a man in a tie leans on a car" the man acts.
+
+    The caption has no other finite verb, and the word is an action or has an object.
+    """
+    worn = token - 1
+    if tree.tags[token] != "NNS" or worn < 1 or "VB" not in tree.kinds[token]:
+        return
+    colour = tree.words[worn] in COLOURS and tree.words[worn - 1] == "in"
+    if not colour and not (tree.lemmas[worn] in WORN and is_noun(tree, worn)):
+        return
+    acts = tree.lemmas[token] in ACTIONS or "".join(tree.words[token + 1 : token + 2]) in _OBJECTS
+    if not acts or tree.lemmas[token] in WORN or any(tag in _FINITE for tag in tree.tags):
+        return
+    above, root = list(tree.above(token)), tree.root(token)
+    if worn in tree.children[token]:
+        tree.attach(worn, tree.heads[token], tree.deps[token])
+        for child in [t for t in tree.children[token] if t < worn]:
+            tree.attach(child, worn, tree.deps[child])
+    if root == token:
+        return
+    tree.attach(token, root, "acl" if is_noun(tree, root) else "conj")
+    tree.tags[token] = "VBZ"
+    for other in above:
+        for child in tree.children[other]:
+            if child > token and tree.deps[child] in _AFTER_VERBS:
+                tree.attach(
+                    child, token, "dobj" if tree.deps[child] == "appos" else tree.deps[child]
+                )
+
+
+def _adjective_after_noun(tree: Tree, token: int) -> None:
+    """In "a surfer airborne over a wave" the parser makes the surfer a subject without a verb."""
+    subject = tree.below(token, {"nsubj"})
+    if tree.tags[token] == "JJ" and subject == [token - 1] and is_noun(tree, token - 1):
+        tree.replace(token, token - 1)
+        tree.deps[token] = "amod"
+
+
 def _state_in_past(tree: Tree, token: int) -> None:
     """In "horses gathered around a tree" they are gathered: the word is an adjective, too."""
     if tree.tags[token] not in {"VBD", "VBN"} or not tree.kinds[token].startswith("JJ"):
@@ -210,5 +251,7 @@ VERB_OR_NOUN: tuple[Repair, ...] = (
     (_clause_has_verb, None),
     (_joined_noun_is_verb, None),
     (_verb_is_noun, None),
+    (_verb_after_clothes, None),
+    (_adjective_after_noun, None),
     (_state_in_past, None),
 )
