@@ -94,6 +94,13 @@ def _subject_before_verb(tree: Tree, token: int) -> None:
         tree.attach(noun, token, "nsubj")
 
 
+def _subjects_joined(tree: Tree, token: int) -> None:
+    """In "a man with a beard and a woman are smiling" the parser sees two subjects."""
+    pair = tree.below(token, {"nsubj"})
+    if len(pair) == 2 and tree.words[tree.start(pair[1]) - 1] == "and":
+        tree.attach(pair[1], pair[0], "conj")
+
+
 def _detach(tree: Tree, verb: int, noun: int) -> None:
     """Attach `verb` to the clause of `noun`, if the verb is attached to the noun."""
     if noun in tree.above(verb):
@@ -245,6 +252,7 @@ ATTACHMENTS: tuple[Repair, ...] = (
     (_complement_describes, None),
     (_inverted_subject, None),
     (_subject_before_verb, None),
+    (_subjects_joined, None),
     (_clothes_do_not_act, None),
     (_list_goes_on, None),
     (_object_of_preposition, PREPOSITIONS),

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_noun
-from manymatch.scene_graphs.lexicon import PICTURES, SPATIAL, SPATIAL_LENGTHS, SPATIAL_STARTS
+from manymatch.scene_graphs.inflection import participle_base
+from manymatch.scene_graphs.lexicon import (
+    PICTURES,
+    SPATIAL,
+    SPATIAL_LENGTHS,
+    SPATIAL_STARTS,
+    SPORT_STARTS,
+    SPORTS,
+)
 from manymatch.scene_graphs.tree import MERGED, Tree
 
 _AUXILIARIES = frozenset({"aux", "auxpass"})
@@ -57,6 +65,35 @@ def join_close_up(tree: Tree) -> None:
         elif first and tree.heads[up] == first - 1 and tree.heads[first - 1] == first - 1:
             tree.replace(first - 1, up)  # "Extreme close up of a dog".
             tree.deps[first - 1] = "amod"
+
+
+def join_sports(tree: Tree) -> None:
+    """Join "kite surfing" to one verb, after a noun or "is", but not before a noun ("lesson")."""
+    for first, word in enumerate(tree.words):
+        if word in SPORT_STARTS and first:
+            for length in (2, 3):
+                last = first + length - 1
+                after = "".join(tree.tags[last + 1 : last + 2])
+                if tuple(tree.words[first : last + 1]) in SPORTS and not after.startswith("NN"):
+                    _join_sport(tree, first, last)
+
+
+def _join_sport(tree: Tree, first: int, last: int) -> None:
+    before, phrase = first - 1, " ".join(tree.words[first : last + 1])
+    copula = tree.lemmas[before] in {"be", "go"}
+    if not copula and not (is_noun(tree, before) and tree.deps[before] != "pobj"):
+        return
+    tree.merge(first, last, core=last)
+    tree.words[last], tree.tags[last] = phrase, "VBG"
+    tree.lemmas[last] = " ".join([*phrase.split()[:-1], participle_base(phrase.split()[-1])])
+    if copula:
+        if tree.heads[last] == before:
+            tree.replace(before, last)
+        tree.deps[before] = "aux" if tree.heads[before] == last else tree.deps[before]
+    elif before in tree.children[last]:
+        tree.deps[before] = "nsubj"
+        for child in [t for t in tree.children[last] if t < before]:
+            tree.attach(child, before, tree.deps[child])
 
 
 def join_spatial(tree: Tree) -> None:

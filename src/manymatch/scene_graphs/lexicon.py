@@ -163,6 +163,23 @@ ACTIONS = INTRANSITIVES | _words("""
 """)
 """Verbs whose participle is an attribute, although the dictionary has them as nouns, too."""
 
+TRANSITIVES = _words("""
+    carrying chewing displaying eating emitting hauling holding pulling shooting showing spewing
+    spraying squirting towing wearing
+""")
+"""Participles that have an object, also if no article is before the object."""
+
+_SPORTS = """
+    bmx biking, bmx riding, body boarding, body surfing, boogie boarding, cross country skiing,
+    dirt biking, hang gliding, horse back riding, horseback riding, ice skating, jet skiing, kite
+    boarding, kite flying, kite surfing, mountain biking, mountain climbing, para gliding, para
+    sailing, para surfing, rock climbing, roller blading, roller skating, scuba diving, skate
+    boarding, sky diving, snow boarding, snow shoeing, wake boarding, water skiing, wind surfing
+"""
+SPORTS = frozenset(tuple(phrase.split()) for phrase in _SPORTS.split(","))
+"""Sports whose words act as one verb: "a man kite surfing"."""
+SPORT_STARTS = frozenset(phrase[0] for phrase in SPORTS)
+
 STATES = _words("crouch fly jump kneel lie run sit sleep smile stand swim wave")
 """Verbs whose participle before a noun describes the noun, as in "standing horse"."""
 

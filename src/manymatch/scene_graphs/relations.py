@@ -170,9 +170,8 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
 
 
 def _is_worn(tree: Tree, noun: int) -> bool:
-    return tree.lemmas[noun] in WORN or (
-        tree.words[noun] in COLOURS and noun > 0 and tree.words[noun - 1] == "in"
-    )
+    coloured = tree.words[noun] in COLOURS and tree.words[max(0, noun - 1)] == "in"
+    return coloured or tree.lemmas[noun] in WORN
 
 
 def _first_of_list(tree: Tree, noun: int) -> int:

@@ -16,6 +16,7 @@ from manymatch.scene_graphs.lexicon import (
     SHADES,
     SINGULARS,
     STATES,
+    TRANSITIVES,
     WORN,
 )
 from manymatch.scene_graphs.objects import measured
@@ -195,7 +196,7 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
         return
     inside = noun in tree.below(token, _BEFORE_PARTICIPLE)
     person = is_animate(tree, noun) and tree.lemmas[noun] not in ANIMALS
-    acting = person or tree.lemmas[noun] in WORN
+    acting = person or tree.lemmas[noun] in WORN or word in TRANSITIVES
     if role in _BEFORE_HEAD and (inside or noun in tree.below(head, _BEFORE_NOUN)):
         # "A beach chopping coconuts", but "a street vending machine".
         there = tree.tags[head] == "NNS" or (role != "amod" and tree.lemmas[noun] in PLACES)

@@ -14,7 +14,7 @@ from manymatch.scene_graphs.attachment import ATTACHMENTS
 from manymatch.scene_graphs.attributes import find_attributes
 from manymatch.scene_graphs.counting import COUNTING
 from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.scene_graphs.joining import join_close_up, join_hyphens, join_spatial
+from manymatch.scene_graphs.joining import join_close_up, join_hyphens, join_spatial, join_sports
 from manymatch.scene_graphs.negation import find_denied
 from manymatch.scene_graphs.objects import find_objects
 from manymatch.scene_graphs.relations import find_relations
@@ -44,6 +44,7 @@ def _repair(tree: Tree) -> None:
     """Change `tree` in place."""
     join_hyphens(tree)
     join_close_up(tree)
+    join_sports(tree)
     join_spatial(tree)
     tokens = range(len(tree))
     for mend, words in (*RETAGGINGS, *COUNTING, *ATTACHMENTS, *ACTORS):

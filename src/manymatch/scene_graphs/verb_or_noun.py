@@ -11,6 +11,7 @@ from manymatch.scene_graphs.lexicon import (
     COPULAS,
     PRONOUNS,
     QUANTITIES,
+    TRANSITIVES,
     WORN,
 )
 from manymatch.scene_graphs.tree import Repair, Tree
@@ -185,6 +186,17 @@ def _verb_is_noun(tree: Tree, token: int) -> None:
         _to_noun(tree, token)
 
 
+def _object_of_participle(tree: Tree, token: int) -> None:
+    """In "a giraffe eating leaves" the giraffe does not leave."""
+    verb = token - 1
+    if tree.tags[token] not in _FINITE or verb < 1 or tree.words[verb] not in TRANSITIVES:
+        return
+    if "NN" in tree.kinds[token] and tree.heads[verb] in tree.below(token, {"nsubj"}):
+        tree.replace(token, tree.heads[verb])
+        tree.attach(token, verb, "dobj")
+        tree.tags[token] = "NNS"
+
+
 def _acts(tree: Tree, verb: int) -> bool:
     """Return whether the noun before `verb`, a singular, can be its subject."""
     noun = verb - 1
@@ -199,32 +211,35 @@ def _acts(tree: Tree, verb: int) -> bool:
 def _verb_after_clothes(tree: Tree, token: int) -> None:
     """In "a man in green climbs a rock" and "a man in a tie leans on a car" the man acts.
 
-    The caption has no other finite verb, and the word is an action or has an object.
+    The caption has no other finite verb, and the word is an action or has an object. A bare form
+    ("two men in white play") needs several subjects.
     """
-    worn = token - 1
-    if tree.tags[token] != "NNS" or worn < 1 or "VB" not in tree.kinds[token]:
+    worn, tag, lemma = token - 1, tree.tags[token], tree.lemmas[token]
+    if tag not in {"NN", "NNS"} or worn < 1 or "VB" not in tree.kinds[token] or lemma in WORN:
         return
     colour = tree.words[worn] in COLOURS and tree.words[worn - 1] == "in"
     if not colour and not (tree.lemmas[worn] in WORN and is_noun(tree, worn)):
         return
-    acts = tree.lemmas[token] in ACTIONS or "".join(tree.words[token + 1 : token + 2]) in _OBJECTS
-    if not acts or tree.lemmas[token] in WORN or any(tag in _FINITE for tag in tree.tags):
-        return
     above, root = list(tree.above(token)), tree.root(token)
+    if root == token or not is_noun(tree, root) or any(other in _FINITE for other in tree.tags):
+        return
+    object_follows = tag == "NNS" and "".join(tree.words[token + 1 : token + 2]) in _OBJECTS
+    if lemma not in ACTIONS and not object_follows:
+        return
+    if tag == "NN" and tree.tags[root] != "NNS" and not tree.below(root, {"conj"}):
+        return
     if worn in tree.children[token]:
         tree.attach(worn, tree.heads[token], tree.deps[token])
         for child in [t for t in tree.children[token] if t < worn]:
             tree.attach(child, worn, tree.deps[child])
-    if root == token:
-        return
-    tree.attach(token, root, "acl" if is_noun(tree, root) else "conj")
-    tree.tags[token] = "VBZ"
+    tree.attach(token, token, "ROOT")
+    tree.attach(root, token, "nsubj")
+    tree.tags[token] = "VBZ" if tag == "NNS" else "VBP"
     for other in above:
         for child in tree.children[other]:
             if child > token and tree.deps[child] in _AFTER_VERBS:
-                tree.attach(
-                    child, token, "dobj" if tree.deps[child] == "appos" else tree.deps[child]
-                )
+                role = "dobj" if tree.deps[child] == "appos" else tree.deps[child]
+                tree.attach(child, token, role)
 
 
 def _adjective_after_noun(tree: Tree, token: int) -> None:
@@ -250,6 +265,7 @@ VERB_OR_NOUN: tuple[Repair, ...] = (
     (_noun_is_verb, None),
     (_clause_has_verb, None),
     (_joined_noun_is_verb, None),
+    (_object_of_participle, None),
     (_verb_is_noun, None),
     (_verb_after_clothes, None),
     (_adjective_after_noun, None),
