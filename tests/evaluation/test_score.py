@@ -171,6 +171,17 @@ def test_embeddings_are_compared_as_asked(files):
     assert _expected(dot) != _expected(dot / lengths)
 
 
+@pytest.mark.parametrize("scale", ["1e-43", "1e-30", "1e-13", "1e15", "1e30", "1e200", "1e-300"])
+def test_the_length_of_vectors_does_not_count_for_cosines(files, scale):
+    dtype = "f8" if float(scale) in (1e200, 1e-300) else "f4"
+    exact = (1024 * files.images).round()  # few digits, which small numbers of float32 have too
+    dot = exact @ files.texts.T
+    lengths = np.linalg.norm(exact, axis=1)[:, None] * np.linalg.norm(files.texts, axis=1)
+    images = files.made("images.npy", (exact.astype("f8") * float(scale)).astype(dtype))
+    texts = files.made("texts.npy", files.texts)
+    assert _score(files, images=images, texts=texts) == _expected(dot / lengths)
+
+
 def test_sets_of_vectors(files):
     rng = np.random.default_rng(2)
     images, texts = rng.normal(size=(5, 3, 4)), rng.normal(size=(9, 2, 4))
@@ -190,6 +201,24 @@ def test_a_csv_table_in_any_order(files):
     images = list(dict.fromkeys(INDEX[text] for text in order))
     matrix = files.made("s.npy", files.table[images][:, order])
     assert score("scenes", ExternalFiles(scores=(matrix,)), path) == _expected(files.table)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "image_id, caption_id",
+        "image_id;caption_id",
+        "Image_ID\tCaption_ID",
+        '\n"image_id"|x|caption_id',
+    ],
+)
+def test_a_csv_table_as_other_programs_write_it(files, head):
+    mark = next((mark for mark in ";\t|" if mark in head), ",")
+    middle = [""] if "x" in head else []
+    rows = [mark.join([IMAGES[image], *middle, f" {TEXTS[t]}"]) for t, image in enumerate(INDEX)]
+    (files.folder / "t.csv").write_text("\n".join([head, *rows]))
+    matrix = ExternalFiles(scores=(files.made("s.npy", files.table),))
+    assert score("scenes", matrix, files.folder / "t.csv") == _expected(files.table)
 
 
 def test_of_scan_s_dev_split_the_first_5000_captions_count(files):
@@ -246,7 +275,14 @@ def test_judgments_beyond_the_pairs(files):
     schema = RELEVANCE.with_metadata({"complete": "true"})
     pq.write_table(pa.table([["i0"], ["t8"]], schema=schema), path)
     made = ExternalFiles(scores=(files.made("s.npy", files.table),))
-    assert set(score("scenes", made, files.captions, path)["multi"]) == {"i2t", "t2i"}
+    values = score("scenes", made, files.captions, path)
+    assert set(values["multi"]) == {"i2t", "t2i"}
+    as_csv = files.folder / "relevance.csv"
+    as_csv.write_text("caption_id; image_id\nt8; i0\n")
+    assert score("scenes", made, files.captions, as_csv)["rsum"] == values["rsum"]
+    as_csv.write_text("caption;image\nt8;i0\n")
+    with pytest.raises(DataError, match=r"relevance\.csv: .*no column image_id, caption_id"):
+        score("scenes", made, files.captions, as_csv)
 
 
 def test_what_is_written_is_what_the_report_reads(files):
@@ -319,17 +355,18 @@ def _faults(files):
     }
     embeddings = {
         "inf": (infinite, files.texts, "NaN or infinite"),
-        "too large": (files.images.astype("f8") * 1e300, files.texts, "NaN or infinite"),
         "no vectors": (np.zeros((5, 0, 4)), files.texts, "5 x 0 x 4: no numbers"),
         "no width": (np.zeros((5, 0)), np.zeros((9, 0)), "5 x 0: no numbers"),
         "sizes": (files.images, files.texts[:, :3], "vectors of 4 numbers, .* of 3"),
     }
     ids = {
         "unknown": (txt("u.txt", [*IMAGES[:4], "other"]), "image 'other' is not in the split"),
-        "twice": (txt("d.txt", [*IMAGES[:4], "i0"]), r"image 'i0' twice \(row 5\)"),
+        "twice": (txt("d.txt", [*IMAGES[:4], "i0"]), r"image 'i0' twice \(row 5, first in row 1\)"),
         "no ids": (files.folder / "no.txt", "no such file"),
         "zip of ids": (files.folder / "zip.npy", "zip.npy: an archive of arrays"),
     }
+    images_of_texts = files.made("t1e30.npy", files.texts * np.float32(1e30))
+    dot = {"similarity": "dot"}
     few = files.made("few.npy", files.table[:, :8])
     fewer = {"scores": few, "caption_ids": txt("f.txt", TEXTS[:8])}
     return {
@@ -348,6 +385,20 @@ def _faults(files):
         **{
             name: ({"scores": table, "image_ids": path}, words)
             for name, (path, words) in ids.items()
+        },
+        "swapped": (
+            {"images": files.made("x.npy", files.texts), "texts": images},
+            "9 images x 5 captions.*Swap the files of --images and --texts",
+        ),
+        **{
+            name: (
+                {"images": files.made(f"{name}.npy", large), "texts": images_of_texts, **dot},
+                "NaN or infinite",
+            )
+            for name, large in (
+                ("too large", files.images.astype("f8") * 1e300),
+                ("large products", files.images * np.float32(1e30)),
+            )
         },
         "fewer": (fewer, "caption 't8' is missing.*8 of 9"),
         "both": ({"scores": table, "images": images, "texts": images}, "either --scores, or"),
@@ -397,8 +448,9 @@ def test_a_packed_array_of_another_shape_is_not_unpacked(files):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("image_id,caption_id\na,1\nb,1\n", "caption '1' twice"),
-        ("image,caption\na,1\n", "not a table of image_id, caption_id"),
+        ("image_id,caption_id\na,1\nb,1\n", r"caption '1' twice \(row 2.*with --relevance"),
+        ("image,caption\na,1\n", "no column image_id, caption_id; the columns are image, caption"),
+        ("image_id,caption_id,image_id\na,1,b\n", "two columns image_id"),
         ("image_id,caption_id,split\na,1,dev\n", "no row of the split 'test'.*dev"),
         ("image_id,caption_id,labels\na,1,x\n", "not a table of image_id, caption_id"),
         (f"image_id,caption_id,labels\na,1,{'1' * 23}\n", "not a table .*: .*too large"),

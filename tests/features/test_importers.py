@@ -83,8 +83,12 @@ def data(tmp_path):
 # Bottom-up attention's TSV
 
 
+def packed(values, dtype):
+    return base64.b64encode(values.astype(dtype).tobytes()).decode()
+
+
 def b64(values):
-    return base64.b64encode(values.astype("<f4").tobytes()).decode()
+    return packed(values, "<f4")
 
 
 def tsv_line(name, features, boxes=None, size=(640, 480)):
@@ -127,12 +131,27 @@ def test_tsv_in_parts_with_10_to_100_regions(data):
         data.run("butd_tsv", max_regions=36)
 
 
+def test_sizes_may_be_written_as_floats(data):
+    path = write_tsv(data)
+    path.write_text(path.read_text().replace("\t640\t480\t3\t", "\t640.0\t480.0\t3.0\t"))
+    data.run("butd_tsv", path)
+    data.check()
+
+
+REGIONS = np.random.default_rng(4).random((3, 8))
 DAMAGES = {
-    "few fields": (None, "1000\t640\t480", "not 6 fields"),
-    "size": (1, "wide", "'wide' is not a size"),
-    "negative": (3, "-3", "'-3' is not a size or count"),
+    "few fields": (None, "1000\t640\t480", "3 columns between tabs, or cut off. Write 6"),
+    "LXMERT": (None, "\t".join("x" * 10), "10 columns between tabs, as LXMERT's files have"),
+    "VinVL": (None, "1000\t{}", "2 columns between tabs, as VinVL's files have"),
+    "size": (1, "wide", "image_w: 'wide' is not a whole number"),
+    "part of a pixel": (1, "640.5", "'640.5' is not a whole number"),
+    "negative": (3, "-3", "num_boxes: '-3' is not a whole number"),
     "count": (3, "5", "24 numbers for 5 regions"),
-    "none": (3, "0", "not a size or count"),
+    "none": (3, "0", "image '1028' has 0 boxes and 640 x 480 pixels. Give every image"),
+    "bytes of Python": (5, "b'AAAA'", "Leave out the b'...' of Python"),
+    "halves": (5, packed(REGIONS, "<f2"), "numbers are as small or large as"),
+    "doubles": (5, packed(REGIONS, "<f8"), "Write base64 of float32, not of another type"),
+    "big end first": (5, packed(REGIONS, ">f4"), "Write base64 of float32, not of another type"),
     "not base64": (5, "AAAA*AAA", "features: not base64"),
     "cut off": (5, b64(np.zeros(24))[:-3], "features: not base64"),
     "half a number": (5, base64.b64encode(b"abc").decode(), "features: not base64 of float32"),
@@ -299,13 +318,13 @@ def header(shape):
 
 ARRAYS = {
     "pickled": (saved(lambda array: np.array([Path("code")], object)), "pickled objects"),
-    "fortran": (saved(np.asfortranarray), "columns first"),
+    "fortran": (saved(np.asfortranarray), "columns first; save np.ascontiguousarray"),
     "cut": (lambda path: path.write_bytes(path.read_bytes()[:-50]), "row 9: cut off"),
     "huge": (header(b"(10, 3, 80000), }"), "row 0: cut off"),
     "wide": (header(b"(10, 3, 80000000000), }"), "not an array of features"),
     "flat": (saved(lambda array: array.reshape(10, 24)), "not (images, regions, width)"),
     "text": (lambda path: path.write_text("no array"), "not a .npy file"),
-    "integers": (saved(lambda array: array.astype(np.int64)), "int64"),
+    "integers": (saved(lambda array: array.astype(np.int64)), "int64; save the array with .astype"),
     "long floats": (saved(lambda array: array.astype(np.longdouble)), "float128"),
     "NaN": (saved(lambda array: np.where(array == array[5, 1, 1], np.nan, array)), "row 5: "),
 }

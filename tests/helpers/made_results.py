@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+CHECKPOINT = "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
+"""The hash of every model."""
+
 
 def write_ablation(
     reports: Path,
@@ -210,7 +213,7 @@ def write_clusters(
         "preset": preset,
         "method": "swamp",
         "seed": 0,
-        "checkpoint_sha256": "3f79bb",
+        "checkpoint_sha256": CHECKPOINT,
         "n_classes": 200,
         "used": {"captions": 2, "images": 1},
         "agreement": 62.5,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from made_results import written
+from made_results import CHECKPOINT, written
 
 GRAPH: dict[str, Any] = {
     "objects": ["dog", "red ball"],
@@ -32,7 +32,7 @@ def write_studies(
         "preset": preset,
         "method": preset,
         "seed": 0,
-        "checkpoint_sha256": "0" * 64,
+        "checkpoint_sha256": CHECKPOINT,
         "studies": studies,
     }
     return written(reports / "studies" / dataset / f"{preset}.json", record)

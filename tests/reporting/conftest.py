@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_results import write_ablation, write_clusters, write_experiment, written
+from made_results import CHECKPOINT, write_ablation, write_clusters, write_experiment, written
 from PIL import Image
 
 COLOURS = ["red", "blue", "green", "yellow"]
@@ -110,7 +110,7 @@ def provenance(dataset: str, preset: str) -> dict:
         "seed": 0,
         "features": "lite0",
         "setting": "small-scale",
-        "checkpoint_sha256": "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea",
+        "checkpoint_sha256": CHECKPOINT,
         "data_sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
         "version": "0.1.0",
         "images": 300,

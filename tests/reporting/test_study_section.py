@@ -109,6 +109,23 @@ def test_about_names_the_model_where_models_differ(studied: Path) -> None:
     assert notes["entity_retrieval"][0] == "All entities."
 
 
+def test_studies_and_classes_of_another_model_are_named_and_left_out(studied: Path) -> None:
+    write_clusters(studied, "scenes", "vsepp", {"1": JPEG}, checkpoint_sha256="9")
+    edit(
+        studied / "studies" / "scenes" / "cora.json",
+        lambda value: value.update(checkpoint_sha256="8"),
+    )
+    page = pages_of(studied)["scenes-studies"]
+    said = "these models were trained anew since then"
+    assert page.count(said) == 2
+    assert f"{said}: cora. Run &#39;manymatch study scenes cora&#39; again" in page
+    assert f"{said}: vsepp. Run &#39;manymatch clusters scenes vsepp&#39; again" in page
+    assert "13.13" not in page and "16.13" in page  # CORA's number, and that of VSE++
+    results = AllResults.read(studied)
+    assert [result.preset for result in results.outdated] == ["cora", "vsepp"]
+    assert not any(result in results.clusters for result in results.outdated)
+
+
 def test_a_study_of_ones_own_shows_its_tables(studied: Path) -> None:
     table = {"title": "Own", "columns": ["What", "How much"], "rows": [["this", 77.25]]}
     own = {"title": "My study", "about": "Mine.", "tables": [table], "samples": [{"a": 1}]}

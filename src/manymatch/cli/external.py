@@ -51,7 +51,7 @@ def score(
     ] = None,
     relevance: Annotated[
         Path | None,
-        typer.Option(help="Table of judged true pairs besides the positives (.parquet)."),
+        typer.Option(help="Table of judged true pairs besides the positives (.parquet or .csv)."),
     ] = None,
     split: Annotated[
         str, typer.Option(callback=check_name, help="train, validation or test.")

@@ -96,7 +96,7 @@ WITHOUT_DATASET = Part(
 """The page of the experiments that belong to no data set of the pipeline."""
 
 
-_OF_DATASETS = ("runs", "ablations", "tuning", "studies", "clusters", "costs")
+_OF_DATASETS = ("runs", "ablations", "tuning", "studies", "clusters", "outdated", "costs")
 """The results that belong to a data set of the pipeline."""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from manymatch.results.ablations import Ablation
 from manymatch.results.clusters import Clusters
@@ -13,10 +15,16 @@ from manymatch.results.runs import Run, read_runs
 from manymatch.results.studies import Studies
 from manymatch.results.tuning import Tuning
 
+_OfModel = TypeVar("_OfModel", Studies, Clusters)
+
 
 @dataclass(frozen=True)
 class AllResults:
-    """Each list is in the order of the class's `read_all`; `runs` has at least one run."""
+    """Each list is in the order of the class's `read_all`; `runs` has at least one run.
+
+    `outdated` are the studies and clusters of other models than the evaluated ones of the same
+    name. They are not among `studies` and `clusters`.
+    """
 
     runs: list[Run]
     ablations: list[Ablation] = field(default_factory=list)
@@ -26,6 +34,7 @@ class AllResults:
     costs: list[Costs] = field(default_factory=list)
     synthetic: list[SyntheticExperiment] = field(default_factory=list)
     sketches: list[SketchExperiment] = field(default_factory=list)
+    outdated: list[Studies | Clusters] = field(default_factory=list)
 
     @property
     def judged(self) -> bool:
@@ -39,13 +48,31 @@ class AllResults:
         Raises:
             DataError: there is no run, or a file is malformed; one line with the file and the key.
         """
+        runs = read_runs(reports)
+        studies, old_studies = _by_model(Studies.read_all(reports), runs)
+        clusters, old_clusters = _by_model(Clusters.read_all(reports), runs)
         return cls(
-            runs=read_runs(reports),
+            runs=runs,
             ablations=Ablation.read_all(reports),
             tuning=Tuning.read_all(reports),
-            clusters=Clusters.read_all(reports),
-            studies=Studies.read_all(reports),
+            clusters=clusters,
+            studies=studies,
             costs=Costs.read_all(reports),
             synthetic=SyntheticExperiment.read_all(reports),
             sketches=SketchExperiment.read_all(reports),
+            outdated=[*old_studies, *old_clusters],
         )
+
+
+def _by_model(
+    results: Sequence[_OfModel], runs: Sequence[Run]
+) -> tuple[list[_OfModel], list[_OfModel]]:
+    """The results of the evaluated models, and those of other models of the same names."""
+    models = {(run.dataset, run.preset): run.provenance.checkpoint_sha256 for run in runs}
+    current: list[_OfModel] = []
+    outdated: list[_OfModel] = []
+    for result in results:
+        made_by = result.checkpoint_sha256
+        evaluated = models.get((result.dataset, result.preset), made_by)
+        (current if evaluated == made_by else outdated).append(result)
+    return current, outdated

@@ -35,6 +35,8 @@ class Provenance(Result):
     setting: Literal["small-scale", "reproduced", "external"]
     images: int
     captions: int
+    checkpoint_sha256: str | None = None
+    """The hash of the model; None: scores of another program."""
     members: tuple[Member, ...] = ()
     rerank_beta: float | None = None
     """Weight of the caption's score in a re-ranked result; None: not re-ranked."""

@@ -70,14 +70,17 @@ def read_external(files: ExternalFiles, table: SplitTable) -> tuple[Embedded, Sc
 
 
 def _rows(
-    files: ExternalFiles, table: SplitTable, shape: tuple[int, int], where: str
+    files: ExternalFiles, table: SplitTable, shape: tuple[int, int], where: str, turned: str
 ) -> tuple[Tensor, Tensor]:
-    """The rows of the split's images and captions in files with `shape` images and captions."""
+    """The rows of the split's images and captions in files with `shape` images and captions.
+
+    `turned` is the remedy if images and captions are in each other's place.
+    """
     images = read_ids(files.image_ids) if files.image_ids else table.image_ids
     texts = read_ids(files.caption_ids) if files.caption_ids else table.table_caption_ids
     if shape != (len(images), len(texts)):
         counts = f"{shape[0]:,} images x {shape[1]:,} captions"
-        hint = ". Transpose the matrix" if shape == (len(texts), len(images)) else ""
+        hint = f". {turned}" if shape == (len(texts), len(images)) else ""
         expected = f"the ids are of {len(images):,} x {len(texts):,}"
         raise DataError(f"{where}: {counts}, but {expected}{hint}")
     return (
@@ -93,7 +96,8 @@ def _from_matrices(
     for matrix in matrices:
         if len(matrix.shape) != 2:
             raise DataError(f"{matrix.where}: expected images x captions, not {_shape(matrix)}")
-        rows, columns = _rows(files, table, (matrix.shape[0], matrix.shape[1]), matrix.where)
+        shape = matrix.shape[0], matrix.shape[1]
+        rows, columns = _rows(files, table, shape, matrix.where, "Transpose the matrix")
 
     def read(images: Embeddings, texts: Embeddings) -> Tensor:
         block = images.vectors.flatten(), texts.vectors.flatten()
@@ -135,19 +139,31 @@ def _from_embeddings(
             f"{arrays[1].where} has vectors of {arrays[1].shape[-1]}. Give files of one model."
         )
     where = f"{images} and {texts}"
-    rows = _rows(files, table, (arrays[0].shape[0], arrays[1].shape[0]), where)
-    vectors = [_vectors(array)[order] for array, order in zip(arrays, rows, strict=True)]
+    shape = arrays[0].shape[0], arrays[1].shape[0]
+    rows = _rows(files, table, shape, where, "Swap the files of --images and --texts")
+    unit = files.similarity != "dot"
+    vectors = [_vectors(array, unit=unit)[order] for array, order in zip(arrays, rows, strict=True)]
     score = _compare(files.similarity, max(sets.shape[1] for sets in vectors))
-    if files.similarity != "dot":
-        vectors = [normalize(sets, dim=2) for sets in vectors]
     return vectors[0], vectors[1], score
 
 
-def _vectors(array: Array) -> Tensor:
-    """`(n, K, D)` in float32, like the embeddings of the project's methods."""
-    parts = [array.read(run).float() for run in runs(array.shape[0], _ROWS_AT_ONCE)]
-    vectors = _finite(torch.cat(parts), array.where)
+def _vectors(array: Array, *, unit: bool) -> Tensor:
+    """`(n, K, D)` in float32, like the embeddings of the project's methods; `unit` of length 1."""
+    parts = (array.read(run) for run in runs(array.shape[0], _ROWS_AT_ONCE))
+    if unit:
+        parts = (_unit(_finite(part, array.where)) for part in parts)
+    vectors = _finite(torch.cat([part.float() for part in parts]), array.where)
     return vectors[:, None] if vectors.ndim == 2 else vectors
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """Vectors of length 1 from vectors of any length; zeros stay zeros.
+
+    The largest number is 1 before the squares are added: squares of numbers above 1e19 or below
+    1e-19 do not fit into float32.
+    """
+    largest = vectors.abs().amax(-1, keepdim=True)
+    return normalize(vectors / torch.where(largest > 0, largest, 1.0), dim=-1)
 
 
 def _compare(similarity: Similarity, elements: int) -> Score:
@@ -157,7 +173,9 @@ def _compare(similarity: Similarity, elements: int) -> Score:
                 f"score: '{similarity}' compares single vectors, not sets of {elements} elements. "
                 "Choose mil, chamfer, smooth_chamfer or max_match."
             )
-        return lambda images, texts: images.vectors[:, 0] @ texts.vectors[:, 0].T
+        return lambda images, texts: _finite(
+            images.vectors[:, 0] @ texts.vectors[:, 0].T, "the products of --images and --texts"
+        )
     of_sets = SetSimilarity(similarity).eval()
     return lambda images, texts: of_sets(images.vectors, texts.vectors)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import torch
 from torch import Tensor
 
 from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.protocols.labels import Labels, labels_in
+from manymatch.foreign.csv_table import read_csv
 from manymatch.foreign.numpy_file import load_array, names_in
 from manymatch.foreign.parquet_file import read_table
 from manymatch.foreign.text_lines import numbered_lines
@@ -67,7 +67,11 @@ def read_split(path: Path, split: str) -> SplitTable:
             f"{path}: no row of the split '{split}'. Choose another split: {splits or 'none'}."
         )
     caption_ids = rows["caption_id"].to_pylist()
-    _check_unique(caption_ids, f"{path}: caption")
+    _check_unique(
+        caption_ids,
+        f"{path}: caption",
+        "A caption has one row. Give the further images of a caption with --relevance",
+    )
     image_ids = pc.unique(rows["image_id"]).to_pylist()
     image_index = pc.index_in(rows["image_id"], value_set=pa.array(image_ids)).to_numpy()
     order = np.argsort(image_index, kind="stable")
@@ -81,9 +85,7 @@ def read_split(path: Path, split: str) -> SplitTable:
 
 
 def _read_csv(path: Path) -> pa.Table:
-    as_text = dict.fromkeys(_COLUMNS.names, pa.string())
-    options = pa_csv.ConvertOptions(column_types=as_text, strings_can_be_null=False)
-    table = pa_csv.read_csv(path, convert_options=options)
+    table = read_csv(path, ["image_id", "caption_id"], ["split", "labels"])
     if "split" not in table.column_names:
         table = table.append_column("split", pa.array(["test"] * len(table), pa.string()))
     texts = table["labels"].to_pylist() if "labels" in table.column_names else [""] * len(table)
@@ -110,7 +112,9 @@ def rows_of(split_ids: Sequence[str], stored: Sequence[str], where: str) -> Tens
     Raises:
         DataError: an id is stored twice, is missing, or is not in the split.
     """
-    _check_unique(stored, where)
+    _check_unique(
+        stored, where, "If images are repeated for each of their captions, keep the first of each"
+    )
     row = {name: number for number, name in enumerate(stored)}
     known = set(split_ids)
     unknown = next((name for name in stored if name not in known), None)
@@ -128,14 +132,14 @@ def rows_of(split_ids: Sequence[str], stored: Sequence[str], where: str) -> Tens
     return torch.tensor([row[name] for name in split_ids])
 
 
-def _check_unique(ids: Sequence[str], where: str) -> None:
+def _check_unique(ids: Sequence[str], where: str, remedy: str) -> None:
     if len(set(ids)) == len(ids):
         return
     seen: set[str] = set()
     for row, name in enumerate(ids):
         if name in seen:
             raise DataError(
-                f"{where} '{name}' twice (row {row + 1}). If images are repeated for each of "
-                "their captions, keep the first of each."
+                f"{where} '{name}' twice (row {row + 1}, first in row {ids.index(name) + 1}). "
+                f"{remedy}."
             )
         seen.add(name)

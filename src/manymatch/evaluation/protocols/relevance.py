@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
+from manymatch.foreign.csv_table import read_csv
 from manymatch.foreign.parquet_file import read_table
 
 
@@ -35,12 +36,13 @@ def read_judgments(
     path: Path, image_ids: Sequence[str], caption_ids: Sequence[str], image_index: Tensor
 ) -> Judgments:
     """Read the judgments of the given images and captions from a relevance table
-    (`datasets.base.RELEVANCE`). Pairs of other splits are left out.
+    (`datasets.base.RELEVANCE`), or from a CSV file with its columns. Pairs of other splits are left
+    out.
 
     Raises:
         DataError: the table cannot be used.
     """
-    table = read_table(path, RELEVANCE)
+    table = read_table(path, RELEVANCE, read=_read_csv if path.suffix == ".csv" else None)
     image = pc.index_in(table["image_id"], value_set=pa.array(image_ids, pa.string()))
     caption = pc.index_in(table["caption_id"], value_set=pa.array(caption_ids, pa.string()))
     known = pc.and_(pc.is_valid(image), pc.is_valid(caption))
@@ -48,3 +50,7 @@ def read_judgments(
     extra = torch.from_numpy(np.unique(np.stack(columns, 1), axis=0))
     extra = extra[image_index[extra[:, 1]] != extra[:, 0]]
     return Judgments(extra, (table.schema.metadata or {}).get(b"complete") == b"true")
+
+
+def _read_csv(path: Path) -> pa.Table:
+    return read_csv(path, RELEVANCE.names)

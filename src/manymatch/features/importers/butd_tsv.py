@@ -27,7 +27,14 @@ from manymatch.system.errors import DataError
 MAX_LINE_BYTES = 64 * 2**20
 """100 regions of 2,048 numbers take 1.1 MB."""
 MAX_NUMBER = 10**6
-_FIELDS = 6
+_COLUMNS = ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features")
+_FIELDS = len(_COLUMNS)
+_OTHER_FORMS = {2: ", as VinVL's files have", 10: ", as LXMERT's files have"}
+_EDGE = 2.0
+"""Detectors exceed the image's edges by a fraction of a pixel, rounding by a whole one."""
+_USUAL = (1e-6, 1e6)
+"""Features of float32 are between these sizes or zero. Bytes of another type read as float32 are
+mostly not."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ def open_butd_tsv(path: Path, images: ImageTable, max_regions: int | None) -> Pu
         raise DataError(f"{path}: no line of an image of {images.path}")
     return Published(
         files=files,
-        width=_decode(first, "features", first.features, first.count).shape[1],
+        width=_features(first).shape[1],
         max_regions=max_regions or max(line.count for line in _complete(files, images)),
         has_boxes=True,
         rows=lambda wanted: _rows(files, images, wanted),
@@ -64,8 +71,7 @@ def open_butd_tsv(path: Path, images: ImageTable, max_regions: int | None) -> Pu
 def _rows(files: tuple[Path, ...], images: ImageTable, wanted: Wanted) -> Iterator[Row]:
     for line in _complete(files, images):
         if wanted(line.number):
-            features = _decode(line, "features", line.features, line.count)
-            yield Row(line.number, features, _boxes(line), line.where)
+            yield Row(line.number, _features(line), _boxes(line), line.where)
 
 
 def _complete(files: tuple[Path, ...], images: ImageTable) -> Iterator[_Line]:
@@ -109,12 +115,25 @@ def _parse(line: bytes, images: ImageTable, where: str) -> _Line | None:
     for _ in range(_FIELDS - 1):
         tabs.append(line.find(b"\t", tabs[-1] + 1))
         if tabs[-1] < 0:
-            raise DataError(f"{where}: not {_FIELDS} fields between tabs, or cut off")
+            break
+    count = line.count(b"\t") + 1
+    if count != _FIELDS:
+        raise DataError(
+            f"{where}: {count} columns between tabs{_OTHER_FORMS.get(count, ', or cut off')}. "
+            f"Write {_FIELDS} columns: {', '.join(_COLUMNS)}"
+        )
     name = line[: tabs[1]].decode(errors="replace")
     number = images.row_named(name)
     if number is None:
         return None
-    width, height, count = (_number(line[tabs[i] + 1 : tabs[i + 1]], where) for i in (1, 2, 3))
+    width, height, count = (
+        _number(line[tabs[i] + 1 : tabs[i + 1]], f"{where}: {_COLUMNS[i]}") for i in (1, 2, 3)
+    )
+    if not (width and height and count):
+        raise DataError(
+            f"{where}: image '{name}' has {count} boxes and {width} x {height} pixels. Give every "
+            "image at least one box, such as the whole image"
+        )
     end = len(line.rstrip(b"\r\n")) if line.endswith(b"\n") else len(line)
     view = memoryview(line)
     boxes, features = view[tabs[4] + 1 : tabs[5]], view[tabs[5] + 1 : end]
@@ -122,9 +141,12 @@ def _parse(line: bytes, images: ImageTable, where: str) -> _Line | None:
 
 
 def _number(text: bytes, where: str) -> int:
-    if not (text.isdigit() and len(text) < 10 and 1 <= int(text) <= MAX_NUMBER):
-        raise DataError(f"{where}: '{text[:20].decode(errors='replace')}' is not a size or count")
-    return int(text)
+    """The whole number `text`, which some programs write as 640.0."""
+    whole, _, rest = text.strip().partition(b".")
+    if not (whole.isdigit() and len(whole) < 10 and int(whole) <= MAX_NUMBER) or rest.strip(b"0"):
+        shown = text[:20].decode(errors="replace")
+        raise DataError(f"{where}: '{shown}' is not a whole number of at most {MAX_NUMBER:,}")
+    return int(whole)
 
 
 def _decode(line: _Line, name: str, text: memoryview, count: int) -> NDArray[np.float32]:
@@ -133,18 +155,33 @@ def _decode(line: _Line, name: str, text: memoryview, count: int) -> NDArray[np.
         # The standard library's decoder is 40 times slower, and slower than disks.
         values = np.frombuffer(pybase64.b64decode_as_bytearray(text, validate=True), "<f4")
     except (binascii.Error, ValueError) as error:
-        raise DataError(f"{line.where}: {name}: not base64 of float32 ({error})") from None
+        python = ". Leave out the b'...' of Python" if bytes(text[:2]) in (b"b'", b'b"') else ""
+        raise DataError(f"{line.where}: {name}: not base64 of float32 ({error}){python}") from None
     if not len(values) or len(values) % count:
         raise DataError(f"{line.where}: {name}: {len(values)} numbers for {count} regions")
     return values.reshape(count, -1)
 
 
+def _features(line: _Line) -> NDArray[np.float32]:
+    """(k, F) features, which have to look like float32: base64 does not state its type."""
+    features = _decode(line, "features", line.features, line.count)
+    sizes = np.abs(features[(features != 0) & np.isfinite(features)])
+    unusual = sizes[(sizes < _USUAL[0]) | (sizes > _USUAL[1])]
+    if unusual.size > sizes.size / 10:
+        raise DataError(
+            f"{line.where}: features: {unusual.size:,} of {sizes.size:,} numbers are as small or "
+            f"large as {unusual[0]:.1e}. Write base64 of float32, not of another type"
+        )
+    return features
+
+
 def _boxes(line: _Line) -> NDArray[np.float32]:
-    """(k, 4) boxes in 0..1. Detectors exceed the image's edges by a fraction of a pixel."""
+    """(k, 4) boxes in 0..1."""
     boxes = _decode(line, "boxes", line.boxes, line.count)
     size = np.array([*line.size, *line.size], np.float32)
     if boxes.shape[1] != 4 or not np.isfinite(boxes).all():
         raise DataError(f"{line.where}: boxes: not four finite numbers for each region")
-    if (boxes < -1).any() or (boxes > size + 1).any() or (boxes[:, :2] > boxes[:, 2:]).any():
+    outside = (boxes < -_EDGE).any() or (boxes > size + _EDGE).any()
+    if outside or (boxes[:, :2] > boxes[:, 2:]).any():
         raise DataError(f"{line.where}: boxes: not x1 <= x2, y1 <= y2 inside the image")
     return np.clip(boxes / size, 0.0, 1.0)

@@ -100,6 +100,8 @@ def array_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
     shape, columns_first, dtype = read_header(file)
     if dtype.hasobject:
         raise ValueError("pickled objects, which can run code")
-    if dtype.kind != "f" or dtype.itemsize > _DOUBLE or columns_first:
-        raise ValueError(f"{dtype}, {'columns' if columns_first else 'rows'} first")
+    if dtype.kind != "f" or dtype.itemsize > _DOUBLE:
+        raise ValueError(f"{dtype}; save the array with .astype('float32')")
+    if columns_first and len(shape) > 1:
+        raise ValueError("columns first; save np.ascontiguousarray of the array")
     return shape, dtype

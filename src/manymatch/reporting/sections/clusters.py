@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.blocks import Block, Heading, Note, View
+from manymatch.reporting.sections.studies import left_out
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Cluster, Clusters, Keyword
@@ -32,7 +33,7 @@ class ClusterGrid(Block):
 
 
 def section(results: AllResults) -> View | None:
-    blocks: list[Block] = []
+    blocks = left_out(results, Clusters)
     for model in results.clusters:
         classes = [_view(cluster) for cluster in model.classes[:MAX_CLASSES]]
         blocks += [heading(model), ClusterGrid(classes)]

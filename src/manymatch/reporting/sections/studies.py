@@ -21,6 +21,7 @@ from manymatch.reporting.queries import (
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results import studies as results_of
 from manymatch.results.all_results import AllResults
+from manymatch.results.clusters import Clusters
 from manymatch.results.studies import EntityQuery, GraphError, Studies, Study, StudyTable
 
 ByPreset = dict[str, Study[Any]]
@@ -31,8 +32,17 @@ _DRAWN = ("reranking", "Validation")
 
 
 def section(results: AllResults) -> View | None:
-    blocks = blocks_of(results.studies)
+    blocks = [*left_out(results, Studies), *blocks_of(results.studies)]
     return View("Studies", "Studies", blocks) if blocks else None
+
+
+def left_out(results: AllResults, kind: type[Studies] | type[Clusters]) -> list[Block]:
+    """A note that names the results of `kind` that another model made than the evaluated one."""
+    outdated = [result for result in results.outdated if isinstance(result, kind)]
+    names = ", ".join(result.preset for result in outdated)
+    remedies = " ".join(result.remedy.format(**result.model_dump()) for result in outdated)
+    text = f"Not shown, because these models were trained anew since then: {names}. {remedies}"
+    return [Note(text)] if outdated else []
 
 
 def blocks_of(results: Sequence[Studies]) -> list[Block]:
