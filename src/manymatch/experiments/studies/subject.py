@@ -16,6 +16,7 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
+from manymatch.scene_graphs.verbs import with_verbs
 from manymatch.shards.collate import collate_captions
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.read import samples
@@ -69,8 +70,13 @@ class Subject:
 
     @cached_property
     def captions(self) -> list[CaptionEntry]:
-        """The captions of the split in the order of their embeddings."""
-        stored = samples(self.shards, self.split)
+        """The captions of the split in the order of their embeddings.
+
+        Their graphs are those that the method reads. A method without graphs gets those of CORA's
+        default, so that all methods are asked about the same entities.
+        """
+        graphs = self.trained.method.read_graph or with_verbs
+        stored = samples(self.shards, self.split, graphs=graphs)
         return [caption for sample in stored for caption in sample.captions]
 
     def images(self, rows: Sequence[int]) -> Iterator[Sample]:
