@@ -16,7 +16,6 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
-from manymatch.scene_graphs.verbs import with_verbs
 from manymatch.shards.collate import collate_captions
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.read import samples
@@ -70,13 +69,8 @@ class Subject:
 
     @cached_property
     def captions(self) -> list[CaptionEntry]:
-        """The captions of the split in the order of their embeddings.
-
-        Their graphs are those that the method reads. A method without graphs gets those of CORA's
-        default, so that all methods are asked about the same entities.
-        """
-        graphs = self.trained.method.read_graph or with_verbs
-        stored = samples(self.shards, self.split, graphs=graphs)
+        """The captions of the split in the order of their embeddings, with `shown_graph`."""
+        stored = samples(self.shards, self.split, graphs=self.trained.method.shown_graph)
         return [caption for sample in stored for caption in sample.captions]
 
     def images(self, rows: Sequence[int]) -> Iterator[Sample]:
