@@ -168,10 +168,10 @@ def _for_to(tree: Tree, token: int) -> None:
 
 
 ACTORS: tuple[Repair, ...] = (
-    (_worn_by_nearest, {"in", "with"}),
-    (_with_itself, {"with"}),
-    (_person_joins_wearer, None),
-    (_wearer_is_there, LOCATING),
-    (_actor_acts, None),
-    (_for_to, {"for"}),
+    Repair(_worn_by_nearest, {"in", "with"}),
+    Repair(_with_itself, {"with"}),
+    Repair(_person_joins_wearer),
+    Repair(_wearer_is_there, LOCATING),
+    Repair(_actor_acts, tags=frozenset({"VBG", "VBN"})),
+    Repair(_for_to, {"for"}),
 )

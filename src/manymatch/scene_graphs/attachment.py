@@ -18,7 +18,7 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.objects import measured
-from manymatch.scene_graphs.tree import Repair, Tree
+from manymatch.scene_graphs.tree import VERBS, Repair, Tree
 
 _CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
@@ -246,20 +246,20 @@ def _not_belongs_to_next(tree: Tree, token: int) -> None:
 
 
 ATTACHMENTS: tuple[Repair, ...] = (
-    (_of_follows_noun, {"of"}),
-    (_picture_shows, _PICTURES),
-    (_subject_of_clause, None),
-    (_complement_describes, None),
-    (_inverted_subject, None),
-    (_subject_before_verb, None),
-    (_subjects_joined, None),
-    (_clothes_do_not_act, None),
-    (_list_goes_on, None),
-    (_object_of_preposition, PREPOSITIONS),
-    (_relative_clause, RELATIVES),
-    (_object_taken_for_subject, None),
-    (_adverbial_object, None),
-    (_agent, {"by"}),
-    (_measured_list, None),
-    (_not_belongs_to_next, {"not"}),
+    Repair(_of_follows_noun, {"of"}),
+    Repair(_picture_shows, _PICTURES),
+    Repair(_subject_of_clause, tags=VERBS),
+    Repair(_complement_describes, tags=_COMPLEMENTS),
+    Repair(_inverted_subject, tags=_FINITE),
+    Repair(_subject_before_verb, tags=VERBS),
+    Repair(_subjects_joined),
+    Repair(_clothes_do_not_act),
+    Repair(_list_goes_on),
+    Repair(_object_of_preposition, PREPOSITIONS),
+    Repair(_relative_clause, RELATIVES),
+    Repair(_object_taken_for_subject),
+    Repair(_adverbial_object),
+    Repair(_agent, {"by"}),
+    Repair(_measured_list),
+    Repair(_not_belongs_to_next, {"not"}),
 )

@@ -62,8 +62,8 @@ def _nothing_but(tree: Tree, token: int) -> None:
 
 
 COUNTING: tuple[Repair, ...] = (
-    (_counted_of, None),
-    (_measure, None),
-    (_dozens, {"dozen", "hundred", "thousand"}),
-    (_nothing_but, {"nothing"}),
+    Repair(_counted_of),
+    Repair(_measure, tags=frozenset({"CD"})),
+    Repair(_dozens, {"dozen", "hundred", "thousand"}),
+    Repair(_nothing_but, {"nothing"}),
 )

@@ -20,7 +20,7 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.objects import measured
-from manymatch.scene_graphs.tree import Repair, Tree
+from manymatch.scene_graphs.tree import VERBS, Repair, Tree
 from manymatch.scene_graphs.verb_or_noun import (
     VERB_OR_NOUN,
     determined_word_is_noun,
@@ -238,17 +238,17 @@ def _singular(tree: Tree, token: int) -> None:
 
 
 RETAGGINGS: tuple[Repair, ...] = (
-    (only_noun, None),
-    (_adjectives_in_row, None),
-    (_nouns_joined, None),
-    (_adjective_has_adverb, None),
-    (_colour_ends_phrase, None),
-    (_participle_after_noun, None),
+    Repair(only_noun),
+    Repair(_adjectives_in_row),
+    Repair(_nouns_joined),
+    Repair(_adjective_has_adverb),
+    Repair(_colour_ends_phrase),
+    Repair(_participle_after_noun),
     *VERB_OR_NOUN,
-    (_state_describes, _STATE_PARTICIPLES),
-    (_adjective_describes, None),
-    (_colour_describes, None),
-    (determined_word_is_noun, None),
-    (_plural_has_no_singular, PLURALS),
-    (_singular, SINGULARS),
+    Repair(_state_describes, _STATE_PARTICIPLES),
+    Repair(_adjective_describes),
+    Repair(_colour_describes),
+    Repair(determined_word_is_noun, tags=VERBS),
+    Repair(_plural_has_no_singular, PLURALS),
+    Repair(_singular, SINGULARS.keys()),
 )

@@ -21,6 +21,8 @@ from manymatch.scene_graphs.relations import find_relations
 from manymatch.scene_graphs.retagging import RETAGGINGS
 from manymatch.scene_graphs.tree import Tree
 
+_REPAIRS = (*RETAGGINGS, *COUNTING, *ATTACHMENTS, *ACTORS)
+
 
 def scene_graph(doc: Doc) -> SceneGraph:
     """Return the graph of a caption with at least one token, without limits on its size.
@@ -46,7 +48,16 @@ def _repair(tree: Tree) -> None:
     join_close_up(tree)
     join_sports(tree)
     join_spatial(tree)
-    tokens = range(len(tree))
-    for mend, words in (*RETAGGINGS, *COUNTING, *ATTACHMENTS, *ACTORS):
-        for token in tokens if words is None else [t for t in tokens if tree.words[t] in words]:
+    words, tags, present = tree.words, tree.tags, set(tree.words)
+    tokens = range(len(words))
+    for mend, only_words, only_tags in _REPAIRS:
+        if only_words is not None:
+            if only_words.isdisjoint(present):
+                continue
+            selected = [t for t in tokens if words[t] in only_words]
+        elif only_tags is not None:
+            selected = [t for t in tokens if tags[t] in only_tags]
+        else:
+            selected = tokens
+        for token in selected:
             mend(tree, token)

@@ -6,8 +6,9 @@ that they take much less time than the parse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spacy.attrs import DEP, HEAD, LEMMA, LOWER, TAG
 from spacy.tokens import Doc
@@ -23,8 +24,19 @@ MERGED = "merged"
 """The dependency label of a token that became part of another token."""
 
 
-Repair = tuple[Callable[["Tree", int], None], Container[str] | None]
-"""A function that mends a tree at a token, and the words to call it for; None for all."""
+VERBS = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
+NOUNS = frozenset({"NN", "NNP", "NNPS", "NNS"})
+
+
+class Repair(NamedTuple):
+    """A function that mends a tree at a token, and the words or tags of the tokens to call it for.
+
+    Without both the function is called for all tokens.
+    """
+
+    mend: Callable[[Tree, int], None]
+    words: Set[str] | None = None
+    tags: Set[str] | None = None
 
 
 @dataclass(slots=True)

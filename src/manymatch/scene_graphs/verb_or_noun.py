@@ -14,10 +14,11 @@ from manymatch.scene_graphs.lexicon import (
     TRANSITIVES,
     WORN,
 )
-from manymatch.scene_graphs.tree import Repair, Tree
+from manymatch.scene_graphs.tree import NOUNS, VERBS, Repair, Tree
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _BARE = frozenset({"VB", "VBP"})
+_PRESENT = frozenset({"VB", "VBP", "VBZ"})
 _FINITE = frozenset({"VBZ", "VBP"})
 _BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
 _CLAUSE_HEADS = frozenset({"ROOT", "advcl", "ccomp", "conj", "relcl"})
@@ -261,13 +262,13 @@ def _state_in_past(tree: Tree, token: int) -> None:
 
 
 VERB_OR_NOUN: tuple[Repair, ...] = (
-    (_verb_has_base, None),
-    (_noun_is_verb, None),
-    (_clause_has_verb, None),
-    (_joined_noun_is_verb, None),
-    (_object_of_participle, None),
-    (_verb_is_noun, None),
-    (_verb_after_clothes, None),
-    (_adjective_after_noun, None),
-    (_state_in_past, None),
+    Repair(_verb_has_base, tags=VERBS),
+    Repair(_noun_is_verb),
+    Repair(_clause_has_verb),
+    Repair(_joined_noun_is_verb, tags=NOUNS),
+    Repair(_object_of_participle, tags=_FINITE),
+    Repair(_verb_is_noun, tags=_PRESENT),
+    Repair(_verb_after_clothes, tags=frozenset({"NN", "NNS"})),
+    Repair(_adjective_after_noun, tags=frozenset({"JJ"})),
+    Repair(_state_in_past, tags=frozenset({"VBD", "VBN"})),
 )
