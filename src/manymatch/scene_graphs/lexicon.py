@@ -38,24 +38,18 @@ DENOMINAL = tuple(
 """Ends of words in "-ed" that need another word: "golden haired", "happy looking"."""
 
 PLURALS = words("""
-    binoculars boxers briefs clothes fatigues glasses goggles headphones jeans khakis leggings
-    overalls pajamas panties pants pliers pyjamas scissors scrubs shorts slacks sunglasses
-    sweatpants tights tongs trousers trunks tweezers underpants
+    binoculars boxers briefs clothes fatigues glasses goggles graffiti headphones jeans khakis
+    leggings media overalls pajamas panties pants pliers pyjamas scissors scrubs shorts slacks
+    sunglasses sweatpants tights tongs trousers trunks tweezers underpants
 """)
 """Nouns without a singular: clothes and tools of two parts."""
 
-SINGULARS = {
-    "axes": "axe",
-    "bases": "base",
-    "ellipses": "ellipse",
-    "graffiti": "graffiti",
-    "lures": "lure",
-    "media": "media",
-    "ottomans": "ottoman",
-    "soles": "sole",
-    "syringes": "syringe",
-}
-"""Plurals whose first lemma in spaCy's dictionary is rare in captions: "basis", "axis"."""
+PLURALS_IN_S = words("""
+    axes bases beanies bogies booties comics cookies corpses doggies doses ellipses graves hippies
+    hoagies lures motives ottomans pinkies pixies senses serves sharpies smoothies soles syringes
+    uses vases
+""")
+"""Plurals in "s" alone, for which spaCy's dictionary has another lemma: "basis", "vas"."""
 
 UNITS = words("""
     bedroom burner cm compartment course day deck decker door engine feet foot frame ft gallon hour

@@ -13,8 +13,8 @@ from manymatch.scene_graphs.lexicon import (
     INTRANSITIVES,
     PLACES,
     PLURALS,
+    PLURALS_IN_S,
     SHADES,
-    SINGULARS,
     STATES,
     TRANSITIVES,
     WORN,
@@ -234,7 +234,7 @@ def _plural_has_no_singular(tree: Tree, token: int) -> None:
 
 def _singular(tree: Tree, token: int) -> None:
     if is_noun(tree, token):
-        tree.lemmas[token] = SINGULARS[tree.words[token]]
+        tree.lemmas[token] = tree.words[token][:-1]
 
 
 RETAGGINGS: tuple[Repair, ...] = (
@@ -250,5 +250,5 @@ RETAGGINGS: tuple[Repair, ...] = (
     Repair(_colour_describes),
     Repair(determined_word_is_noun, tags=VERBS),
     Repair(_plural_has_no_singular, PLURALS),
-    Repair(_singular, SINGULARS.keys()),
+    Repair(_singular, PLURALS_IN_S),
 )

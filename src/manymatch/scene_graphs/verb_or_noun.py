@@ -159,6 +159,8 @@ def _to_noun(tree: Tree, token: int) -> None:
         if is_participle(tree.words[child]):
             tree.tags[child], tree.deps[child] = "VBG", "acl"
             tree.lemmas[child] = participle_base(tree.words[child])
+            for link in [t for t in tree.below(token, {"prep"}) if t > child]:
+                tree.attach(link, child, "prep")
     twin = token - 1  # "A microwave oven is ...": the parser sees two subjects.
     subjects = tree.below(tree.heads[token], _SUBJECTS)
     if tree.deps[token] in _SUBJECTS and twin in subjects and is_noun(tree, twin):
