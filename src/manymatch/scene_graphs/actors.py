@@ -149,6 +149,8 @@ def _wearer(tree: Tree, clothing: int) -> int | None:
         link = tree.heads[link]
     while is_verb(tree, link) and tree.deps[link] in CLAUSES:
         link = tree.heads[link]
+    if tree.lemmas[link] == "wear":  # "A lady is wearing a shirt".
+        link = next(iter(tree.below(link, SUBJECTS)), link)
     return link if is_noun(tree, link) else None
 
 

@@ -107,8 +107,8 @@ PLACES = words("""
     concert corner court desert dirt driveway field floor forest garden grass ground gym hall
     hallway harbor hill house ice intersection kitchen lake lawn living market mountain museum
     ocean office park path plain playground pond pool rain restaurant rink river road room sand
-    school sea shop shore sidewalk sky snow stadium stage station store street subway sun town
-    track trail water woods yard zoo
+    school sea shop shore sidewalk sky snow square stadium stage station store street subway sun
+    town track trail water woods yard zoo
 """)
 """Places of whole scenes: "in the park" describes the subject of a verb, not its object."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
 from manymatch.scene_graphs.inflection import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.lexicon import (
+    ACTIONS,
     ANIMALS,
     BODY,
     COLOURS,
     DENOMINAL,
     GEAR,
-    INTRANSITIVES,
     PLACES,
     PLURALS,
     PLURALS_IN_S,
@@ -42,7 +42,7 @@ _JOINED = frozenset({"conj", "acl"})
 _DETERMINERS = frozenset({"det", "nummod"})
 _DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
 _STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
-_MOVING_PARTICIPLES = frozenset(map(present_participle, INTRANSITIVES | {"play"}))
+_MOVING_PARTICIPLES = frozenset(map(present_participle, ACTIONS))
 
 
 def _state_describes(tree: Tree, token: int) -> None:

@@ -32,6 +32,8 @@ _NO_VERBS = frozenset({"JJ", "RB", "VB"})
 _SINGULAR = frozenset({"NN", "NNP"})
 _OBJECTS = frozenset({"a", "an", "the", "his", "her", "its", "their", "another", "some"})
 _AFTER_VERBS = frozenset({"advcl", "appos", "dobj", "npadvmod", "prep", "xcomp"})
+_COLOUR_ROW = COLOURS | {",", "and"}
+_SUBORDINATE = frozenset({"as", "because", "when", "where", "while"})
 _LINKING = COPULAS | {"do", "have"}
 _NO_NOUNS = COLOURS | {"upside"}
 _FORMS = ("ed", "ing")
@@ -194,7 +196,8 @@ def _object_of_participle(tree: Tree, token: int) -> None:
     verb = token - 1
     if tree.tags[token] not in _FINITE or verb < 1 or tree.words[verb] not in TRANSITIVES:
         return
-    if "NN" in tree.kinds[token] and tree.heads[verb] in tree.below(token, {"nsubj"}):
+    noun = "NN" in tree.kinds[token] and tree.lemmas[token] not in _LINKING
+    if noun and tree.heads[verb] in tree.below(token, {"nsubj"}):
         tree.replace(token, tree.heads[verb])
         tree.attach(token, verb, "dobj")
         tree.tags[token] = "NNS"
@@ -220,11 +223,10 @@ def _verb_after_clothes(tree: Tree, token: int) -> None:
     worn, tag, lemma = token - 1, tree.tags[token], tree.lemmas[token]
     if tag not in {"NN", "NNS"} or worn < 1 or "VB" not in tree.kinds[token] or lemma in WORN:
         return
-    colour = tree.words[worn] in COLOURS and tree.words[worn - 1] == "in"
-    if not colour and not (tree.lemmas[worn] in WORN and is_noun(tree, worn)):
+    if not _ends_colours(tree, worn) and not (tree.lemmas[worn] in WORN and is_noun(tree, worn)):
         return
     above, root = list(tree.above(token)), tree.root(token)
-    if root == token or not is_noun(tree, root) or any(other in _FINITE for other in tree.tags):
+    if root == token or not is_noun(tree, root) or _has_verb(tree, token):
         return
     object_follows = tag == "NNS" and "".join(tree.words[token + 1 : token + 2]) in _OBJECTS
     if lemma not in ACTIONS and not object_follows:
@@ -234,7 +236,11 @@ def _verb_after_clothes(tree: Tree, token: int) -> None:
     if worn in tree.children[token]:
         tree.attach(worn, tree.heads[token], tree.deps[token])
         for child in [t for t in tree.children[token] if t < worn]:
-            tree.attach(child, worn, tree.deps[child])
+            if tree.words[child] in COLOURS and tree.words[worn] in COLOURS:
+                tree.attach(child, worn, "conj")
+                tree.tags[child] = tree.tags[worn] = "NN"
+            else:
+                tree.attach(child, worn, tree.deps[child])
     tree.attach(token, token, "ROOT")
     tree.attach(root, token, "nsubj")
     tree.tags[token] = "VBZ" if tag == "NNS" else "VBP"
@@ -243,6 +249,21 @@ def _verb_after_clothes(tree: Tree, token: int) -> None:
             if child > token and tree.deps[child] in _AFTER_VERBS:
                 role = "dobj" if tree.deps[child] == "appos" else tree.deps[child]
                 tree.attach(child, token, role)
+
+
+def _ends_colours(tree: Tree, token: int) -> bool:
+    """Return whether `token` is the last colour of "in orange, white and black"."""
+    while token > 0 and tree.words[token] in _COLOUR_ROW:
+        token -= 1
+        if tree.words[token] == "in":
+            return True
+    return False
+
+
+def _has_verb(tree: Tree, token: int) -> bool:
+    """Return whether the main clause around `token` has a finite verb."""
+    end = next((t for t in range(token, len(tree)) if tree.words[t] in _SUBORDINATE), len(tree))
+    return any(tag in _FINITE for tag in tree.tags[:end])
 
 
 def _adjective_after_noun(tree: Tree, token: int) -> None:
