@@ -236,11 +236,7 @@ def _verb_after_clothes(tree: Tree, token: int) -> None:
     if worn in tree.children[token]:
         tree.attach(worn, tree.heads[token], tree.deps[token])
         for child in [t for t in tree.children[token] if t < worn]:
-            if tree.words[child] in COLOURS and tree.words[worn] in COLOURS:
-                tree.attach(child, worn, "conj")
-                tree.tags[child] = tree.tags[worn] = "NN"
-            else:
-                tree.attach(child, worn, tree.deps[child])
+            tree.attach(child, worn, tree.deps[child])
     tree.attach(token, token, "ROOT")
     tree.attach(root, token, "nsubj")
     tree.tags[token] = "VBZ" if tag == "NNS" else "VBP"
